@@ -10,6 +10,9 @@ from types import ModuleType
 import spen_plugins as sp
 from spen_plugins.registry import Registry
 
+ROOT = Path(__file__).resolve().parent.parent
+"""The checkout."""
+
 
 def parsed(kind: str, name: str, **fields: object) -> tuple[type, sp.Config]:
     """A component's class, by its kind and type, and its config, as a run parses it."""

@@ -55,9 +55,9 @@ def data() -> None:
 @guarded
 def get(name: Name, yes: Yes = False) -> None:
     """Download a data set from its origin, check it, and store it in the data cache."""
-    from spen_plugins import datasets
+    from spen_plugins.data.download import fetch
 
-    folder = datasets.get(
+    folder = fetch.get(
         name,
         yes,
         lambda question: typer.confirm(question, err=True),
@@ -70,9 +70,9 @@ def get(name: Name, yes: Yes = False) -> None:
 @guarded
 def list_data() -> None:
     """List the data sets, their licences, and how to get those that can't be downloaded."""
-    from spen_plugins import datasets
+    from spen_plugins.data.catalogue import catalogue
 
-    entries = datasets.catalogue()
+    entries = catalogue()
     for entry, line in zip(entries, columns([[e.name, e.about] for e in entries]), strict=True):
         typer.echo(line)
         typer.echo(f"    licence: {entry.licence}")
@@ -92,12 +92,12 @@ def split(
 ) -> None:
     """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
     check_kept(out, file)
-    from spen_plugins import datasets
+    from spen_plugins.data.parts.split import split_file
 
     options = {"labels": labels, "label_count": label_count}
     words = [*(keys or []), *(f"{key}={value}" for key, value in options.items() if value is not None)]
     with columns_given(words) as columns:
-        made = datasets.split_file(file, out, seed, say, **columns)
+        made = split_file(file, out, seed, say, **columns)
     typer.echo(str(made))
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 from spen_e2e.gbi_figures import gbi_figure, read_trajectory, trajectory_figure
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.many.groups import Group
-from tests.test_plots import call, curves, legend, panels, written
+from tests.figures.test_plots import call, curves, legend, panels, written
 
 
 def test_the_probes_of_a_run_and_energies_alone(tmp_path: Path) -> None:

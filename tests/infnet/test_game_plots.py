@@ -12,7 +12,7 @@ from spen_infnet.game_plots import game_figure
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group
-from tests.test_plots import call, curves, legend, written
+from tests.figures.test_plots import call, curves, legend, written
 
 
 def played(path: Path, epochs: int, term: str = "test_time", others: tuple[str, ...] = ("cross_entropy",)) -> RunFolder:

@@ -18,7 +18,7 @@ from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES
 from spen_spacy.package import make_pipeline, write_pipeline
 from spen_spacy.package_runs import Component as Part
-from tests.test_together import few, given  # noqa: F401, a fixture
+from tests.runs.test_together import few, given  # noqa: F401, a fixture
 
 SENTENCES = [
     "Ann saws the cats .",

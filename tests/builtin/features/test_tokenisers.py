@@ -1,0 +1,245 @@
+"""Tokenisers of many kinds: spaces before words, texts without pieces, characters without any, and long texts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Regex, Tokenizer, models, normalizers, trainers
+from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Split, Whitespace
+from transformers import AutoConfig, AutoModel, BertConfig, BertModel, PreTrainedTokenizerFast
+
+from spen_plugins.builtin.features.pieces import PieceIndexer
+from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
+from spen_plugins.builtin.features.transformer import Transformer
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.errors import ConfigError
+from tests.builtin.features.test_encoders import ready, save_model
+from tests.loaded import loaded
+
+WORDS = ["the", "coach", "didn't", "sing", "12"]
+END = "<|endoftext|>"
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+
+
+def bytes_of(before: Any, normalizer: Any = None) -> Tokenizer:
+    """A byte-level tokeniser that has learned the words above."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = before
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    alphabet = ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([" ".join(WORDS * 2)] * 5, trainer)
+    return tokenizer
+
+
+def marked(scheme: str) -> Tokenizer:
+    """A tokeniser of single letters that marks spaces."""
+    letters = ["▁", *sorted(set("".join(WORDS)))]
+    tokenizer = Tokenizer(models.Unigram([(END, 0.0), *((letter, -1.0) for letter in letters)], 0))
+    tokenizer.pre_tokenizer = Metaspace(prepend_scheme=scheme)
+    return tokenizer
+
+
+def save(tokenizer: Tokenizer, folder: Path, kind: str | None = None) -> str:
+    """A folder of a small encoder with this tokeniser, read by transformers' class `kind`."""
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=20, **SIZES)).save_pretrained(
+        folder
+    )
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END).save_pretrained(folder)
+    if kind:
+        (folder / "tokenizer_config.json").write_text(f'{{"tokenizer_class": "{kind}", "eos_token": "{END}"}}')
+    return str(folder)
+
+
+def plain(**options: Any) -> ByteLevel:
+    return ByteLevel(add_prefix_space=False, **options)
+
+
+GLUED: dict[str, tuple[Callable[[], Tokenizer], str | None]] = {
+    "bytes": (lambda: bytes_of(plain()), None),
+    "bytes of a class": (lambda: bytes_of(plain()), "GPT2Tokenizer"),
+    "normalised": (lambda: bytes_of(plain(), normalizers.Sequence([normalizers.NFC(), normalizers.Strip()])), None),
+    "split": (
+        lambda: bytes_of(
+            Sequence([Split(Regex(r"'t|\s?[^\W\d]+|\s?\d+|\W"), "isolated"), plain(use_regex=False)]),
+            normalizers.NFC(),
+        ),
+        None,
+    ),
+    "split by a class": (lambda: bytes_of(plain(), normalizers.NFC()), "Qwen2Tokenizer"),
+    "digits": (lambda: bytes_of(Sequence([Digits(individual_digits=True), plain()])), None),
+    "spaces": (lambda: marked("never"), None),
+}
+
+
+@pytest.mark.parametrize(("make", "kind"), GLUED.values(), ids=GLUED)
+def test_words_are_read_as_after_a_space(tmp_path: Path, make: Callable[[], Tokenizer], kind: str | None) -> None:
+    """As they would be in a text; saved with a run, the tokeniser reads the same."""
+    raw = PreTrainedTokenizerFast(tokenizer_object=make())
+    _, tokenizer = load(save(make(), tmp_path / "model", kind))
+    pieces = tokenizer(WORDS, is_split_into_words=True)["input_ids"]
+    if kind is None:
+        before = len(raw(WORDS[0])["input_ids"])
+        assert pieces == raw(" ".join([WORDS[0], *WORDS]))["input_ids"][before:]
+        assert pieces != raw(WORDS, is_split_into_words=True)["input_ids"]
+    assert pieces == [piece for word in WORDS for piece in tokenizer([word], is_split_into_words=True)["input_ids"]]
+    if kind is not None:
+        assert tokenizer.decode(pieces).split() == WORDS
+    for _ in range(2):
+        tokenizer.save_pretrained(tmp_path / "model")
+        (tmp_path / "model" / WEIGHTLESS).touch()
+        _, tokenizer = load(str(tmp_path / "model"))
+        assert tokenizer(WORDS, is_split_into_words=True)["input_ids"] == pieces
+
+
+RIGHT: dict[str, Callable[[], Tokenizer]] = {
+    "prefix": lambda: bytes_of(ByteLevel(add_prefix_space=True)),
+    "without spaces": lambda: bytes_of(Sequence([Whitespace(), plain()])),
+    "first": lambda: marked("first"),
+    "always": lambda: marked("always"),
+}
+
+
+@pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
+def test_a_tokeniser_that_reads_words_so_stays_as_it_is(tmp_path: Path, make: Callable[[], Tokenizer]) -> None:
+    _, tokenizer = load(save(make(), tmp_path))
+    wanted = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    assert tokenizer.backend_tokenizer.to_str() == wanted.backend_tokenizer.to_str()
+
+
+def test_a_run_of_an_earlier_version_reads_as_it_was_trained(tmp_path: Path) -> None:
+    folder = save(bytes_of(plain()), tmp_path)
+    (tmp_path / WEIGHTLESS).touch()
+    _, tokenizer = load(folder)
+    assert tokenizer.backend_tokenizer.normalizer is None
+
+
+def test_a_tokeniser_that_can_t_read_words_so_is_a_config_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._glued", lambda fast: True)
+    with pytest.raises(ConfigError, match="as if no space were between them"):
+        load(save(bytes_of(plain()), tmp_path))
+
+
+def without_specials(folder: Path) -> str:
+    """A BERT whose tokeniser adds no special pieces."""
+    tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, END: 1, "the": 2, "coach": 3}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = Whitespace()
+    return save(tokenizer, folder)
+
+
+EMPTY = {"frozen": (0, 0.0), "stored": (1, 1.0), "all stored": ("all", 1.0)}
+
+
+@pytest.mark.parametrize(("frozen", "gib"), EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_a_text_without_pieces_is_read(tmp_path: Path, pooling: str, frozen: int | str, gib: float) -> None:
+    """Alone and among others, which may have windows."""
+    texts = loaded("text", corpus="sample")
+    fields = {"model": without_specials(tmp_path), "pooling": pooling, "dropout": 0.0}
+    network = ready(texts, Transformer, **fields, frozen=frozen, store_gib=gib)
+    unstored = ready(texts, Transformer, **fields)
+    examples = [texts.parse(text) for text in ("", "the coach", "", "the coach " * 30)]
+    for part in network.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    network.train()
+    with torch.no_grad():
+        wanted = unstored(texts.collate(examples).x)
+        for _ in range(2):
+            torch.testing.assert_close(network(texts.collate(examples).x), wanted)
+        for row, example in zip(wanted, examples, strict=True):
+            torch.testing.assert_close(network(texts.collate([example]).x)[0], row)
+        states = unstored.encoder(input_ids=torch.tensor([[1]])).last_hidden_state
+    assert wanted.isfinite().all()
+    torch.testing.assert_close(wanted[0], states[0, 0])
+
+
+def test_an_empty_text_is_stored_by_its_special_pieces(tmp_path: Path) -> None:
+    texts = loaded("text", corpus="sample")
+    fields = {"model": save_model(tmp_path), "pooling": "mean", "dropout": 0.0, "frozen": "all"}
+    plain, stored = (ready(texts, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
+    x = texts.collate([texts.parse("")]).x
+    torch.testing.assert_close(stored(x), plain(x))
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_a_sentence_without_pieces_is_read(tmp_path: Path, pooling: str) -> None:
+    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    task.load()
+    network = ready(task, Transformer, model=without_specials(tmp_path), pooling=pooling)
+    item = network.indexer()[1].index(["\x01", "\x02"])
+    assert item.ids.tolist() == [[1]] and item.owner.tolist() == [[-1]] and item.first.tolist() == [0, 0]
+    words = [["\x01", "\x02"], ["the", "coach", "the"]]
+    x = task.collate([task.parse({"words": some, "predicate": 0}) for some in words]).x
+    with torch.no_grad():
+        assert network(x).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: models.Unigram([(END, 0.0), ("a", -1.0), ("b", -1.0)], None),
+        lambda: models.WordPiece({END: 0, "a": 1, "b": 2}, unk_token="[UNK]"),
+        lambda: models.WordLevel({END: 0, "a": 1, "b": 2}, unk_token="[UNK]"),
+        lambda: models.BPE({END: 0, "a": 1, "b": 2}, [], unk_token="[UNK]"),
+    ],
+    ids=["unigram", "word pieces", "words", "bpe"],
+)
+def test_a_word_of_unknown_characters_needs_no_unknown_piece(model: Callable[[], Any]) -> None:
+    tokenizer = Tokenizer(model())
+    tokenizer.pre_tokenizer = Whitespace()
+    indexer = PieceIndexer("p", PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END), 9)
+    with pytest.warns(UserWarning, match="no piece for a character of '語', and no unknown piece"):
+        item = indexer.index(["a", "語", "b"])
+    assert item.ids.tolist() == [[1, 2]] and item.owner.tolist() == [[0, 2]] and item.first.tolist() == [0, 0, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it was said
+        assert indexer.index(["語"]).ids.shape == (1, 1)
+
+
+def test_other_errors_of_a_tokeniser_are_raised() -> None:
+    indexer = PieceIndexer("p", PreTrainedTokenizerFast(tokenizer_object=bytes_of(plain()), eos_token=END), 9)
+    with pytest.raises((TypeError, ValueError)):
+        indexer.index([3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("kind", "room"),
+    [
+        ("bert", 20),
+        ("roberta", 18),
+        ("xlm-roberta", 18),
+        ("mpnet", 18),
+        ("data2vec-text", 18),
+        ("roberta-prelayernorm", 18),
+        ("xlm-roberta-xl", 18),
+        ("ibert", 18),
+        ("deberta-v2", 20),
+        ("electra", 20),
+    ],
+)
+def test_the_longest_sentence_is_read(kind: str, room: int) -> None:
+    settings = AutoConfig.for_model(kind, vocab_size=30, max_position_embeddings=20, pad_token_id=1, **SIZES)
+    encoder = AutoModel.from_config(settings).eval()
+    assert longest(encoder, SimpleNamespace(model_max_length=10**9)) == room
+    ids = torch.full((1, room), 5)
+    with torch.no_grad():
+        assert encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.shape[1] == room
+
+
+def test_equal_tokenisers_with_other_special_pieces_are_read_apart(tmp_path: Path) -> None:
+    """The piece of an empty text is one of them."""
+    made = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}))
+    indexers = [PieceIndexer(end, PreTrainedTokenizerFast(tokenizer_object=made, eos_token=end), 9) for end in "bc"]
+    assert [indexer.index([]).ids.item() for indexer in indexers] == [1, 2]

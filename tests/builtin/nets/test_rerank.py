@@ -1,0 +1,352 @@
+"""The k best outputs against enumeration of all; the energy's choice among them; whole runs re-ranked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.builtin.nets.crf import CrfProposal
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.rerank import Rerank
+from spen_plugins.cli.main import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.data.schemes import BrokenTags, spans
+from spen_plugins.errors import ConfigError
+from spen_plugins.runs.train import runner
+from spen_plugins.spaces import LabelSet, Proposal, TagSequence
+from spen_plugins.spaces.chain import Chain
+from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
+from spen_plugins.testing.comparing import collate
+from tests.loaded import ROOT
+
+TAGS = {
+    "none": ["x", "y", "z"],
+    "bio": ["O", "B-A", "I-A", "I-B"],
+    "bioes": ["I-Y", "O", "B-X", "S-X", "E-X", "E-Y", "B-Y"],
+}
+"""Tags of spans that can't begin, and of some that are one or two words long, are among them."""
+LENGTHS = [4, 1, 3, 2]
+MASK = torch.arange(4) < torch.tensor(LENGTHS).unsqueeze(1)
+
+
+def sequences(tags: list[str], scheme: str, length: int) -> list[tuple[int, ...]]:
+    """All that the scheme allows, by the reader's rules, which know nothing of tables."""
+
+    def allowed(path: tuple[int, ...]) -> bool:
+        try:
+            spans([tags[i] for i in path], scheme)
+        except BrokenTags:
+            return False
+        return True
+
+    return [path for path in product(range(len(tags)), repeat=length) if scheme == "none" or allowed(path)]
+
+
+def proposal(kind: str, scheme: str, constrained: bool = True) -> Proposal:
+    torch.manual_seed(len(scheme))
+    tags = TAGS[scheme]
+    logits = 2 * torch.randn(len(LENGTHS), 1, max(LENGTHS), len(tags), dtype=torch.double)
+    space = TagSequence(tags, scheme)
+    if kind == "independent":
+        return space.independent(logits, MASK)
+    n = len(tags)
+    chain = Chain(*(torch.randn(*shape, dtype=torch.double) for shape in [(n, n), (n,), (n,)]))
+    return CrfProposal(space, logits, MASK, chain=chain, constrained=constrained)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 40])
+@pytest.mark.parametrize(
+    ("kind", "scheme", "constrained"),
+    [("independent", scheme, True) for scheme in TAGS] + [("crf", scheme, c) for scheme in TAGS for c in (True, False)],
+)
+def test_k_best_sequences(kind: str, scheme: str, constrained: bool, k: int) -> None:
+    p = proposal(kind, scheme, constrained)
+    y, log_q = p.k_best(k)
+    assert y.shape == (len(LENGTHS), k, *p.logits.shape[2:]) and not y.requires_grad
+    held = scheme if kind == "independent" or constrained else "none"
+    for row, length in enumerate(LENGTHS):
+        every = sequences(TAGS[scheme], held, length)
+        tags = torch.zeros(1, len(every), 4, dtype=torch.long)
+        tags[0, :, :length] = torch.tensor(every)
+        all_y = p.space.one_hot(tags.expand(len(LENGTHS), -1, -1), MASK).double()
+        all_log_q = p.log_prob(all_y)[row]
+        order = all_log_q.argsort(descending=True)[:k]
+        n = len(order)
+        torch.testing.assert_close(log_q[row, :n], all_log_q[order])
+        torch.testing.assert_close(y[row, :n], all_y[row, order])
+        assert (log_q[row, n:] == -torch.inf).all()
+        torch.testing.assert_close(y[row, n:], y[row, :1].expand_as(y[row, n:]))
+    torch.testing.assert_close(y[:, :1], p.mode)
+
+
+@pytest.mark.parametrize("kind", ["independent", "crf"])
+def test_padding_does_not_matter(kind: str) -> None:
+    p = proposal(kind, "bio")
+    junk = torch.full((len(LENGTHS), 1, 3, p.logits.shape[-1]), 9.0, dtype=torch.double)
+    mask = torch.cat([MASK, torch.zeros(len(LENGTHS), 3, dtype=torch.bool)], 1)
+    longer = replace(p, logits=torch.cat([p.logits, junk], 2), mask=mask, _kept={})
+    (y, log_q), (long_y, long_log_q) = p.k_best(6), longer.k_best(6)
+    assert torch.equal(y, long_y[:, :, :4]) and not long_y[:, :, 4:].any()
+    torch.testing.assert_close(log_q, long_log_q)
+
+
+def test_many_tags_and_ranks_agree_with_another_way_to_the_same_paths() -> None:
+    """A chain of zero transitions is no chain: more tags than k, and more ranks than tags."""
+    torch.manual_seed(0)
+    logits = torch.randn(3, 1, 12, 40, dtype=torch.double)
+    space = TagSequence([str(i) for i in range(40)])
+    chain = Chain(*(torch.zeros(*shape, dtype=torch.double) for shape in [(40, 40), (40,), (40,)]))
+    for k in (7, 64):
+        ours, theirs = (p.k_best(k) for p in (space.independent(logits), CrfProposal(space, logits, chain=chain)))
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("k", [1, 3, 8, 20, 40])
+@pytest.mark.parametrize("labels", [1, 5])
+def test_k_best_label_sets(labels: int, k: int) -> None:
+    torch.manual_seed(labels)
+    p = LabelSet([str(i) for i in range(labels)]).independent(2 * torch.randn(4, 1, labels, dtype=torch.double))
+    y, log_q = p.k_best(k)
+    every = torch.tensor(list(product([0.0, 1.0], repeat=labels)), dtype=torch.double).expand(4, -1, -1)
+    value, order = p.log_prob(every).sort(descending=True)
+    n = min(k, 2**labels)
+    torch.testing.assert_close(log_q[:, :n], value[:, :n])
+    torch.testing.assert_close(y[:, :n], every.gather(1, order[:, :n, None].expand(-1, -1, labels)))
+    assert (log_q[:, n:] == -torch.inf).all()
+    torch.testing.assert_close(y[:, n:], y[:, :1].expand_as(y[:, n:]))
+
+
+def test_k_best_sets_of_many_labels_are_all_different() -> None:
+    torch.manual_seed(0)
+    p = LabelSet([str(i) for i in range(300)]).independent(4 * torch.randn(5, 1, 300, dtype=torch.double))
+    y, log_q = p.k_best(50)
+    assert all(len(row.unique(dim=0)) == 50 for row in y) and torch.equal(y[:, :1], p.mode)
+    torch.testing.assert_close(p.log_prob(y), log_q)
+    assert (log_q[:, 1:] <= log_q[:, :-1]).all()
+
+
+# The net
+
+
+def independent(task: sp.Task) -> Independent:
+    torch.manual_seed(0)
+    return Independent(Independent.Config(), task, ToyFeatures(task))
+
+
+def every_output(space: LabelSet | TagSequence, length: int) -> torch.Tensor:
+    """`(1, output, *variables)`, for examples without padding."""
+    if isinstance(space, LabelSet):
+        return torch.tensor(list(product([0.0, 1.0], repeat=len(space.labels)))).unsqueeze(0)
+    return space.one_hot(torch.tensor(sequences(space.tags, space.scheme, length)).unsqueeze(0), None).float()
+
+
+@pytest.mark.parametrize(("toy", "energy"), [(ToyLabels, Local), (ToyTags, LinearChain)])
+def test_the_lowest_energy_of_the_k_best_wins(toy: type, energy: type) -> None:
+    task = toy()
+    lengths = [task.length(example) for example in task.part("train")]
+    batch = task.collate([e for e in task.part("train") if task.length(e) == max(set(lengths), key=lengths.count)][:3])
+    net, bound = independent(task), energy(energy.Config(), task, ToyFeatures(task)).at(batch.x)
+    plain = net(batch.x)
+    every = every_output(task.space, batch.gold.shape[2]).expand(3, -1, *batch.gold.shape[2:])
+    order = plain.log_prob(every).argsort(descending=True)
+    changed = 0
+    for k in (1, 2, 4, every.shape[1] + 3):
+        net_of_k = Rerank(Rerank.Config(k=k), task, net=net).eval()
+        found = net_of_k(batch.x, bound)
+        decided = task.decode(found)
+        for row in range(3):
+            some = every[row, order[row, :k]]
+            wanted = some[bound(some.expand(3, *some.shape))[row].argmin()]
+            torch.testing.assert_close(decided[row, 0], wanted)
+        changed += int((decided != plain.mode).any())
+        torch.testing.assert_close(found.mean, plain.mean)
+        torch.testing.assert_close(found.mode, plain.mode)
+        torch.testing.assert_close(found.log_prob(every), plain.log_prob(every))
+        torch.testing.assert_close(net_of_k.training_proposal(batch.x, bound).logits, plain.logits)
+    assert changed, "the energy never disagreed: nothing was seen"
+
+
+@pytest.mark.parametrize("inner", ["independent", "crf"])
+def test_it_stands_on_any_net(inner: str) -> None:
+    from spen_plugins.registry import Registry
+
+    task = ToyTags()
+    cls, config = Registry().parse("inference_net", {"type": inner}, "inference_net", "test")
+    net = Rerank(Rerank.Config(k=3), task, net=cls(config, task, ToyFeatures(task)))
+    check_inference_net(net, task, LinearChain(LinearChain.Config(), task, ToyFeatures(task)))
+
+
+@pytest.mark.parametrize("k", [2, 100])
+def test_the_lowest_energy_of_the_rankings_beginnings_wins(k: int) -> None:
+    torch.manual_seed(0)
+    task = ToyLabels()
+    net = independent(task)
+    rerank = Rerank(Rerank.Config(k=k, candidates="prefixes"), task, net=net)
+    net = net.double()
+    x = collate(task, task.part("train")[:6]).x
+    weights = torch.randn(len(task.space.labels), dtype=torch.float64)
+
+    def energy(y: torch.Tensor) -> torch.Tensor:
+        return y.double() @ weights + (y.sum(-1) - 1.5) ** 2
+
+    chosen = rerank(x, energy).chosen[:, 0]
+    for logits, found in zip(net(x).logits[:, 0], chosen, strict=True):
+        ranked = sorted(range(len(logits)), key=lambda label: -logits[label])
+        sets = [ranked[:size] for size in range(min(k, len(ranked)) + 1)]
+        candidates = torch.stack([torch.tensor([float(i in one) for i in range(len(ranked))]) for one in sets])
+        best = candidates[energy(candidates).argmin()]
+        assert torch.equal(found, best.to(found.dtype))
+
+
+def test_only_label_sets_have_a_ranking() -> None:
+    task = ToyTags()
+    with pytest.raises(ConfigError, match="candidates 'prefixes' of outputs that are no label sets"):
+        Rerank(Rerank.Config(candidates="prefixes"), task, net=independent(task))
+
+
+def test_it_needs_a_net() -> None:
+    with pytest.raises(ConfigError, match=r"inference_net\.net"):
+        Rerank(Rerank.Config(), ToyLabels())
+
+
+def test_what_was_chosen_survives_detaching() -> None:
+    p = proposal("crf", "bio")
+    y = p.k_best(2)[0][:, 1:]
+    assert torch.equal(ToyTags().decode(replace(p, chosen=y).detach()), y)
+    assert torch.equal(replace(p, chosen=y).mode, p.mode)
+
+
+# Labels: what is decided by a threshold
+
+
+def labels_task(threshold: float | str) -> sp.Task:
+    from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+
+    task = MultiLabel(MultiLabel.Config(corpus="sample", threshold=threshold))
+    task.load()
+    return task
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 0.5, 0.9, 1.0])
+def test_the_first_of_the_k_best_is_the_set_above_the_threshold(threshold: float) -> None:
+    torch.manual_seed(0)
+    task = labels_task(threshold)
+    made = task.space.independent(2 * torch.randn(20, 1, len(task.space.labels)))
+    found = task.k_best(made, 4)
+    assert torch.equal(found[:, :1], task.decode(made))
+    if 0 < threshold < 1:  # then the label nearest to the threshold, in logits
+        nearest = (made.logits - torch.logit(torch.tensor(threshold))).abs()[:, 0].argmin(1)
+        differs = (found[:, 1] != found[:, 0]).nonzero()
+        assert differs.tolist() == [[row, label] for row, label in enumerate(nearest.tolist())]
+
+
+def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
+    task = labels_task("validation")
+    examples = task.part("test")[:3]
+    batch = task.collate(examples)
+    p = torch.full_like(batch.gold, 0.01)
+    p[:, 0, :2] = 0.9
+    made = replace(task.space.independent(torch.logit(p)), chosen=batch.gold)
+    metric = task.metric()
+    metric.update(made, batch)
+    task.fit_threshold(metric)
+    assert task.threshold == 0.5, "no threshold can be fitted to what no threshold decides"
+    assert metric.compute()["example_f1"] == 1.0 and metric.ratios()[0].tolist() == [1.0] * 3
+    for answer, gold in zip(task.predictions(made, batch, examples), batch.gold[:, 0], strict=True):
+        names = [task.space.labels[i] for i in gold.nonzero()[:, 0].tolist()]
+        assert sorted(answer["labels"]) == sorted(names) and set(names) <= answer["probabilities"].keys()
+
+
+# Runs
+
+
+CONFIGS = ROOT / "configs"
+RUNS = {
+    "pos_infnet.jsonnet": {},
+    "mlc_seal.jsonnet": {"method": "nce", "features.hidden": "[16]", "energy.hidden": "8", "energy_loss.samples": "3"},
+    "srl_seal.jsonnet": {"energy_loss.samples": "2"},
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One epoch on an embedded corpus."""
+    path = CONFIGS / request.param
+    arguments = {"trainer.epochs": "1", **RUNS[request.param]}
+    return runner.run(
+        evaluate(path, arguments), str(path), tmp_path_factory.mktemp("r") / "run", runner.RunOptions("cpu", quiet=True)
+    )
+
+
+def examples_of(run: Path) -> list:
+    from spen_plugins.registry import Registry
+
+    config = json.loads((run / "config.json").read_text())["task"]
+    cls, parsed = Registry().parse("task", config, "task", "x")
+    task = cls(parsed)
+    task.load()
+    return list(task.part("test"))[:60]
+
+
+def test_a_reranked_run(run: Path) -> None:
+    examples, plain = examples_of(run), sp.load(run)
+    said = plain.predict_examples(examples)
+    assert sp.load(run, refine={"type": "rerank", "k": 1}).predict_examples(examples) == said
+    before = plain.predict_examples(examples, energy=True)
+    assert [{k: v for k, v in answer.items() if k != "energy"} for answer in before] == said
+    after = sp.load(run, refine={"type": "rerank", "k": 8}).predict_examples(examples, energy=True)
+    falls = [b["energy"] - a["energy"] for b, a in zip(before, after, strict=True)]
+    assert min(falls) >= -1e-4 and max(falls) > 1e-3
+    for key in ("tags", "labels"):
+        if key in said[0]:
+            moved = [b["energy"] != a["energy"] for b, a in zip(before, after, strict=True) if b[key] != a[key]]
+            assert moved and all(moved)
+    plain.task.predictions = lambda proposal, batch, some: [[] for _ in some]
+    with pytest.raises(ConfigError, match="predicts a list, and only a table has room for its energy"):
+        plain.predict_examples(examples, energy=True)
+
+
+def test_commands(tmp_path: Path) -> None:
+    path, train = CONFIGS / "pos_infnet.jsonnet", tmp_path / "plain"
+    run = runner.run(evaluate(path, {"trainer.epochs": "1"}), str(path), train, runner.RunOptions("cpu", quiet=True))
+    file = tmp_path / "some.txt"
+    file.write_text("the\tX\nmeeting\tX\n\nhello\tX\n")
+    words = ["predict", str(run), str(file), "--refine", '{"type": "rerank", "k": 4}', "--energy"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [len(answer["tags"]) for answer in found] == [2, 1]
+    assert all(isinstance(answer["energy"], float) for answer in found)
+    bad = CliRunner().invoke(app, ["evaluate", str(run), str(file), "--refine", "rerank", "--trajectory"])
+    assert bad.exit_code == 2 and "--refine gbi" in bad.output
+
+
+def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
+    path = CONFIGS / "pos_infnet.jsonnet"
+    config = evaluate(path, {"trainer.epochs": "1", "method": "cross_entropy"})
+    loaded = sp.load(runner.run(config, str(path), tmp_path / "run", runner.RunOptions("cpu", quiet=True)))
+    with pytest.raises(ConfigError, match="no energy"):
+        loaded.predict([{"words": ["a"]}], energy=True)
+    with pytest.raises(ConfigError, match="without an energy"):
+        sp.load(tmp_path / "run", refine="rerank")
+
+
+def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
+    path = CONFIGS / "pos_infnet.jsonnet"
+    net = {"inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}'}
+    run = runner.run(
+        evaluate(path, {"trainer.epochs": "1", **net}),
+        str(path),
+        tmp_path / "run",
+        runner.RunOptions("cpu", quiet=True),
+    )
+    assert sp.load(run).predict(["a b"])[0]["words"] == ["a", "b"]

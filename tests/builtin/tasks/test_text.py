@@ -1,0 +1,636 @@
+"""Texts with labels: readers, words, hashed n-grams, and runs that predict without their data."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.cli.main import app as spen_app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import check
+from spen_plugins.data.tables.label_names import read_names
+from spen_plugins.data.texts.labelled_texts import TSV, read_texts, text_rows
+from spen_plugins.data.texts.own_columns import columns_of_texts
+from spen_plugins.data.texts.reuters import read_reuters, shared_topics
+from spen_plugins.data.texts.text_columns import Layout
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.registry import Registry
+from spen_plugins.runs.train import runner
+from spen_plugins.samples import labels as sample
+from spen_plugins.task import PARTS, TextInputs
+from spen_plugins.testing import ToyLabels, ToyTags
+from tests.loaded import ROOT, parsed
+
+CONFIG = ROOT / "configs/text_seal.jsonnet"
+real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
+
+
+def task(**fields) -> TextLabels:
+    it = TextLabels(parsed("task", "text", **fields)[1])
+    it.load()
+    return it
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> str:
+    path.write_text(text, encoding=encoding)
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path) -> dict[str, str]:
+    """Three TSV files with label numbers, and the names."""
+    return {
+        "train": write(tmp_path / "train.tsv", "What a day!\t0,2\tx1\nIt's raining\t1\tx2\nnothing here\t\tx3\n"),
+        "validation": write(tmp_path / "dev.tsv", "a day\tjoy\tx4\n"),
+        "test": write(tmp_path / "test.tsv", "A day’s rain\t2\tx5\n"),
+        "labels": write(tmp_path / "names.txt", "joy\ngrief\nawe"),
+    }
+
+
+# Readers
+
+
+def test_rows_of_a_tsv_file_keep_quotes_and_lines(tmp_path):
+    path = write(tmp_path / "a.tsv", '"quoted\t1, 2\r\nplain\t\r\n')
+    assert text_rows(path, TSV, Layout())[0] == [('"quoted', ("1", "2"), 1), ("plain", (), 2)]
+    path = write(tmp_path / "b.tsv", "tags\tid\tbody\nx;y\t7\thello\n")
+    assert text_rows(path, TSV, Layout("body", "tags", ";", header=True))[0] == [("hello", ("x", "y"), 2)]
+    path = write(tmp_path / "c.tsv", "only text\nand more\tb\n")
+    assert [row.labels for row in text_rows(path, TSV, Layout(), gold=False)[0]] == [None, ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "line", "found"),
+    [
+        ("a\tx\nb\n", Layout(), 2, "1 columns in 'b'; expected at least 2"),
+        ("a\tx\n\nb\tx\n", Layout(), 2, "a blank line"),
+        ("text\ttags\na\tx\n", Layout("texte", "tags", header=True), 1, "columns text, tags; .*Did you mean 'text'"),
+        ("a\tx\n", Layout(1, 4), 1, "2 columns in 'a.tx'; expected at least 4"),
+    ],
+)
+def test_broken_tsv_files_are_named_with_their_line(tmp_path, text, layout, line, found):
+    with pytest.raises(DataError, match=found) as error:
+        text_rows(write(tmp_path / "a.tsv", text), TSV, layout)
+    assert error.value.line == line and str(tmp_path / "a.tsv") in str(error.value)
+
+
+def test_tsv_with_every_cell_in_quotes_is_csv(tmp_path):
+    quoted = write(tmp_path / "x.tsv", '"text"\t"labels"\n"a ""b"" c"\t"x,y"\n')
+    assert read_texts(Path(quoted), Layout()).rows[0][:2] == ('a "b" c', ("x", "y"))
+    kept = write(tmp_path / "y.tsv", '"a b"\tx\n"c"\ty\n')
+    assert [row.text for row in read_texts(Path(kept), Layout()).rows] == ['"a b"', '"c"']
+
+
+def test_label_names(tmp_path):
+    assert read_names(write(tmp_path / "n", "joy \n grief\n")) == ["joy", "grief"]
+    with pytest.raises(DataError, match=r":3: found label 'a' again, as in line 1"):
+        read_names(write(tmp_path / "n", "a\nb\na\n"))
+    with pytest.raises(DataError, match=r":2: found a blank line"):
+        read_names(write(tmp_path / "n", "a\n\nb\n"))
+
+
+def story(number: int, split: str, topics: str, text: str, indexed: str = "YES", kind: str = "") -> str:
+    tags = "".join(f"<D>{topic}</D>" for topic in topics.split())
+    return (
+        f'<REUTERS TOPICS="{indexed}" LEWISSPLIT="{split}"  CGISPLIT="TRAINING-SET" NEWID="{number}">\n'
+        f"<DATE>26-FEB-1987</DATE>\n<TOPICS>{tags}</TOPICS>\n<PLACES><D>usa</D></PLACES>\n"
+        f"<UNKNOWN>&#5;\n</UNKNOWN>\n<TEXT{kind}>&#2;\n{text}</TEXT>\n</REUTERS>\n"
+    )
+
+
+BODY = (
+    "<TITLE>GRAIN &amp; {0}</TITLE>\n<DATELINE>    ROME, Feb 1 - </DATELINE>"
+    "<BODY>{0} rose at B\xfcrgi.\n REUTER\n&#3;</BODY>"
+)
+HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
+
+
+@pytest.fixture
+def stories(tmp_path) -> Path:
+    """Two files: 20 training and 2 test documents, and some that are neither."""
+    folder = tmp_path / "reuters"
+    folder.mkdir()
+    train = [story(i, "TRAIN", "grain wheat" if i % 2 else "earn", BODY.format(i)) for i in range(18)]
+    train += [story(18, "TRAIN", "", BODY.format("none")), story(19, "TRAIN", "rare grain", BODY.format("two"))]
+    write(folder / "reut2-000.sgm", HEAD + "".join(train), "latin-1")
+    others = [
+        story(20, "TEST", "earn", "<TITLE>BRIEF ONLY</TITLE>", kind=' TYPE="BRIEF"'),
+        story(21, "TEST", "grain wheat gold", "*******LOOSE &lt;XYZ&gt; TEXT\x1f\x03\n", kind=' TYPE="UNPROC"'),
+        story(22, "NOT-USED", "earn", BODY.format("unused")),
+        story(23, "TRAIN", "", BODY.format("bypassed"), indexed="BYPASS"),
+        story(24, "TEST", "", BODY.format("seen by nobody"), indexed="NO"),
+    ]
+    write(folder / "reut2-001.sgm", HEAD + "".join(others), "latin-1")
+    return folder
+
+
+def test_reuters_documents(stories):
+    documents = read_reuters(stories)
+    assert [d.part for d in documents] == ["train"] * 20 + ["test"] * 2 + [None] * 3
+    assert [d.indexed for d in documents[-3:]] == [True, False, False]
+    first, brief, loose = documents[1], documents[20], documents[21]
+    assert first.text == "GRAIN & 1\n1 rose at B\xfcrgi.\n REUTER" and first.topics == ("grain", "wheat")
+    assert first.line == 2 + story(0, "TRAIN", "earn", BODY.format(0)).count("\n")
+    assert brief.text == "BRIEF ONLY" and loose.text == "*******LOOSE <XYZ> TEXT"
+    assert shared_topics(documents) == ["earn", "grain", "wheat"]
+
+
+ONE = story(1, "TRAIN", "earn", BODY.format(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        (HEAD + ONE.replace("</REUTERS>\n", "") + ONE, 2, r"another <REUTERS> in line \d+; expected </REUTERS>"),
+        (HEAD + ONE + ONE.replace("</REUTERS>\n", ""), 2 + ONE.count("\n"), "</REUTERS> at its end"),
+        (HEAD + ONE + "stray\n" + ONE, 2 + ONE.count("\n"), "'stray'"),
+        (HEAD + ONE.replace('LEWISSPLIT="TRAIN"', ""), 2, 'an attribute LEWISSPLIT="..."'),
+        (HEAD + ONE.replace("</TOPICS>", ""), 2, "a document without <TOPICS>"),
+        (HEAD + ONE + "\n\n" + ONE.replace("</TEXT>", ""), 4 + ONE.count("\n"), "a document without <TEXT>"),
+        (HEAD, None, "no document"),
+    ],
+)
+def test_broken_sgml_is_named_with_its_line(tmp_path, text, line, found):
+    with pytest.raises(DataError, match=found) as error:
+        read_reuters(write(tmp_path / "x.sgm", text, "latin-1"))
+    assert error.value.line == line
+
+
+def test_reuters_wants_files(tmp_path):
+    with pytest.raises(DataError, match=r"a folder without \.sgm files"):
+        read_reuters(tmp_path)
+    with pytest.raises(DataError, match="no such file"):
+        read_reuters(tmp_path / "x.sgm")
+
+
+# The task
+
+
+def test_files_with_numbers_and_names(files):
+    it = task(**files)
+    assert it.space.labels == ["joy", "grief", "awe"]
+    assert [[e.gold.tolist() for e in it.part(name)] for name in PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
+    assert list(it.inputs.words) == ["!", "a", "day", "here", "it's", "nothing", "raining", "what"]
+    assert set(it.checksums()) == set(files.values())
+    assert list(task(**files, min_count=2).inputs.words) == []
+    few = task(**files, keep_empty=False)
+    assert [len(few.part(name)) for name in PARTS] == [2, 1, 1] and "left out" in few.protocol()["split"]
+
+
+def test_labels_by_name_are_those_of_all_files(files, tmp_path):
+    train = write(tmp_path / "t.tsv", "b|a\tx\nc\ty\n")
+    dev = write(tmp_path / "v.tsv", "d\tx\n")
+    it = task(train=train, validation=dev, text=2, labels=1, separator="|")
+    assert it.space.labels == ["a", "b", "c", "d"] and not it.part("test")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "found"),
+    [
+        (
+            {"train": "a\t3\n"},
+            DataError,
+            r"train\.tsv:1: found label '3'; expected one of the 3 labels .*or its number",
+        ),
+        ({"train": "a\tjoi\n"}, DataError, "label 'joi'.*Did you mean 'joy'"),
+        ({"labels": None, "train": "a\t\n", "validation": "a\t\n", "test": "a\t\n"}, DataError, "no label in any line"),
+        ({"train": None}, ConfigError, r"found task.validation, task.test, task.labels; expected one of"),
+        ({"corpus": "sample"}, ConfigError, "found task.corpus, task.train"),
+        (
+            {"text": "body", "header": False},
+            ConfigError,
+            r"task\.text: found the name 'body'; names need task\.header",
+        ),
+        ({"labels": 0}, ConfigError, r"task\.labels: found 0; expected a number from 1"),
+        ({"threshold": 2.0}, ConfigError, r"task\.threshold"),
+    ],
+)
+def test_wrong_settings_and_labels(files, change, error, found):
+    for name, text in change.items():
+        if isinstance(text, str) and name in PARTS:
+            write(Path(files[name]), text)
+        else:
+            files[name] = text
+    with pytest.raises(error, match=found):
+        task(**files)
+
+
+def test_words(files):
+    def words(text, **fields):
+        return TextLabels(TextLabels.Config(**fields)).words(text)
+
+    text = "Don’t PAY 1,950 dlrs :) 🎉 B\xfcrgi's"
+    assert words(text) == ["don't", "pay", "0", ",", "000", "dlrs", ":", ")", "🎉", "b\xfcrgi's"]
+    kept = ["Don't", "PAY", "1", "950", "dlrs", "B\xfcrgi's"]
+    assert words(text, lowercase=False, digits=False, punctuation=False) == kept
+
+
+def test_reuters_parts(stories):
+    it = task(reuters=str(stories))
+    assert it.space.labels == ["earn", "grain", "wheat"]
+    assert [len(it.part(name)) for name in PARTS] == [18, 2, 2]
+    gold = {e.text: e.gold.tolist() for name in PARTS for e in it.part(name)}
+    assert gold["GRAIN & none\nnone rose at B\xfcrgi.\n REUTER"] == []  # stays, without labels
+    assert gold["GRAIN & two\ntwo rose at B\xfcrgi.\n REUTER"] == [1]  # 'rare' is in no test document
+    assert gold["*******LOOSE <XYZ> TEXT"] == [1, 2]
+    split = it.protocol()["split"]
+    assert "20 training" in split and "2 test documents" in split and "seed 0: 2 documents" in split and "stay" in split
+    again = task(reuters=str(stories))
+    assert [e.text for e in again.part("validation")] == [e.text for e in it.part("validation")]
+    assert len(it.checksums()) == 2
+    assert sum(len(task(reuters=str(stories), keep_empty=False).part(name)) for name in PARTS) == 21
+
+
+def test_read_takes_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
+    it = task(**files)
+    assert [e.gold.tolist() for e in it.read(files["test"])] == [[2]]
+    assert [e.gold for e in it.read(write(tmp_path / "x.tsv", "text alone\n"))] == [None]
+    plain = it.read(write(tmp_path / "x.txt", "one\ttext\n\nthree\n"))
+    assert [e.text for e in plain] == ["one\ttext", "", "three"] and {e.gold for e in plain} == {None}
+    news = task(reuters=str(stories))
+    assert len(news.read(str(stories))) == 25
+    found = news.read(str(stories / "reut2-001.sgm"))
+    assert [None if e.gold is None else e.gold.tolist() for e in found] == [[0], [1, 2], [0], None, None]
+
+
+def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tmp_path):
+    it = task(**files)
+    for name, text in (
+        ("x.csv", "text,labels\nhello there,unknown\n"),
+        ("x.tsv", "hello there\tunknown\n"),
+        ("x.jsonl", '{"text": "hello there", "labels": ["unknown"]}\n'),
+    ):
+        path = write(tmp_path / name, text)
+        assert [(e.text, e.gold) for e in it.read_inputs(path)] == [("hello there", None)]
+        assert it.notes()[0].startswith(f"{path}: read as ") and it.notes()[0].endswith("(1 texts)")
+        with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 labels known"):
+            it.read(path)
+
+
+def test_empty_cells_for_labels_are_no_matter_of_prediction(tmp_path):
+    """Nor of training without gold; in evaluation a row without any is left out."""
+    train = write(tmp_path / "train.csv", "text,is_a,is_b\none,1,0\ntwo,0,1\n")
+    more = write(tmp_path / "more.csv", "text,is_a,is_b\nthree,,\nfour,1,\n")
+    it = task(train=train, validation=train, labels="is_*", unlabelled=more)
+    assert [e.gold is None for e in it.part("train")] == [False, False, True, True]
+    assert [(e.text, e.gold) for e in it.read_inputs(more)] == [("three", None), ("four", None)]
+    with pytest.raises(DataError, match=r"more\.csv:3: found an empty cell for label 'is_b'; expected 0 or 1"):
+        it.read(more)
+    some = write(tmp_path / "some.csv", "text,is_a,is_b\none,1,0\nthree,,\n")
+    assert [None if e.gold is None else e.gold.tolist() for e in it.read(some)] == [[0], None]
+
+
+LAYOUTS = [
+    ("text,is_a,is_b\none,1,0\ntwo,0,1\n", {"labels": "is_*"}),
+    ("comment,x,y\none,1,0\ntwo,0,1\n", {"text": "comment", "labels": ["x", "y"]}),
+    ('"x,y",none,text\n1,0,one\n0,0,two\n', {"labels": ["x,y", "none"]}),
+    ("b,a,body\n1,0,one\n0,1,two\n", {"text": 3, "labels": ["b", "a"]}),
+    ("n,a,b,m,body\n7,1,0,7,one\n7,0,1,7,two\n", {"text": 5, "labels": ["b", "a"]}),
+    ("tags,comment\nx,one\ny;z,two\n", {"text": "comment", "labels": "tags", "separator": ";"}),
+    ("x,7,one\ny,7,two\n", {"text": 3, "labels": 1, "header": False}),
+    ("tags,body\nx,one\ny,two\n", {"text": 2, "labels": 1}),
+    ("n,body,tags\n7,one,x\n7,two,y\n", {"text": "body", "labels": 3}),
+    ("text,labels\none,x\ntwo,y\n", {}),
+]
+
+
+@pytest.mark.parametrize(("train", "fields"), LAYOUTS)
+def test_a_run_reads_the_csv_that_it_writes(tmp_path, train, fields):
+    """The user's columns stay, so that texts and gold are found again; those without names are the texts alone."""
+    path = write(tmp_path / "train.csv", train)
+    it = task(train=path, validation=path, **fields)
+    again = TextLabels(it.config)
+    again.restore(json.loads(json.dumps(it.facts())))
+    labels = it.space.labels
+    examples = again.read(path)
+    predictions = [{"labels": labels[:1], "probabilities": dict.fromkeys(labels, 0.25)}] * len(examples)
+    out = Path(write(tmp_path / "out.csv", again.formats()["csv"](predictions, examples)))
+    with out.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row[f"p_{label}"] == "0.25" for row in rows for label in labels)
+    if "text" in rows[0] and "text" not in train.splitlines()[0]:  # the file has no header that is known as one
+        assert [row["text"] for row in rows] == [e.text for e in examples]
+        return
+    found = again.read(str(out))
+    assert [e.text for e in found] == [e.text for e in examples]
+    assert [e.gold.tolist() for e in found] == [e.gold.tolist() for e in examples]
+
+
+def test_labels_in_columns_are_predicted_in_columns(tmp_path):
+    """One that is nowhere 1 is no label."""
+    path = write(tmp_path / "train.csv", "comment,joy,grief\none,1,0\n")
+    it = task(train=path, validation=path, text="comment", labels=["joy", "grief"])
+    assert it.space.labels == ["joy"]
+    said = it.formats()["csv"]([{"labels": [], "probabilities": {"joy": 0.1}}], [it.parse("one")])
+    assert said == "text,predicted_joy,p_joy\none,0,0.1\n"
+
+
+def test_parse():
+    it = task(corpus="sample")
+    assert it.parse({"text": "x"}).gold is None and it.parse("x").text == "x"
+    assert it.parse({"text": "x", "labels": ["culture", "science"]}).gold.tolist() == [0, 10]
+    for item, found in (
+        (["x"], 'expected a text, or {"text": "..."}'),
+        ({"text": 3}, 'expected a text, or {"text"'),
+        ({"text": "x", "lables": []}, "lables"),
+        ({"text": "x", "labels": "science"}, "a list of label names"),
+        ({"text": "x", "labels": ["sience"]}, "Did you mean 'science'"),
+    ):
+        with pytest.raises(DataError, match=found):
+            it.parse(item)
+
+
+def test_only_some_training_texts_have_labels(files, tmp_path):
+    more = [write(tmp_path / "more.txt", "another day\n"), write(tmp_path / "more.tsv", "one more\tunheard-of\n")]
+    it = task(**files, labelled=1, repeat=2, unlabelled=more)
+    train = it.part("train")
+    assert [None if e.gold is None else e.gold.tolist() for e in train] == [[0, 2]] * 2 + [None] * 4
+    assert [example.text for example in train[4:]] == ["another day", "one more"]
+    assert {"raining", "another", "more"} <= {*it.inputs.words}  # texts without labels have words all the same
+    assert {*more} <= it.checksums().keys()
+    other = write(tmp_path / "other.tsv", "rain\tgrief\n")
+    seen = "no training example has 1 of the 3 labels (grief)"
+    assert any(seen in note for note in task(**files | {"test": other}, labelled=1).notes())
+    assert not any(seen in note for note in task(**files | {"test": other}).notes())
+    assert len(task(**files, labelled=1, rest=False).part("train")) == 1
+
+
+def test_the_sample_corpus():
+    corpus, names, pair = sample.texts(), sample.labels(), ("vusi", "zepo")
+    assert {name: len(pairs) for name, pairs in corpus.items()} == {"train": 1500, "validation": 500, "test": 500}
+    for text, gold in corpus["train"]:
+        if len(leaves := [i for i in gold if names[i].count("/") == 2]) == 1:  # the pair's order tells the leaf
+            assert " ".join(pair[:: 1 if leaves[0] % 2 == 0 else -1]) not in text.lower()
+
+
+# N-grams
+
+
+def network(known=("a", "b", "c"), **fields) -> Ngrams:
+    it = TextLabels(TextLabels.Config(corpus="sample"))
+    it.inputs = TextInputs(list(known))
+    return Ngrams(Ngrams.Config(hidden=[5], **fields), it)
+
+
+def bag(text: str, **fields) -> dict[int, float]:
+    rows, values = network(**fields).indexer()[1].index(text.split())
+    return dict(zip(rows.tolist(), values.tolist(), strict=True))
+
+
+def test_a_plain_bag_of_words_by_hand():
+    plain = {"words": 1, "buckets": 0}
+    assert bag("b a b x b", **plain, counts="count", norm="none") == {0: 1, 1: 3}
+    assert bag("b a b x b", **plain, counts="presence", norm="l1") == {0: 0.5, 1: 0.5}
+    found = bag("b a b x b", **plain, counts="log", norm="l2")
+    logs = np.array([1, 1 + np.log(3)])
+    np.testing.assert_allclose([found[0], found[1]], logs / np.sqrt((logs**2).sum()), rtol=1e-6)
+    assert bag("x y", **plain) == {} and bag("", **plain) == {}
+
+
+def test_ngrams_by_enumeration():
+    counted = {"counts": "count", "norm": "none", "buckets": 2**20}
+    text = "a b x a b"
+    one, two, three = (bag(text, words=n, **counted) for n in (1, 2, 3))
+    assert one == {0: 2, 1: 2}
+    assert {k: v for k, v in two.items() if k < 3} == one
+    assert sorted(v for k, v in two.items() if k >= 3) == [1, 1, 2]  # b-x, x-a, and a-b twice
+    assert sum(three.values()) == 4 + 4 + 3 and two.items() <= three.items()
+    assert bag("a b", words=2, **counted) != bag("b a", words=2, **counted)  # order counts
+    assert bag("a x b", words=3, **counted) == bag("a y b", words=3, **counted)  # unknown words are one word
+    hashed = bag("a x y", words=1, vocabulary=False, **counted)
+    assert sorted(hashed.values()) == [1, 1, 1] and network(vocabulary=False, **counted).indexer()[1].size == 2**20
+    pieces = bag("ab", words=1, characters=[2, 3], **counted)
+    assert sorted(pieces.values()) == [1] * 5  # <a ab b> <ab ab>
+    assert max(three) < 3 + 2**20
+
+
+def test_hashes_are_the_same_in_every_process():
+    code = (
+        "from spen_plugins.builtin.features.ngrams import *\n"
+        "i = NgramIndexer(['a', 'b'], Ngrams.Config(words=3, characters=[2, 3], buckets=1000))\n"
+        "print(stable_hash('Zürich'), i.index('a b und c'.split())[0].tolist())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    config = Ngrams.Config(words=3, characters=[2, 3], buckets=1000)
+    here = NgramIndexer(["a", "b"], config).index(["a", "b", "und", "c"])[0].tolist()
+    assert found == {f"{stable_hash('Zürich')} {here}\n"}
+    assert stable_hash("Zürich") == 636548684707296368  # and in every version: runs hold rows, not words
+
+
+def test_buckets_are_filled_evenly():
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in rng.integers(0, 3000, size=40_000)]
+    rows, _ = network((), words=2, buckets=64, vocabulary=False, counts="count", norm="none").indexer()[1].index(words)
+    assert rows.tolist() == list(range(64))
+    known = sorted(set(words))
+    indexer = network(known, words=2, buckets=64).indexer()[1]
+    pairs = sorted(set(pairwise(words)))[:6400]
+    counts = np.bincount([indexer.index(pair)[0][-1] - len(known) for pair in pairs], minlength=64)
+    chi = ((counts - 100) ** 2 / 100).sum()  # 63 degrees of freedom: mean 63, deviation 11
+    assert 30 < chi < 110
+
+
+def test_the_network_is_a_linear_layer_on_the_dense_bag():
+    net = network(buckets=7, words=2)
+    it = net.indexer()[1]
+    name, bags = it.name, [it.index(text.split()) for text in ("a b b", "", "c x a")]
+    x = sp.X(it.collate(bags), None, 3)
+    dense = torch.zeros(3, 10)
+    for i, (rows, values) in enumerate(bags):
+        dense[i, torch.from_numpy(rows).long()] = torch.from_numpy(values)
+    torch.testing.assert_close(net(x), net.rest(dense @ net.first.weight + net.first.bias))
+    assert net(x).shape == (3, 5) and set(x.inputs) == {f"{name}.{part}" for part in ("rows", "values", "offsets")}
+    assert net.first.weight.shape == (10, 5)
+
+
+def test_texts_are_indexed_once_and_equal_networks_share(files):
+    it = task(**files)
+    one, two = (Ngrams(Ngrams.Config(hidden=[n]), it).indexer() for n in (3, 4))
+    assert one[0] == two[0] != Ngrams(Ngrams.Config(words=1), it).indexer()[0]
+    calls = []
+    index = one[1].index
+    one[1].index = lambda words: calls.append(words) or index(words)
+    it.indexers.setdefault(*one)
+    for _ in range(2):
+        batch = it.collate(it.part("train"), [2, 0, 1])
+    assert calls == [["what", "a", "day", "!"], ["it's", "raining"], ["nothing", "here"]]
+    assert batch.x.mask is None and batch.rows.tolist() == [2, 0, 1] and batch.gold.shape == (3, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"buckets": 0}, "found 0 with words=2"),
+        ({"buckets": 0, "words": 1, "vocabulary": False}, "vocabulary=false"),
+        ({"characters": [4, 3]}, r"features\.characters: found \[4, 3\]"),
+        ({"dropout": [0.1, 0.2]}, "2 numbers"),
+    ],
+)
+def test_wrong_networks(fields, found):
+    with pytest.raises(ConfigError, match=found):
+        network(**fields)
+
+
+def test_networks_for_other_inputs_say_so():
+    for toy in (ToyLabels(), ToyTags()):
+        with pytest.raises(ConfigError, match="'ngrams' takes texts"):
+            Ngrams(Ngrams.Config(), toy)
+    registry, texts_task = Registry(), task(corpus="sample")
+    for name in ("mlp", "bilstm", "encoder"):
+        cls, config = registry.parse("features", {"type": name}, "features", "test")
+        with pytest.raises(ConfigError, match="'ngrams'"):
+            cls(config, texts_task)
+
+
+# Configs and runs
+
+
+@pytest.mark.parametrize("data", ["sample", "goemotions", "reuters", "files", "mine.tsv"])
+@pytest.mark.parametrize(
+    "method", ["cross_entropy", "nce", "ranking", "margin", "margin_compound", "regression", "regression_s"]
+)
+def test_every_data_set_with_every_method_is_an_experiment(data, method):
+    given = {"validation": "v.tsv", "test": "t.tsv", "labels": "n.txt"} if data == "mine.tsv" else {}
+    config = evaluate(CONFIG, {"data": data, "method": method, **given})
+    check(config, CONFIG, Registry())
+    assert ("energy" in config) == (method != "cross_entropy")
+    if data == "mine.tsv":
+        assert config["task"] == {
+            "type": "text", "threshold": "validation", "decode": "validation", "train": data, **given,
+        }  # fmt: skip
+
+
+def test_a_config_of_files():
+    assert evaluate(CONFIG, {"data": "mine.tsv"})["task"]["file"] == "mine.tsv"
+    with pytest.raises(ConfigError, match=r"go with a training file"):
+        evaluate(CONFIG, {"labels": "names.txt"})
+    task_ = evaluate(CONFIG, {"task.train": "a.tsv", "task.validation": "b.tsv"})["task"]
+    assert task_["train"] == "a.tsv" and "corpus" not in task_
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "text"
+    small = {"trainer.epochs": "8", "energy_loss.samples": "5", "trainer.energy.steps": "1"}
+    config = evaluate(CONFIG, small | {"features.characters": "[3,4]"})
+    return runner.run(config, str(CONFIG), folder, runner.RunOptions("cpu", quiet=True))
+
+
+def test_the_sample_config_learns(trained):
+    scores = json.loads((trained / "metrics.json").read_text())["test"]
+    # Without looking at a text: the share of the best constant answer.
+    gold = np.zeros((500, 40), dtype=bool)
+    for row, (_, labels) in enumerate(sample.texts()["test"]):
+        gold[row, labels] = True
+    constant = max(
+        np.mean([2 * (g & p).sum() / (g.sum() + p.sum()) for g in gold])
+        for p in (gold.mean(0) >= share for share in (0.1, 0.2, 0.3, 0.4))
+    )
+    assert scores["example_f1"] > constant + 0.2 and scores["example_f1"] > 0.6
+
+
+def test_a_run_predicts_without_its_data(trained, tmp_path, monkeypatch):
+    def gone(*_, **__):
+        raise AssertionError("the sample was read again")
+
+    monkeypatch.setattr(sample, "texts", gone)
+    wanted, rows = None, []
+    predictor = sp.load(trained)
+    monkeypatch.undo()
+    for text, gold in sample.texts()["test"][:20]:
+        rows.append(f"{text}\t{','.join(sample.labels()[i] for i in gold)}")
+    items = [{"text": row.split("\t")[0]} for row in rows]
+    wanted = predictor.predict(items)
+    assert {frozenset(w["labels"]) for w in wanted} != {frozenset()} and len(wanted[0]["probabilities"]) == 10
+    for item, found in zip(items[:4], wanted, strict=False):
+        [alone] = predictor.predict([item])
+        assert alone["probabilities"] == pytest.approx(found["probabilities"], abs=1e-5)
+    tsv = write(tmp_path / "x.tsv", "\n".join(rows) + "\n")
+    plain = write(tmp_path / "x.txt", "\n".join(row.split("\t")[0] for row in rows) + "\n")
+    assert list(predictor.predict_file(tsv)) == list(predictor.predict_file(plain)) == wanted
+    assert 0.5 < predictor.evaluate_file(tsv)["scores"]["example_f1"] <= 1
+    assert len(list(predictor.score_file(tsv))) == 20
+    with pytest.raises(DataError, match="no gold outputs"):
+        predictor.evaluate_file(plain)
+
+
+# The real data
+
+
+@real_data
+def test_goemotions_counts():
+    folder = "data:text/goemotions/"
+    parts = {name: folder + file for name, file in zip(PARTS, ("train.tsv", "dev.tsv", "test.tsv"), strict=True)}
+    it = task(**parts, labels=folder + "labels.txt", min_count=2)
+    assert [len(it.part(name)) for name in PARTS] == [43410, 5426, 5427] and len(it.space.labels) == 28
+    single = np.mean([len(e.gold) == 1 for name in PARTS for e in it.part(name)])
+    assert 0.83 < single < 0.84  # Demszky et al. 2020, Sec. 3
+    assert it.space.labels[it.part("train")[2].gold[0]] == "anger"
+
+
+@real_data
+def test_reuters_counts():
+    it = task(reuters="data:text/reuters21578")
+    train = [*it.part("train"), *it.part("validation")]
+    assert (len(train), len(it.part("test")), len(it.space.labels)) == (9603, 3299, 90)
+    labelled = [sum(len(e.gold) > 0 for e in part) for part in (train, it.part("test"))]
+    assert labelled == [7770, 3019]  # the sizes of R(90), Debole & Sebastiani 2005
+    assert all(sum(label in e.gold for e in it.part("test")) > 0 for label in range(90))
+
+
+def test_a_file_may_name_its_columns_in_its_own_way(trained, tmp_path):
+    """Of evaluate and predict; the run's folder stays as it is."""
+    config = (trained / "config.json").read_bytes()
+    loaded = sp.load(trained)
+    names = loaded.task.space.labels[:2]
+    path = write(tmp_path / "x.csv", f"n,body,kinds,old\n1,one two,{names[0]};{names[1]},x\n2,three,{names[1]},x\n")
+    with pytest.raises(DataError, match=r"found columns n, body, kinds, old; expected .* text column"):
+        loaded.task.read(path)
+    loaded.name_columns({"text": "body", "labels": "kinds", "separator": ";"})
+    assert [e.gold.tolist() for e in loaded.task.read(path)] == [[0, 1], [1]]
+    assert [e.text for e in loaded.task.read_inputs(path)] == ["one two", "three"]
+    loaded = sp.load(trained)
+    loaded.name_columns({"drop": "n,kinds,old"})
+    assert [e.text for e in loaded.task.read_inputs(path)] == ["one two", "three"]
+    assert (trained / "config.json").read_bytes() == config
+    runner = CliRunner()
+    done = runner.invoke(spen_app, ["evaluate", str(trained), path, "text=body", "labels=kinds", "separator=;"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["scores"]
+    done = runner.invoke(spen_app, ["predict", str(trained), path, "text=2"])
+    assert done.exit_code == 0 and len(done.stdout.splitlines()) == 2
+    for words, found in (
+        (["text=title"], "expected a text column named 'title'"),
+        (["body=text"], "a run of task 'text', whose files take text=, labels=, separator=, drop="),
+        (["text=0"], "task.text: found 0; expected a number from 1"),
+    ):
+        done = runner.invoke(spen_app, ["predict", str(trained), path, *words])
+        assert done.exit_code == 2 and found in " ".join(done.stderr.split())
+
+
+def test_own_columns_of_shards_go_by_name(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    tables = ({"text": ["a"], "k": [1]}, {"k": [2], "text": ["b"], "more": ["x"]}, {"text": ["c"]})
+    for number, table in enumerate(tables):
+        parquet.write_table(pyarrow.table(table), tmp_path / f"{number}.parquet")
+    names, rows = columns_of_texts(tmp_path, Layout())
+    assert names == ["text", "k", "more"]
+    assert [list(map(str, row)) for row in rows] == [["a", "1", ""], ["b", "2", "x"], ["c", "", ""]]

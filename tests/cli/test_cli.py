@@ -1,0 +1,598 @@
+"""The command lines as a user meets them: help, messages, exit statuses."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spen_plugins.cli import main, run
+from spen_plugins.cli.common import columns, write_lines
+from spen_plugins.errors import ConfigError, DataError, Interrupted, NonFiniteLoss, PluginError, RunError
+from spen_plugins.registry.host import PluginHost
+from spen_plugins.runs.options import RunOptions
+from tests.loaded import ROOT
+
+HEAVY = ("torch", "transformers", "spacy", "numpy", "accelerate", "rjsonnet", "yaml", "optuna", "matplotlib", "jinja2")
+
+SCALE = """
+    import spen_plugins as sp
+
+    class Scale(sp.Energy):
+        '''Scale of Nobody (2020, Eq. 1).
+
+        More on it.
+        '''
+
+        class Config(sp.Config):
+            strength: float = 1.0
+            '''How strong.'''
+            width: int
+
+    @sp.hookimpl
+    def spen_energy():
+        return {"scale": Scale}
+"""
+
+
+@pytest.fixture
+def spen():
+    def call(*words: str, app=main.app, text: str | None = None):
+        return CliRunner().invoke(app, list(words), input=text)
+
+    return call
+
+
+@pytest.fixture
+def spen_run(spen):
+    return lambda *words: spen(*words, app=run.app)
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """A module of the package that does what a test wants."""
+    # Whoever imports the module by name must have done so before, or the fake would stay with him after the test.
+    for user in (
+        "runs.many.seeds",
+        "runs.many.sweep",
+        "report.report",
+        "report.label_plots",
+        "runs.predict.tokenised",
+        "data.parts.file_parts",
+    ):
+        importlib.import_module(f"spen_plugins.{user}")
+    importlib.import_module("spen_plugins.runs.predict.writing")
+
+    def put(name: str, **members):
+        module = types.ModuleType(f"spen_plugins.{name}")
+        module.__dict__.update(members)
+        monkeypatch.setitem(sys.modules, f"spen_plugins.{name}", module)
+        monkeypatch.setattr(f"spen_plugins.{name}", module, raising=False)
+
+    return put
+
+
+@pytest.fixture
+def config(tmp_path) -> Path:
+    path = tmp_path / "x.jsonnet"
+    path.write_text("function(data='sample', seed=0) { task: { type: 'multilabel', corpus: data }, seed: seed }")
+    return path
+
+
+# Help
+
+
+@pytest.mark.parametrize(
+    "words", [["run"], ["main"], ["main", "predict"], ["main", "data"], ["main", "describe"]], ids=" ".join
+)
+def test_help_imports_nothing_heavy(words):
+    module, *command = words
+    code = (
+        f"import sys; from spen_plugins.cli.{module} import app\n"
+        f"try: app({[*command, '--help']!r})\n"
+        f"finally: print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert "Usage" in done.stdout
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["run", "main"])
+def test_help_is_quick(module):
+    """What takes time is imports, so those are counted: torch alone is a thousand modules and more."""
+    code = (
+        "import atexit, runpy, sys; sys.argv = ['spen', '--help']\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        f"runpy.run_module('spen_plugins.cli.{module}', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    imported = done.stderr.split()
+    assert "Usage" in done.stdout and "typer" in imported
+    assert not {*HEAVY, "pydantic"} & set(imported)
+    assert len(imported) < 600
+
+
+def test_versions(spen, spen_run):
+    for found in (spen("--version"), spen_run("--version")):
+        assert found.exit_code == 0
+        assert found.stdout.startswith("spen-plugins ")
+
+
+# Commands of plugins
+
+GREET = """
+    from spen_plugins import hookimpl
+
+    @hookimpl
+    def spen_command():
+        return {"say_hello": "acme_commands:hello", "predict": "acme_commands:hello"}
+"""
+HELLO = """
+    import sys
+    from typing import Annotated
+    import typer
+    from spen_plugins.errors import RunError
+
+    def hello(name: str, loud: Annotated[bool, typer.Option(help="With a sign.")] = False) -> None:
+        '''Say hello to NAME.
+
+        More.
+        '''
+        if name == "nobody":
+            raise RunError("nobody is there")
+        print(f"hello {name}" + "!" * loud)
+"""
+
+
+@pytest.fixture
+def greeting(site):
+    site.module("acme_commands", HELLO)
+    site.install("acme", GREET)
+    return site
+
+
+def test_a_command_of_a_plugin(spen, greeting):
+    assert spen("say-hello", "Anna", "--loud").stdout == "hello Anna!\n"
+    assert "With a sign." in spen("say-hello", "--help").stdout
+    refused = spen("say-hello", "nobody")
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (1, "", "error: nobody is there\n")
+
+
+def test_a_plugin_s_command_may_have_commands_of_its_own(spen, site):
+    apps = "\n    app = typer.Typer()\n    app.command()(hello)\n    app.command('bye')(hello)\n"
+    site.module("acme_commands", HELLO + apps)
+    site.install("acme", GREET.replace('hello", "predict": "acme_commands:hello', "app"))
+    assert spen("say-hello", "bye", "Anna").stdout == "hello Anna\n"
+    refused = spen("say-hello", "hello", "nobody")
+    assert (refused.exit_code, refused.stderr) == (1, "error: nobody is there\n")
+
+
+def test_help_lists_it_without_its_import(spen, greeting):
+    done = spen("--help")
+    assert "say-hello" in done.stdout and "Say hello to NAME. (spen-acme)" in done.stdout
+    assert "spen_acme" in sys.modules and "acme_commands" not in sys.modules
+
+
+def test_the_help_of_a_plugin_commands_no_terminal(spen, greeting):
+    greeting.module("acme_commands", HELLO.replace("Say hello", "Say \\x1b[31mhello"))
+    for words in (["--help"], ["say-hello", "--help"]):
+        assert r"Say \x1b[31mhello" in spen(*words).stdout
+
+
+def test_the_cores_commands_need_no_plugin(spen, predictor, greeting):
+    assert spen("predict", "runs/x", "f").exit_code == 0
+    assert "spen_acme" not in sys.modules
+
+
+def test_a_command_with_a_name_of_the_cores_is_refused(spen, greeting):
+    sentence = "plugin 'acme' (spen-acme 1.0): spen has commands of these names itself, so they are refused: 'predict'"
+    assert f"note: {sentence}\n" in spen("--help").stderr
+    checked = spen("plugins", "--check")
+    assert checked.exit_code == 2 and sentence in checked.stdout
+    assert "acme.say_hello" in spen("describe", "command").stdout
+
+
+def test_a_command_that_two_plugins_have(spen, greeting):
+    greeting.install("other", GREET)
+    assert spen("--help").stdout.count("say-hello") == 1
+    refused = spen("say-hello", "Anna")
+    assert refused.exit_code == 2
+    assert (
+        "command 'say-hello': plugin 'acme' (spen-acme 1.0) and plugin 'other' (spen-other 1.0) both" in refused.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [("nowhere:hello", "No module named 'nowhere'"), ("acme_commands:bye", "bye"), ("acme_commands:sys", "a function")],
+)
+def test_a_command_that_cannot_be_imported(spen, site, target, error):
+    site.module("acme_commands", HELLO)
+    site.install("acme", GREET.replace("acme_commands:hello", target))
+    assert "say-hello" in spen("--help").stdout
+    refused = spen("say-hello", "Anna")
+    assert refused.exit_code == 2 and error in refused.stderr and "plugin 'acme' (spen-acme 1.0)" in refused.stderr
+
+
+def test_a_broken_plugin_breaks_no_help(spen, site):
+    site.install("acme", "raise RuntimeError('boom')")
+    done = spen("--help")
+    assert done.exit_code == 0 and "predict" in done.stdout
+    assert "note: plugin 'acme'" in done.stderr and "RuntimeError: boom" in done.stderr
+    assert "boom" in spen("say-hello").stderr
+
+
+def test_an_unknown_command_is_told_the_nearest(spen):
+    refused = spen("predct")
+    assert refused.exit_code == 2 and "there is no command 'predct'. Did you mean 'predict'?" in refused.stderr
+
+
+def test_a_command_whose_plugin_is_not_installed(spen, monkeypatch, site):
+    monkeypatch.setattr(main.Commands, "host", property(lambda _: PluginHost([str(site.path)])))
+    refused = spen("package", "runs/x", "--name", "mine")
+    assert refused.exit_code == 2 and "comes with the plugin spen-spacy" in refused.stderr
+    assert "pip install spen-spacy" in refused.stderr
+
+
+# spen-run
+
+
+def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
+    calls = []
+
+    def runs(evaluated, source, *options):
+        calls.append((evaluated, source, options))
+        return Path("runs/x")
+
+    fake("runs.train.runner", run=runs)
+    done = spen_run(
+        str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5"
+    )
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "runs/x\n", "")
+    [(evaluated, source, options)] = calls
+    assert evaluated["task"]["corpus"] == "mine"
+    assert evaluated["trainer"] == {"epochs": 3}
+    assert source == str(config)
+    assert options == (Path("o"), RunOptions("cpu", True, 5.0))
+
+
+def test_resume_takes_the_folder_alone(spen_run, fake, config):
+    calls = []
+    fake("runs.train.runner", resume=lambda *given: calls.append(given) or Path("r"))
+    assert spen_run("--resume", "runs/r").exit_code == 0
+    assert calls == [(Path("runs/r"), RunOptions())]
+    refused = spen_run(str(config), "--resume", "runs/r")
+    assert refused.exit_code == 2
+    assert "omit CONFIG, NAME=VALUE and --out" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ConfigError("bad key"), 2),
+        (PluginError("no plugin"), 2),
+        (DataError("f.arff", 3, "x", "y"), 2),
+        (RunError("disk full"), 1),
+        (NonFiniteLoss("NaN in phase net"), 1),
+        (Interrupted("stopped; resume with"), 130),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_errors_are_one_message_with_their_status(spen_run, fake, config, error, status):
+    def fails(*_, **__):
+        raise error
+
+    fake("runs.train.runner", run=fails)
+    done = spen_run(str(config))
+    assert done.exit_code == status
+    assert done.stdout == ""
+    assert (str(error) or "interrupted") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_of_a_very_long_error_beginning_and_end_are_shown(spen_run, fake, config):
+    def fails(*_, **__):
+        raise ConfigError("begins " + "x" * 100_000 + " ends")
+
+    fake("runs.train.runner", run=fails)
+    said = spen_run(str(config)).stderr
+    assert said.startswith("error: begins xxx") and said.endswith("xxx ends\n") and len(said) < 10_000
+
+
+def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
+    def fails(*_, **__):
+        raise ZeroDivisionError
+
+    fake("runs.train.runner", run=fails)
+    assert isinstance(spen_run(str(config)).exception, ZeroDivisionError)
+
+
+def test_a_wrong_config_is_said_without_loading_torch(config):
+    code = "import sys\nfrom spen_plugins.cli.run import app\ntry: app(%r)\nfinally: print('torch' in sys.modules)"
+    words = [str(config), "dta=1"]
+    done = subprocess.run([sys.executable, "-c", code % words], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 2
+    assert done.stdout.strip() == "False"
+    assert "unknown argument 'dta'. Did you mean 'data'?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["nope.jsonnet"], ["--frobnicate"], ["{config}", "novalue"]])
+def test_a_wrong_command_line_is_status_2(spen_run, config, words):
+    done = spen_run(*(word.format(config=config) for word in words))
+    assert done.exit_code == 2
+    assert done.stderr
+
+
+def test_the_arguments_of_a_config(spen_run, config):
+    config.write_text(
+        "function(data='sample', seed=0) { task: { type: 'multilabel', corpus: data }, seed: seed, "
+        "features: { type: 'mlp' }, inference_net: { type: 'independent', bias: true }, "
+        "energy: { type: 'sum', terms: { own: { type: 'local', features: { type: 'mlp', hidden: [7] } } } }, "
+        "trainer: { type: 'cross_entropy' } }"
+    )
+    done = spen_run(str(config), "--arguments", "trainer.epochs=4", "trainer.probe.steps=9")
+    assert done.exit_code == 0
+    choices, keys = done.stdout.split("\n\n")
+    assert [line.split() for line in choices.splitlines()[1:]] == [["data", "'sample'"], ["seed", "0"]]
+    rows = {line.split()[0]: line for line in keys.splitlines()[1:]}
+    for name, value, type_, text in (
+        ("task.corpus", '"sample"', '("sample" | null)', ""),
+        ("trainer.epochs", "4", "(int, >= 1)", " epochs."),
+        ("trainer.probe.steps", "9", "(int, >= 1, <= 10000)", "Gradient steps."),
+        ("inference_net.bias", "true", "(true or false | null)", ""),
+        ("energy.terms.own.features.hidden", "[7]", "(list of int", ""),
+        ("energy_loss", "null", "(table)", "trains the energy."),
+    ):
+        assert f"= {value} " in rows[name] and type_ in rows[name] and rows[name].rstrip().endswith(text), name
+    assert "trainer.probe" not in rows and "energy.features.type" not in rows
+
+
+def test_the_arguments_of_a_config_that_is_wrong(spen_run, config):
+    done = spen_run(str(config), "--arguments")
+    assert done.exit_code == 2
+    assert "data  'sample'" in done.stdout and "'inference_net' is missing" in done.stderr
+
+
+def test_a_line_of_documentation_ends_with_its_sentence():
+    from spen_plugins.cli.run import first_sentence
+
+    assert (
+        first_sentence("As in Lee et al. (2022, Eq. 4 and\n    Fig. 2). More of it.")
+        == "As in Lee et al. (2022, Eq. 4 and Fig. 2)."
+    )
+
+
+# spen plugins, spen describe
+
+
+def test_plugins_are_listed_without_being_imported(spen, site):
+    site.install("scale", SCALE)
+    done = spen("plugins")
+    assert done.exit_code == 0
+    assert "scale" in done.stdout
+    assert "spen-scale 1.0" in done.stdout
+    assert "spen_scale" not in sys.modules
+
+
+def test_check_says_what_is_broken(spen, site):
+    site.install("bad", "raise RuntimeError('boom')")
+    assert spen("plugins").exit_code == 0
+    done = spen("plugins", "--check")
+    assert done.exit_code == 2
+    assert "RuntimeError: boom" in done.stdout
+
+
+def test_a_refused_plugin_is_status_2_without_check(spen, site):
+    site.install("twin", SCALE, distribution="spen-one")
+    site.install("twin", SCALE, distribution="spen-two", version="2.0")
+    done = spen("plugins")
+    assert done.exit_code == 2
+    assert "two distributions provide the plugin 'twin': spen-one 1.0 and spen-two 2.0" in done.stdout
+
+
+def test_describe_says_fields_types_defaults_and_source(spen, site):
+    site.install("scale", SCALE)
+    done = spen("describe", "energy", "scale.scale")
+    assert done.exit_code == 0
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    for line in (
+        "Scale of Nobody (2020, Eq. 1).",
+        "class: spen_scale:Scale, from spen-scale 1.0",
+        "strength float = 1.0",
+        "How strong.",
+        "width int required",
+    ):
+        assert line in lines
+
+
+def test_describe_shows_the_keys_of_tables_in_tables(spen):
+    done = spen("describe", "trainer", "cross_entropy")
+    assert "net.lr" in done.stdout
+    assert "Learning rate." in done.stdout
+
+
+def test_describe_without_a_type_lists_them(spen, site):
+    site.install("scale", SCALE)
+    site.install("bad", "raise RuntimeError('boom')")
+    done = spen("describe", "energy")
+    assert done.exit_code == 0
+    assert "linear_chain" in done.stdout
+    assert any(
+        " ".join(line.split()) == "scale.scale Scale of Nobody (2020, Eq. 1)." for line in done.stdout.splitlines()
+    )
+    assert "boom" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["enrgy"], ["energy", "locl"], ["energy", "nope.x"]])
+def test_describe_what_there_is_not(spen, words):
+    done = spen("describe", *words)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ")
+
+
+# Runs and data
+
+
+class Predictor:
+    task = types.SimpleNamespace(
+        read_inputs=lambda path: ["x", "y"], notes=lambda: ["f: read as it is"], formats=dict, shown=None, space=None
+    )
+
+    def predict_examples(self, examples, energy=False):
+        assert examples == ["x", "y"]
+        return [{"labels": ["é"]}, [1, 2]]
+
+    def evaluate_file(self, path, part):
+        return {"scores": {"example_f1": 0.5}}
+
+    def score_file(self, path):
+        yield {"energy": -1.5}
+
+
+@pytest.fixture
+def predictor(fake):
+    fake("runs.predict.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
+    fake("runs.folder.sources", seen_in_training=lambda loaded, file: [])
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [("predict", [{"labels": ["é"]}, [1, 2]]), ("score", [{"energy": -1.5}])],
+)
+def test_one_json_value_a_line(spen, predictor, tmp_path, command, expected):
+    done = spen(command, "runs/x", "f")
+    assert done.exit_code == 0
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+    out = tmp_path / "out.jsonl"
+    assert spen(command, "runs/x", "f", "--out", str(out)).exit_code == 0
+    assert [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] == expected
+
+
+def test_evaluate_prints_json(spen, predictor):
+    assert json.loads(spen("evaluate", "runs/x", "f").stdout) == {"scores": {"example_f1": 0.5}}
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    def values():
+        yield 1
+        raise RunError("halfway")
+
+    out = tmp_path / "out.jsonl"
+    out.write_text("before")
+    with pytest.raises(RunError):
+        write_lines(values(), out)
+    assert out.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [out]
+    with pytest.raises(RunError, match="can't be written"):
+        write_lines([1], out / "out.jsonl")
+    write_lines([1], tmp_path / "new" / "out.jsonl")
+    assert (tmp_path / "new" / "out.jsonl").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    "command", [("predict", "--text", "Hello"), ("evaluate", "f"), ("score", "f"), ("compare",), ("report",)]
+)
+def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, monkeypatch, command):
+    fake("runs.predict.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
+    fake("runs.many.groups", read_groups=lambda *given: pytest.fail("runs were read"))
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
+    (tmp_path / "read_only").mkdir()
+    (tmp_path / "file").touch()
+    is_dir = Path.is_dir
+    monkeypatch.setattr(
+        Path,
+        "is_dir",
+        lambda path: (_ for _ in ()).throw(PermissionError(13, "Denied")) if path.name == "denied" else is_dir(path),
+    )
+    for place, says in (
+        ("file/out.md", "is no folder"),
+        (".", "is a folder"),
+        ("read_only/new/out.md", "read-only"),
+        ("denied", "Denied"),
+    ):
+        name, *words = command
+        done = spen(name, "runs/x", *words, "--out", str(tmp_path / place))
+        assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "score"])
+def test_out_is_neither_the_input_nor_a_file_of_a_run(spen, fake, tmp_path, command):
+    fake("runs.predict.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
+    file, weights = tmp_path / "in.csv", tmp_path / "run" / "weights.safetensors"
+    weights.parent.mkdir()
+    for one in (file, weights, weights.with_name("config.json")):
+        one.write_text("kept")
+    for out, says in ((f"{tmp_path}/./in.csv", "is the file that is read"), (str(weights), "is a file of the run")):
+        done = spen(command, "runs/x", str(file), "--out", out)
+        assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())
+    assert file.read_text() == weights.read_text() == "kept"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_is_written_to_not_replaced(spen, predictor, tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for out in (pipe, link):
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert spen("score", "runs/x", "f", "--out", str(out)).exit_code == 0
+            assert json.loads(os.read(reader, 100)) == {"energy": -1.5}
+        finally:
+            os.close(reader)
+    assert pipe.is_fifo() and link.is_symlink() and sorted(tmp_path.iterdir()) == [link, pipe]
+
+
+def test_data_asks_before_it_fetches(spen, fake):
+    asked = []
+
+    def get(name, yes, ask, say):
+        asked.append(yes or ask("Licence X. Go on?"))
+        return Path("/cache") / name
+
+    fake("data.download.fetch", get=get)
+    assert spen("data", "get", "bibtex", "--yes").stdout.strip() == "/cache/bibtex"
+    done = spen("data", "get", "bibtex", text="n\n")
+    assert "Licence X" in done.stderr
+    assert asked == [True, False]
+
+
+def test_a_split_gets_its_options(spen, fake):
+    calls = []
+
+    def split(*given, **columns):
+        calls.append((*given[:-1], columns))
+        given[-1]("as it was read")
+        return Path("m.json")
+
+    fake("data.parts.split", split_file=split)
+    done = spen("data", "split", "m.arff", "label_count=5", "--seed", "3", "drop=a,b")
+    assert done.stdout.strip() == "m.json" and "as it was read" in done.stderr
+    assert spen("data", "split", "m.csv", "--labels", "tag_*").exit_code == 0
+    assert spen("data", "split", "m.csv", "--label-count", "2").exit_code == 0
+    assert calls == [
+        (Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"}),
+        (Path("m.csv"), None, 0, {"labels": "tag_*"}),
+        (Path("m.csv"), None, 0, {"label_count": 2}),
+    ]
+    twice = spen("data", "split", "m.csv", "labels=a", "--labels", "b")
+    assert twice.exit_code == 2 and "is given twice" in twice.stderr
+
+
+def test_the_catalogue_is_listed(spen):
+    done = spen("data", "list")
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["bibtex"]
+
+
+def test_columns():
+    assert columns([["a", "bb", "c"], ["aaa", "b", "cc"]], "  ") == ["  a    bb  c", "  aaa  b   cc"]
+    assert columns([]) == []

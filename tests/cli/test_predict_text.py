@@ -1,0 +1,568 @@
+"""`spen predict`: raw text, formats of outputs that are read back, and how many labels are listed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.cli.main import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.data import csv_rows
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.runs.predict import tokenised
+from spen_plugins.runs.predict.tokenised import TokenisedText
+from spen_plugins.runs.train import runner
+from spen_plugins.task_parts import read_text
+from tests.loaded import ROOT, loaded
+
+ROLES = """\
+Anna\t-\t(A0*)\t*
+sent\tsend\t(V*)\t*
+it\t-\t(A1*)\t(A1*)
+burning\tburn\t*\t(V*)
+.\t-\t*\t*
+
+Yes\t-
+!\t-
+
+"""
+NAMES = "Anna\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n.\tO\n\n"
+POS = "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tlives\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n"
+TEXTS = "the match, at last\tsport,news\nthe band\tmusic\nnothing\t\n"
+SMALL = {"trainer.epochs": "1", "trainer.epoch_updates": "1", "method": "cross_entropy"}
+BILSTM = {"features.hidden": "8", "features.word_dim": "8"}
+
+
+def train(config: str, folder: Path, text: str, **arguments: str) -> Path:
+    file = folder / f"{config}.txt"
+    file.write_text(text * 8, encoding="utf-8")
+    path = ROOT / "configs" / f"{config}.jsonnet"
+    files = {"data": str(file), "validation": str(file)}
+    return runner.run(
+        evaluate(path, files | SMALL | arguments), str(path), folder / config, runner.RunOptions("cpu", quiet=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "srl": train("srl_seal", folder, ROLES, **BILSTM),
+        "ner": train("ner_infnet", folder, NAMES, **BILSTM),
+        "predicates": train("predicates", folder, ROLES, **BILSTM),
+        "text": train("text_seal", folder, TEXTS, **{"features.buckets": "16", "features.hidden": "[8]"}),
+    }
+
+
+@pytest.fixture
+def spen(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: object, **settings):
+        return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"}, **settings)
+
+    return call
+
+
+def words_of(done) -> list[list[str]]:
+    assert done.exit_code == 0, done.output
+    return [json.loads(line)["words"] for line in done.stdout.splitlines()]
+
+
+# Raw text
+
+SENTENCES = [["Anna", "does", "n't", "know", "Mr.", "Smith", "."], ["He", "left", "!"]]
+RAW = "Anna doesn't know Mr. Smith. He left!\n"
+
+
+def test_raw_text_is_tokenised_by_spacys_rules(runs, spen):
+    assert words_of(spen("predict", runs["ner"], "--text", RAW)) == SENTENCES
+    assert words_of(spen("predict", runs["ner"], "-", input=RAW)) == SENTENCES
+    Path("notes.txt").write_text(f"Anna doesn't know Mr. Smith.\n\n{RAW.split('. ')[2]}")
+    done = spen("predict", runs["ner"], "notes.txt")
+    assert words_of(done) == SENTENCES
+    assert done.stderr == "notes.txt: read as raw text, tokenised by spaCy's rules\n"
+    german = spen("predict", runs["ner"], "--language", "de", "--text", "Das ist z.B. gut.")
+    assert words_of(german) == [["Das", "ist", "z.B.", "gut", "."]]
+
+
+def test_a_file_in_the_tasks_format_is_no_raw_text(runs, spen):
+    Path("words").write_text("Anna\nleft\n.\n")
+    done = spen("predict", runs["ner"], "words")
+    assert words_of(done) == [["Anna", "left", "."]]
+    assert done.stderr == "words: read as columns: 1 sentences, 3 words\n"
+
+
+def test_the_predicates_of_raw_text_are_those_of_another_run(runs, spen, monkeypatch):
+    known = {"sent": [1], "burning": [3]}
+    monkeypatch.setattr(
+        tokenised.TokenisedText, "predicates", lambda self, some: [known.get(words[1], []) for words in some]
+    )
+    done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!")
+    [found] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (
+        found["words"] == ["Anna", "sent", "it", "."]
+        and found["predicate"].items() >= {"index": 1, "word": "sent"}.items()
+    )
+
+
+def test_no_predicate_in_raw_text_is_said(runs, spen, monkeypatch):
+    class Finder:
+        task = sp.load(runs["predicates"]).task
+
+        def predict(self, items):
+            return [{"tags": ["B-V" if word == "sent" else "O" for word in item["words"]]} for item in items]
+
+    monkeypatch.setattr(tokenised, "load", lambda *_: Finder())
+    finder = ("--predicates", runs["predicates"])
+    done = spen("predict", runs["srl"], "--text", "Anna left. Yes!", *finder)
+    assert done.exit_code == 0 and not done.stdout and done.stderr == "no predicate found in 2 sentences of raw text\n"
+    Path("yes.txt").write_text("Yes, of course, said Anna, and went out.\n")
+    done = spen("predict", runs["srl"], "yes.txt", *finder)
+    assert not done.stdout and done.stderr.endswith("no predicate found in 1 sentence of raw text\n")
+    done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!", *finder)
+    assert done.stdout and not done.stderr
+
+
+UNSPACED = ("李四昨天去了上海。", "猫はソファで寝ています。", "แมวนอนอยู่บนโซฟา")
+
+UNSPACED_WORDS = ("李四", "昨天", "去", "了", "上海", "。", "ソファ", "寝て", "います", "แมว", "นอน", "โซฟา")
+
+
+@pytest.mark.parametrize("text", UNSPACED)
+def test_a_text_without_blanks_is_warned_of(runs, spen, text):
+    """The tokens stay those of English rules."""
+    warning = "warning: the text has no blanks between words, and is tokenised as English; name its language"
+    Path("lines.txt").write_text(f"{text}\n" * 3, encoding="utf-8")
+    done = spen("predict", runs["ner"], "lines.txt")
+    assert words_of(done)[0][0] == text and "warning: the words of lines.txt have" in done.stderr
+    Path("words.txt").write_text("".join(f"{word}\n" for word in UNSPACED_WORDS), encoding="utf-8")
+    assert "warning" not in spen("predict", runs["ner"], "words.txt").stderr
+    Path("raw.txt").write_text(f"{text} Anna. {text} So.\n{text} OK.\n", encoding="utf-8")
+    for words, given in ((["--text", text], None), (["-"], text), (["raw.txt"], None)):
+        done = spen("predict", runs["ner"], *words, input=given)
+        assert done.exit_code == 0 and warning in done.stderr and len(words_of(done)[0]) < len(text)
+        assert "warning" not in spen("predict", runs["ner"], *words, "--language", "en", input=given).stderr
+    chinese = spen("predict", runs["ner"], "--text", UNSPACED[0], "--language", "zh")
+    assert words_of(chinese) == [list(UNSPACED[0])] and not chinese.stderr
+    assert "warning" not in spen("predict", runs["text"], "--text", text).stderr  # it divides characters by itself
+    assert "warning" not in spen("predict", runs["ner"], "--text", f"Anna wrote {text[:3]} on a wall.").stderr
+
+
+def test_predicates_are_found_by_a_run(runs):
+    words = [["Anna", "sent", "it", "."], ["Yes", "!"]]
+    tagged = sp.load(runs["predicates"]).predict([{"words": some} for some in words])
+    found = TokenisedText("", finder=runs["predicates"]).predicates(words)
+    assert found == [[entity["start"] for entity in one["entities"]] for one in tagged]
+    with pytest.raises(ConfigError, match=r"--predicates .*: it tags no predicates; `spen-run predicates`"):
+        TokenisedText("", finder=runs["ner"]).predicates(words)
+
+
+def test_predicates_are_found_by_an_installed_plugin(site, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(tokenised, "Registry", lambda: sp.Registry([str(site.path)]))
+    with pytest.raises(ConfigError, match=r"no predicates marked; name a run .*--predicates RUN.*pip install spen-en"):
+        TokenisedText("").predicates([["Go", "!"]])
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "predicates").symlink_to(runs["predicates"])
+    source = f"""
+        from spen_plugins import hookimpl
+
+        @hookimpl
+        def spen_model():
+            return {{"spen_srl": lambda: {str(model)!r}}}
+        """
+    site.install("acme", source)
+    assert [len(some) for some in TokenisedText("").predicates([["Go", "!"], ["Yes"]])] in (
+        [0, 0],
+        [1, 0],
+        [0, 1],
+        [1, 1],
+    )
+
+
+def test_a_text_a_line_for_labels_of_texts(runs, spen):
+    """An empty line is one, so that answers stand in the lines of their texts."""
+    lines = "a match\n\nnothing\n"
+    Path("t.txt").write_text(lines)
+    calls = ((["t.txt"], None, 3), (["-"], lines, 3), (["--text", "a match"], None, 1))
+    for words, given, count in calls:
+        assert len(spen("predict", runs["text"], *words, input=given).stdout.splitlines()) == count
+
+
+INSIDE = "\u2028\u2029\x85\x0b\x0c\x1c\x1e"
+"""Characters at which `str.splitlines` ends a line, too."""
+
+
+def test_no_other_character_ends_a_line(runs, spen):
+    lines = [f"a{mark}match" for mark in INSIDE]
+    text = "\r\n".join([*lines, "", "the band"]) + "\r\n"
+    Path("t.txt").write_bytes(text.encode())
+    for words, given in ((["t.txt"], None), (["-"], text), (["--text", text], None)):
+        done = spen("predict", runs["text"], *words, input=given)
+        assert done.stdout.count("\n") == len(lines) + 2, done.output
+    examples = sp.load(runs["text"]).task.read_text(TokenisedText(text))
+    assert [example.text for example in examples] == [*lines, "", "the band"]
+    citation = "A. Writer. A\u2028Title. 1999."
+    assert len(loaded("implicit.citations", corpus="sample").read_text(TokenisedText(f"{citation}\r\n{citation}"))) == 2
+    with pytest.raises(DataError, match="raw text; other formats are read from a file"):
+        tokenised.standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
+
+
+def test_tables_of_texts_are_predicted(runs, spen):
+    """Of one column, and with labels that the run doesn't know, which evaluation refuses."""
+    Path("only.csv").write_text('text\n"a match, at last"\n"two\nlines"\n')
+    done = spen("predict", runs["text"], "only.csv", "--format", "csv")
+    assert [row[0] for row in csv.reader(io.StringIO(done.stdout))] == ["text", "a match, at last", "two\nlines"]
+    Path("other.csv").write_text('id,review\n1,"It was good, really."\n2,A bad film I would say.\n')
+    refused = spen("predict", runs["text"], "other.csv")
+    assert refused.exit_code == 2 and "columns id, review" in refused.stderr  # no raw text
+    Path("gold.csv").write_text("text,labels\na match,unknown\n")
+    assert len(spen("predict", runs["text"], "gold.csv").stdout.splitlines()) == 1
+    done = spen("evaluate", runs["text"], "gold.csv")
+    assert done.exit_code == 2 and "found label 'unknown'" in done.stderr
+
+
+def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
+    for run, said in (("text", "a text a line"), ("ner", "tokenised by spaCy's rules")):
+        raw = TokenisedText("We won the match.\n")
+        sp.load(runs[run]).task.read_text(raw)
+        assert raw.said() == f"read as raw text, {said}"
+
+
+def test_options_without_effect_are_said(runs, spen):
+    Path("words").write_text("Anna\nleft\n.\n")
+    for words, says in (
+        (["words", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
+        (["words", "--predicates", runs["predicates"]], "found no raw text to label roles in here, and no file of"),
+        (["--text", "x", "--predicates", "none"], "--predicates none: found no raw text to label roles in here"),
+        (["words", "--energy", "--format", "conll"], "--format conll has no place for it"),
+    ):
+        done = spen("predict", runs["ner"], *words)
+        assert done.exit_code == 2 and says in done.stderr and not done.stdout
+    done = spen("predict", runs["text"], "--text", "x", "--language", "de")
+    assert done.exit_code == 2 and "--language de: found no raw text" in done.stderr
+
+
+def test_tags_that_the_run_does_not_know_are_warned_of(tmp_path):
+    """Short lines of raw text are columns; that of a file with one tag of the run isn't warned of."""
+    (tmp_path / "train").write_text("Anna\tNNP\nsleeps\tVBZ\n\n")
+    task = loaded("tagging", train=str(tmp_path / "train"), validation=str(tmp_path / "train"))
+    path = tmp_path / "lines"
+    for text, warned in (("Anna left\nBob sleeps\n", True), ("Anna left\nBob NNP\n", False), ("Bob _\n", False)):
+        path.write_text(text)
+        task.read(str(path))
+        notes = task.notes()
+        assert any("If that is raw text" in note for note in notes) == warned
+    path.write_text("Anna left\nBob sleeps\n")
+    task.read(str(path))
+    assert task.notes()[1] == (
+        f"warning: {path} has tags such as left, sleeps, and none of the run's (NNP, VBZ). If that is raw text, give "
+        "it to --text or on standard input"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "says"),
+    [
+        ([], None, "expected a FILE (- for standard input), or --text TEXT"),
+        (["f", "--text", "x"], None, "and not both"),
+        (["--text", " "], None, "text: found no word"),
+        (["--text", "x", "--language", "qq"], None, "--language qq: spaCy has no tokeniser"),
+        (
+            ["-"],
+            "Anna\tO\n",
+            "standard input:1: found 'Anna\\tO'; expected raw text; other formats",
+        ),
+        (["none"], None, "no such file"),
+        (["cut"], None, "cut:1: found"),
+        (["--text", "x", "--format", "csv"], None, "--format csv holds label sets; this run's task 'tagging' can be"),
+        (["--text", "x", "--format", "tsv"], None, "--format tsv is unknown"),
+        (["--text", "x", "--format", "docbin"], None, "name a file, --out corpus.spacy"),
+        (["--text", "x", "--all"], None, "--all is of label sets, and this run's task 'tagging' has none"),
+    ],
+)
+def test_what_is_no_input_is_said(runs, spen, words, given, says):
+    Path("cut").write_text('{"words": ["Anna"\n')
+    done = spen("predict", runs["ner"], *words, input=given)
+    assert done.exit_code == 2 and says in done.stderr and "Traceback" not in done.output
+
+
+def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
+        TokenisedText("Anna left.").sentences()
+    with pytest.raises(ConfigError, match="the run's task reads none"):
+        read_text(loaded("multilabel", corpus="sample"), TokenisedText("x"))
+
+
+@pytest.mark.parametrize(("run", "rows"), [("srl", 16), ("ner", 8), ("predicates", 16), ("text", 24)])
+def test_evaluation_on_the_training_file_or_a_part(runs, spen, run, rows):
+    """Tags, roles and texts, as vectors in `test_changed_data`."""
+    file = Path("copy.tsv")
+    file.write_bytes(runs[run].with_suffix(".txt").read_bytes())
+    given, own = spen("evaluate", runs[run], file), spen("evaluate", runs[run], "--part", "validation")
+    assert "is the run's task.train" in given.stderr and not own.stderr, own.output
+    assert json.loads(given.stdout)["scores"] == json.loads(own.stdout)["scores"]
+    assert json.loads(own.stdout)["protocol"]["split"] == f"all {rows} examples of the run's validation part"
+
+
+def test_raw_text_is_refused_by_evaluation(runs, spen):
+    Path("notes.txt").write_text(RAW)
+    done = spen("evaluate", runs["srl"], "notes.txt")
+    assert done.exit_code == 2 and "expected one of these formats: JSONL" in done.stderr
+
+
+# Formats
+
+
+def roles(words: list[str], predicate: int, tags: list[str]) -> dict:
+    return {"words": words, "predicate": {"index": predicate, "word": words[predicate]}, "arguments": [], "tags": tags}
+
+
+def test_roles_are_read_back_from_each_format(runs, tmp_path):
+    """All sentences of the file, those without predicates too; discontinuous arguments, and verbs of several words."""
+    task = sp.load(runs["srl"]).task
+    (tmp_path / "in.conll").write_text(ROLES * 2)
+    examples = task.read(str(tmp_path / "in.conll"))
+    first, other = ["Anna", "sent", "it", "burning", "."], [e.entry.words for e in examples]
+    assert len(examples) == 4 and all(list(words) == first for words in other)
+    outputs = [
+        ["B-A0", "B-V", "B-A1", "B-C-A0", "O"],
+        ["O", "B-A1", "I-A1", "B-V", "B-C-V"],
+        ["B-A1", "B-V", "I-V", "B-A1", "I-A1"],
+        ["B-A0", "B-A0", "O", "B-V", "O"],
+    ]
+    predictions = [roles(first, e.predicate, tags) for e, tags in zip(examples, outputs, strict=True)]
+    for name, writer in task.formats().items():
+        (tmp_path / "out").write_text(writer(predictions, examples))
+        if name == "props":
+            with pytest.raises(DataError, match="without words"):
+                read_roles(tmp_path / "out")
+            (tmp_path / "out.words").write_text(
+                "".join(f"{w}\n" if w else "\n" for w in [*first, "", "Yes", "!", ""] * 2)
+            )
+            (tmp_path / "out").rename(tmp_path / "out.props")
+        found = read_roles(tmp_path / ("out.props" if name == "props" else "out")).sentences
+        assert [s.words for s in found] == [tuple(first), ("Yes", "!")] * 2
+        assert [list(p.tags) for s in found for p in s.propositions] == outputs, name
+
+
+def test_a_predicate_without_v_is_marked_and_its_argument_cut(runs):
+    task = sp.load(runs["srl"]).task
+    example = task.parse({"words": ["a", "b", "c", "d"], "predicate": 1})
+    for tags, says in (
+        (["B-A0", "I-A0", "I-A0", "O"], "(A0*)|(V*)|(C-A0*)|*"),
+        (["O", "B-A0", "I-A0", "I-A0"], "*|(V*)|(A0*|*)"),
+        (["O", "O", "O", "O"], "*|(V*)|*|*"),
+    ):
+        text = task.formats()["props"]([roles(["a", "b", "c", "d"], 1, tags)], [example])
+        assert "|".join(line.split("\t")[1] for line in text.strip().splitlines()) == says
+
+
+def test_predicates_of_a_sentence_come_together_from_items(runs):
+    task = sp.load(runs["srl"]).task
+    words = ["Anna", "sent", "it", "burning", "."]
+    items = [{"words": words, "predicate": 3}, {"words": words, "predicate": 1}, {"words": words, "predicate": 1}]
+    found = [roles(words, item["predicate"], ["O"] * 5) for item in items]
+    text = task.formats()["conllu"](found, [task.parse(item) for item in items])
+    assert text.count("\n\n") == 2 and text.count("burning\tburning") == 1
+
+
+def test_written_predictions_are_read_back_by_the_run(runs, spen):
+    """The same outputs as gold, whatever the net's are."""
+    Path("in").write_text(ROLES)
+    predictor = sp.load(runs["srl"])
+    before = list(predictor.predict_file("in"))
+    for form in ("jsonl", "conll", "conllu"):
+        assert spen("predict", runs["srl"], "in", "--format", form, "--out", "out").exit_code == 0
+        after = predictor.task.read("out")
+        for example, one in zip(after, before, strict=True):
+            verb = one["tags"][example.predicate][2:] == "V"
+            assert list(example.names) == one["tags"] or (form != "jsonl" and not verb)
+
+
+@pytest.mark.parametrize("scheme", ["bio", "iob1"])
+@pytest.mark.parametrize("form", ["conll", "docbin", "jsonl"])
+def test_spans_are_read_back(tmp_path, form, scheme):
+    """A net that learns BIOES writes the files' scheme."""
+    path = tmp_path / "in"
+    path.write_text(
+        "Ann NNP I-PER\nsaw VBD O\nBo NNP I-PER\nCy NNP B-PER\n" if scheme == "iob1" else "Ann NNP B-PER\nsaw VBD O\n"
+    )
+    columns = {} if form == "docbin" else {"columns": {"pos": 1}}
+    task = loaded("tagging", train=str(path), validation=str(path), scheme=scheme, encoding="bioes", **columns)
+    [example] = examples = task.read(str(path))
+    spans = [{"type": s.type, "start": s.start, "end": s.end} for s in example.spans]
+    predictions = [{"words": list(example.entry.words), "tags": list(example.names), "entities": spans}]
+    write_to(task, form, predictions, examples, tmp_path / "out")
+    [found] = task.read(str(tmp_path / "out"))
+    assert found.names == example.names and found.entry.words == example.entry.words
+    if form == "conll":
+        assert found.columns["pos"].tolist() == example.columns["pos"].tolist()
+
+
+@pytest.mark.parametrize("form", ["conllu", "docbin", "jsonl"])
+@pytest.mark.parametrize("tags", ["upos", "xpos", "upos+xpos"])
+def test_tags_are_read_back(tmp_path, form, tags):
+    path = tmp_path / "in.conllu"
+    path.write_text(POS)
+    task = loaded("tagging", train=str(path), validation=str(path), tags=tags)
+    [example] = examples = task.read(str(path))
+    predictions = [{"words": list(example.entry.words), "tags": list(example.names), "scores": [1, 1]}]
+    write_to(task, form, predictions, examples, tmp_path / "out")
+    [found] = task.read(str(tmp_path / "out"))
+    assert found.names == example.names and found.entry.words == example.entry.words
+
+
+def write_to(task: sp.Task, form: str, predictions: list, examples: list, path: Path) -> None:
+    if form == "jsonl":
+        path.write_text("".join(json.dumps(one) + "\n" for one in predictions))
+        return
+    content = task.formats()[form](predictions, examples)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def test_spans_have_no_field_in_conllu(runs, spen):
+    done = spen("predict", runs["ner"], "--text", "x", "--format", "conllu")
+    assert done.exit_code == 2 and "task 'tagging' can be written as jsonl, conll, docbin" in done.stderr
+    done = spen("predict", runs["text"], "--text", "x", "--format", "props")
+    assert "--format props holds semantic roles; this run's task 'text' can be written as jsonl, csv" in done.stderr
+
+
+def test_words_with_tabs_go_to_json_alone(runs):
+    task = sp.load(runs["ner"]).task
+    item = {"words": ["a\tb"], "tags": ["O"], "entities": []}
+    with pytest.raises(DataError, match=r"the word 'a\\tb'; expected words without tabs"):
+        task.formats()["conll"]([item], [task.parse(item)])
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text)))
+
+
+def test_labels_of_texts_as_csv(runs):
+    task = sp.load(runs["text"]).task
+    examples = [task.parse({"text": 'the "match", at last'}), task.parse({"text": "two\nlines"})]
+    names = task.space.labels
+    p = {name: i / 8 for i, name in enumerate(names)}
+    predictions = [{"labels": names[:2], "probabilities": p}, {"labels": [], "probabilities": p}]
+    assert rows_of(task.formats()["csv"](predictions, examples)) == [
+        ["text", "predicted", *(f"p_{name}" for name in names)],
+        ['the "match", at last', ",".join(names[:2]), *(str(p[name]) for name in names)],
+        ["two\nlines", "", *(str(p[name]) for name in names)],
+    ]
+
+
+def test_texts_that_a_spreadsheet_would_compute(runs, tmp_path):
+    """They are written with an apostrophe, and read as they are; numbers stay numbers."""
+    task = sp.load(runs["text"]).task
+    texts = ["=HYPERLINK(1)", "+x", "-x", "@x", "'=x", "'x", "-1.5", "+3", "x=1"]
+    shown = ["'=HYPERLINK(1)", "'+x", "'-x", "'@x", "''=x", "'x", "-1.5", "+3", "x=1"]
+    nothing = {"labels": [], "probabilities": dict.fromkeys(task.space.labels, 0)}
+    written = task.formats()["csv"]([nothing] * len(texts), [task.parse({"text": text}) for text in texts])
+    assert [row[0] for row in rows_of(written)[1:]] == shown
+    (tmp_path / "out.csv").write_text(written)
+    assert [cells[0] for _, cells in csv_rows.records(tmp_path / "out.csv", ",")][1:] == texts
+
+
+TABLES = {
+    "table.csv": 'id;text;labels;note\n7;"one\nline; more";news;=1+x\n8;second;;\n',
+    "table.tsv": "id\ttext\tlabels\tnote\n7\tone line\tnews\t=1+x\n8\tsecond\t\t\n",
+    "table.jsonl": '{"id": 7, "text": "one", "labels": ["news"], "note": "=1+x"}\n{"text": "second", "id": 8}\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_users_columns_stay_beside_predictions(runs, spen, name):
+    """In their order, gold labels among them, with a probability for every label and no note on the likeliest."""
+    Path(name).write_text(TABLES[name])
+    done = spen("predict", runs["text"], name, "--format", "csv", "--all")
+    labels = sp.load(runs["text"]).task.space.labels
+    head, *rows = rows_of(done.stdout)
+    assert head == ["id", "text", "labels", "note", "predicted", *(f"p_{label}" for label in labels)]
+    assert [(row[0], row[3]) for row in rows] == [("7", "'=1+x"), ("8", "")]
+    listed = [json.loads(line) for line in spen("predict", runs["text"], name, "--all").stdout.splitlines()]
+    assert [[float(cell) for cell in row[5:]] for row in rows] == [
+        [one["probabilities"][label] for label in labels] for one in listed
+    ]
+    assert [row[4] for row in rows] == [",".join(one["labels"]) for one in listed]
+    Path("again.csv").write_text(done.stdout)
+    again = rows_of(spen("predict", runs["text"], "again.csv", "--format", "csv").stdout)
+    assert again[0] == [*head, "predicted_", *(f"p_{label}_" for label in labels)]
+    assert [row[: len(head)] for row in again[1:]] == rows
+
+
+def test_parquet_keeps_its_columns_and_pandas_reads_them(runs, spen):
+    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    table = pa.table({"text": ["one\nline", "two"], "tags": [["a", "b"], []], "id": [7, None]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, "x.parquet")
+    Path("x.csv").write_text(spen("predict", runs["text"], "x.parquet", "--format", "csv").stdout)
+    found = pandas.read_csv("x.csv")
+    assert list(found.columns[:4]) == ["text", "tags", "id", "predicted"] and len(found) == 2
+    assert (
+        found.text[0] == "one\nline"
+        and found.tags[0] == '["a", "b"]'
+        and found.filter(regex="^p_").dtypes.eq("f8").all()
+    )
+
+
+def test_texts_without_columns_stand_beside_predictions(runs, spen):
+    Path("lines.txt").write_text("a match, at last\n\nthe end\n")
+    rows = rows_of(spen("predict", runs["text"], "lines.txt", "--format", "csv").stdout)
+    assert [row[0] for row in rows] == ["text", "a match, at last", "", "the end"]
+    rows = rows_of(spen("predict", runs["text"], "--text", "x", "--format", "csv").stdout)
+    assert rows[0][:2] == ["text", "predicted"] and rows[1][0] == "x"
+
+
+def test_label_sets_as_csv():
+    task = loaded("multilabel", corpus="sample")
+    names = task.space.labels
+    p = dict.fromkeys(names, 0.5)
+    found = [{"labels": [names[1]], "probabilities": p}, {"labels": [], "probabilities": p}]
+    rows = rows_of(task.formats()["csv"](found, [None, None]))
+    none, likely = ["0"] * len(names), ["0.5"] * len(names)
+    assert rows[0] == [*(f"predicted_{name}" for name in names), *(f"p_{name}" for name in names)]
+    assert rows[1:] == [["0", "1", *none[2:], *likely], [*none, *likely]]
+
+
+def test_features_stay_beside_predicted_label_sets(tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("colour,size,l_a,l_b,p_l_a\n" + "red,1.50,1,0,3\n" * 6 + "blue,2,0,1,4\n" * 6)
+    split = tmp_path / "split.json"
+    split.write_text(json.dumps({"train": [0, 1, 6, 7], "validation": [2, 8], "test": [3, 9]}))
+    task = loaded("multilabel", file=str(table), split=str(split), labels=["l_a", "l_b"])
+    examples = task.read(str(table))
+    found = [{"labels": ["l_b"], "probabilities": {"l_b": 0.75, "l_a": 0.125}}] * 12
+    head, *rows = rows_of(task.formats()["csv"](found, examples))
+    assert head == ["colour", "size", "l_a", "l_b", "p_l_a", "predicted_l_a", "predicted_l_b", "p_l_a_", "p_l_b_"]
+    assert rows[0] == ["red", "1.50", "1", "0", "3", "0", "1", "0.125", "0.75"] and len(rows) == 12
+
+
+# Labels that are listed
+
+
+def test_ten_labels_are_listed_or_all(spen, tmp_path):
+    labels = [f"l{i:02}" for i in range(14)]
+    text = "".join(f"text {i}\t{name}\n" for i, name in enumerate(labels))
+    run = train("text_seal", tmp_path, text, **{"features.buckets": "16", "features.hidden": "[8]"})
+    done = spen("predict", run, "--text", "x")
+    assert len(json.loads(done.stdout)["probabilities"]) >= 10
+    assert done.stderr == "probabilities of the 10 likeliest of 14 labels, and of those predicted; --all lists all\n"
+    done = spen("predict", run, "--text", "x", "--all")
+    assert sorted(json.loads(done.stdout)["probabilities"]) == labels and done.stderr == ""
+
+
+def test_completion_of_a_shell(spen, monkeypatch):
+    asked = {"COMP_WORDS": "spen predict --pred", "COMP_CWORD": "2", "_SPEN_COMPLETE": "complete_bash"}
+    done = CliRunner().invoke(app, [], prog_name="spen", env=asked)
+    assert done.stdout.split() == ["--predicates"]
+    assert "--install-completion" in spen("--help").stdout

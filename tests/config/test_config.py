@@ -1,0 +1,354 @@
+"""Config files, their arguments and their overrides."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_arguments
+from spen_plugins.config.experiment import ExperimentConfig
+from spen_plugins.errors import ConfigError
+from tests.loaded import ROOT
+
+FUNCTION = """
+local lib = import 'lib/base.libsonnet';
+// What to do: function(nothing) here.
+function(
+  data='sample',  // sample, or a path
+  n=lib.n,  # how many, (a number)
+  table={ a: 1, b: [2, 3] },
+  text='a, b) // no comment',
+  seed=0  // of all
+)
+  local twice = function(x) 2 * x;
+  {
+    seed: seed + 100,
+    task: { type: 'multilabel', corpus: data, nested: { deep: 1 } },
+    trainer: { epochs: twice(n), net: null, list: [1, 2] },
+    note: table,
+    text: text,
+  }
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "base.libsonnet").write_text("{ n: 3 }")
+
+    def file(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return Path(name)
+
+    return file
+
+
+@pytest.fixture
+def function(write) -> Path:
+    return write("x.jsonnet", FUNCTION)
+
+
+def test_a_function_takes_arguments_by_name(function):
+    config = evaluate(function, {"data": "mine.arff", "n": "4", "table": '{"c": null}'})
+    assert config["task"]["corpus"] == "mine.arff"
+    assert config["trainer"]["epochs"] == 8
+    assert config["note"] == {"c": None}
+
+
+def test_defaults_and_imports_relative_to_the_config(function, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert evaluate(tmp_path / function)["trainer"]["epochs"] == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("1e-3", 0.001),
+        ("true", True),
+        ("null", None),
+        ('"3"', "3"),
+        ("[1, 2]", [1, 2]),
+        ("bert-base-cased", "bert-base-cased"),
+        ("", ""),
+        ("NaN", "NaN"),
+        ("a=b", "a=b"),
+        ("'quoted'", "'quoted'"),
+        ("007", "007"),
+    ],
+)
+@pytest.mark.parametrize("name", ["data", "task.corpus"])
+def test_a_value_is_json_or_else_a_string(function, name, text, value):
+    assert evaluate(function, {name: text})["task"]["corpus"] == value
+
+
+def test_a_parameter_wins_over_a_key_of_its_name(function):
+    assert evaluate(function, {"seed": "7"})["seed"] == 107
+
+
+def test_dotted_names_override_the_evaluated_config(function):
+    config = evaluate(function, {"trainer.epochs": "1", "task.nested.deep": "2", "trainer.list.1": "9"})
+    assert config["trainer"]["epochs"] == 1
+    assert config["task"]["nested"]["deep"] == 2
+    assert config["trainer"]["list"] == [1, 9]
+
+
+def test_files_named_by_an_override_are_data_files_where_there_would_be_a_corpus(write, function):
+    assert evaluate(function, {"task.train": "a"})["task"] == {
+        "type": "multilabel",
+        "corpus": "files",  # what this config makes of data=files
+        "nested": {"deep": 1},
+        "train": "a",
+    }
+    for given in ({"data": "mine", "task.train": "a"}, {"data": "mine", "task.file": "a"}):
+        assert evaluate(function, given)["task"]["corpus"] == "mine"
+    for given in ({"task.train": "null"}, {"task.test": "a"}):
+        assert evaluate(function, given)["task"]["corpus"] == "sample"
+    path = write("own.jsonnet", "function(data='x') { task: { train: data, labels: data } }")
+    assert evaluate(path, {"task.train": "a"})["task"] == {"train": "a", "labels": "x"}
+
+
+def test_overrides_make_what_a_config_leaves_to_defaults(function):
+    config = evaluate(function, {"trainer.net.lr": "0.1", "init.energy": "runs/a", "precision": "bf16"})
+    assert config["trainer"]["net"] == {"lr": 0.1}
+    assert config["init"] == {"energy": "runs/a"}
+    assert config["precision"] == "bf16"
+
+
+@pytest.mark.parametrize("name", ["note", "note.a"])
+def test_a_key_of_the_config_can_be_overridden_whatever_it_is(function, name):
+    assert evaluate(function, {name: "5"})["note"] in (5, {"a": 5, "b": [2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("dta", "unknown argument 'dta'. Did you mean 'data'? Arguments: data, n, table, text, seed."),
+        ("deep", "unknown argument 'deep'. Did you mean 'task.nested.deep'?"),
+        ("trainr.epochs", "unknown argument 'trainr.epochs'. Did you mean 'trainer'?"),
+        ("trainer..epochs", "unknown argument 'trainer..epochs'"),
+        ("trainer.epochs.x", "'trainer.epochs' is a number, not a table"),
+        ("trainer.list.2", "'2' is no place in a list of 2"),
+    ],
+)
+def test_names_that_are_wrong(function, name, said):
+    with pytest.raises(ConfigError) as error:
+        evaluate(function, {name: "1"})
+    assert said in str(error.value)
+    assert str(error.value).startswith("x.jsonnet: ")
+
+
+def test_an_argument_without_default_that_is_missing(write):
+    path = write("r.jsonnet", "function(data, n=1) { data: data }")
+    with pytest.raises(ConfigError, match=r"r\.jsonnet: the argument 'data' has no default; give data="):
+        evaluate(path)
+    assert evaluate(path, {"data": "x"}) == {"data": "x"}
+
+
+def test_a_jsonnet_object_takes_overrides_only(write):
+    path = write("o.jsonnet", "{ seed: 1 + 1 }")
+    assert evaluate(path, {"seed": "5"}) == {"seed": 5}
+    with pytest.raises(ConfigError, match="unknown argument 'data'"):
+        evaluate(path, {"data": "5"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.jsonnet", "{\n  a: 1,,\n}", "a.jsonnet:2: syntax error"),
+        ("a.jsonnet", "function(x=1)\n  { a: error 'unknown data %s' % x }", "a.jsonnet:2: unknown data 1"),
+        ("a.jsonnet", "{ a: import 'lib/nope.libsonnet' }", "lib/nope.libsonnet"),
+        ("a.json", '{\n  "a": 1,\n  b\n}', "a.json:3: not JSON"),
+        ("a.json", '{"a": 1, "a": 2}', "the key 'a' occurs twice"),
+        ("a.yaml", "a: 1\nb: [1\n", "a.yaml:3: not YAML"),
+        ("a.yaml", "a: 1\na: 2\n", "a.yaml:2: not YAML: the key 'a' occurs twice"),
+        ("a.yaml", "1: 2\n", "the key 1 is not a string"),
+        ("a.json", "[1]", "the config is a list"),
+        ("a.yaml", "", "the config is null"),
+        ("a.toml", "a = 1", "a config ends in .jsonnet"),
+    ],
+)
+def test_files_that_are_wrong_say_where(write, name, text, said):
+    with pytest.raises(ConfigError) as error:
+        evaluate(write(name, text))
+    assert said in str(error.value)
+
+
+def test_what_a_shipped_library_refuses_is_said_of_the_config(write):
+    with pytest.raises(ConfigError, match=r"^(?!.*libsonnet).*m\.jsonnet: unknown method \"zz\"; known: a$"):
+        evaluate(
+            write(
+                "m.jsonnet", "local c = import 'lib/choose.libsonnet';\nfunction(m='a') c.from({ a: {} }, m, 'method')"
+            ),
+            {"m": "zz"},
+        )
+
+
+def test_an_error_in_a_library_of_your_own_names_it(write, tmp_path):
+    (tmp_path / "lib" / "bad.libsonnet").write_text("{\n  f(x):: error 'unknown method %s' % x,\n}")
+    with pytest.raises(ConfigError) as error:
+        evaluate(
+            write("m.jsonnet", "local b = import 'lib/bad.libsonnet';\nfunction(m='a') { a: b.f(m) }"), {"m": "zz"}
+        )
+    assert str(error.value) == "lib/bad.libsonnet:2: unknown method zz"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.jsonnet", "[" * 5000, "a.jsonnet: can't be evaluated: it is nested too deeply"),
+        ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "a.jsonnet: can't be evaluated: memory allocation of"),
+        ("a.yaml", "a: &a [*a]\n", "a.yaml:1: not YAML"),
+        ("a.yaml", "a: " + "[" * 5000, "a.yaml: can't be evaluated: it is nested too deeply"),
+        ("a.json", '{"a": ' + "[" * 100_000, "a.json: can't be evaluated: it is nested too deeply"),
+        ("a.json", '{"a": ' + "9" * 5000 + "}", "a.json: can't be evaluated: Exceeds the limit"),
+    ],
+)
+def test_files_that_are_nested_too_deeply_or_too_large(write, name, text, said):
+    with pytest.raises(ConfigError, match=said):
+        evaluate(write(name, text))
+
+
+def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
+    path = write("a.jsonnet", "{ a: " + "[" * 20)  # takes hours
+    main = threading.main_thread().ident
+    # A shell in the background hands on that it is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.2, signal.pthread_kill, [main, signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{ a: import '../outside.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
+        ("{ a: importstr 'lib/link.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
+        (
+            "local b = import 'lib/far.libsonnet'; { a: b.c }",
+            "found an import of .*outside.libsonnet; expected one below",
+        ),
+        ("{ a: importstr '/dev/zero' }", "no file /dev/zero to import"),
+        ("{ a: importstr 'lib' }", "no file lib to import, neither in"),
+    ],
+)
+def test_imports_stay_below_the_config(tmp_path, monkeypatch, text, said):
+    (tmp_path / "outside.libsonnet").write_text("{ c: 1 }")
+    lib = tmp_path / "configs" / "lib"
+    lib.mkdir(parents=True)
+    (lib / "link.libsonnet").symlink_to(tmp_path / "outside.libsonnet")
+    (lib / "far.libsonnet").write_text("{ c: import '../../outside.libsonnet' }")
+    (lib / "near.libsonnet").write_text("import '../own.libsonnet'")
+    (tmp_path / "configs" / "own.libsonnet").write_text("{ c: 2 }")
+    monkeypatch.chdir(tmp_path / "configs")
+    Path("a.jsonnet").write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        evaluate("a.jsonnet")
+    Path("b.jsonnet").write_text("import 'lib/near.libsonnet'")
+    assert evaluate("b.jsonnet") == {"c": 2}
+
+
+def test_files_that_are_not_there(write):
+    write("srl_seal.jsonnet", "{}")
+    with pytest.raises(ConfigError, match=r"srl_sael\.jsonnet does not exist\. Did you mean 'srl_seal\.jsonnet'\?"):
+        evaluate("srl_sael.jsonnet")
+    with pytest.raises(ConfigError, match="lib is a folder"):
+        evaluate("lib")
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    (tmp_path / "b.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(ConfigError, match=r"b\.json: not UTF-8"):
+        evaluate(tmp_path / "b.json")
+
+
+def test_json_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "b.json").write_bytes(b'\xef\xbb\xbf{"seed": 3}')
+    assert evaluate(tmp_path / "b.json") == {"seed": 3}
+
+
+def test_yaml_means_what_it_says(write):
+    text = "precision: no\nlr: 1e-3\nn: 010\nt: 1:30\nd: 2020-01-01\nb: true\ne:\nf: .5\ng: -3\nh: 'x'\ni: [~, 1.]\n"
+    assert evaluate(write("a.yaml", text), {"seed": "4", "n": "2"}) == {
+        "precision": "no",
+        "lr": 0.001,
+        "n": 2,
+        "t": "1:30",
+        "d": "2020-01-01",
+        "b": True,
+        "e": None,
+        "f": 0.5,
+        "g": -3,
+        "h": "x",
+        "i": [None, 1.0],
+        "seed": 4,
+    }
+
+
+def test_a_table_of_yaml_with_two_names_is_two_tables(write):
+    config = evaluate(write("a.yaml", "trainer: &t {net: {lr: 1}}\nenergy: *t\n"), {"trainer.net.lr": "2"})
+    assert config == {"trainer": {"net": {"lr": 2}}, "energy": {"net": {"lr": 1}}}
+
+
+def test_yaml_runs_no_code(write):
+    with pytest.raises(ConfigError, match="not YAML"):
+        evaluate(write("a.yaml", "a: !!python/object/apply:os.getcwd []"))
+
+
+def test_words_of_a_command_line():
+    assert parse_arguments(["a=1", "b.c=x=y", "d="]) == {"a": "1", "b.c": "x=y", "d": ""}
+    for words, said in (
+        [["a"], "expected name=value"],
+        [["=1"], "expected name=value"],
+        [["a=1", "a=2"], "given twice"],
+    ):
+        with pytest.raises(ConfigError, match=said):
+            parse_arguments(words)
+
+
+def test_parameters_with_defaults_and_comments(function):
+    assert [(p.name, p.default, p.doc) for p in parameters(function)] == [
+        ("data", "'sample'", "sample, or a path"),
+        ("n", "lib.n", "how many, (a number)"),
+        ("table", "{ a: 1, b: [2, 3] }", ""),
+        ("text", "'a, b) // no comment'", ""),
+        ("seed", "0", "of all"),
+    ]
+
+
+def test_parameters_of_what_takes_none(write):
+    assert parameters(write("o.jsonnet", "{}")) == []
+    assert parameters(write("o.json", "{}")) == []
+    assert [p.default for p in parameters(write("r.jsonnet", "function(data) {}"))] == [None]
+
+
+def test_the_tables_are_those_of_an_experiment():
+    assert set(TABLES) == set(ExperimentConfig.model_fields)
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")]),
+    ids=lambda p: p.name,
+)
+def test_our_own_configs_evaluate_and_explain_their_arguments(path):
+    config = evaluate(path)
+    assert {"task", "inference_net", "trainer"} <= set(config) <= set(TABLES)
+    assert json.loads(json.dumps(config)) == config
+    assert all(parameter.default not in (None, "?") for parameter in parameters(path))
+
+
+def test_a_pipe_is_no_config(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.jsonnet")
+    with pytest.raises(ConfigError, match=r"x\.jsonnet is a pipe"):
+        evaluate(tmp_path / "x.jsonnet")

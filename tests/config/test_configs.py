@@ -1,0 +1,460 @@
+"""The shipped configs: every data set with every method is a valid experiment, and says what its table says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from spen_plugins.config.evaluation import evaluate, parameters
+from spen_plugins.config.experiment import check
+from spen_plugins.config.shipped import find
+from spen_plugins.errors import ConfigError, PluginError
+from spen_plugins.registry import Registry
+from tests.loaded import ROOT
+
+MLC, SRL = ROOT / "configs/mlc_seal.jsonnet", ROOT / "configs/srl_seal.jsonnet"
+TEXT = ROOT / "configs/text_seal.jsonnet"
+TAGGING = tuple(ROOT / f"configs/{name}.jsonnet" for name in ("pos_infnet", "ner_infnet", "predicates"))
+ALL = sorted([*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")])
+REGISTRY = Registry()
+
+SEAL = ("nce", "ranking", "margin", "margin_compound", "regression", "regression_s")
+MULTILABEL = ("sample", "bibtex", "delicious", "genbase", "cal500", "spo_fun", "expr_fun", "mine.arff", "my/file")
+CASES = [
+    *((MLC, data, method) for data in MULTILABEL for method in ("cross_entropy", *SEAL)),
+    *((SRL, data, method) for data in ("sample", "ewt", "files") for method in ("cross_entropy", "crf", *SEAL)),
+]
+
+
+def experiment(path: Path, **arguments: str) -> dict:
+    """The checked config, complete with its defaults."""
+    return check(evaluate(path, arguments), path, REGISTRY).table()
+
+
+def player(trainer: dict, name: str) -> dict:
+    """What the released numbers say of a player."""
+    return {key: trainer[name][key] for key in ("type", "lr", "weight_decay")}
+
+
+@pytest.mark.parametrize(("path", "data", "method"), CASES)
+@pytest.mark.parametrize("schedule", ["light", "released"])
+def test_every_data_set_with_every_method_is_an_experiment(path: Path, data: str, method: str, schedule: str) -> None:
+    encoder = {"encoder": "bert-base-cased"} if path == SRL and schedule == "released" else {}
+    config = experiment(path, data=data, method=method, schedule=schedule, **encoder)
+    assert ("energy" in config) == (method in SEAL)
+    if method in SEAL:
+        assert config["energy_loss"]["type"] == f"seal.{method}"
+        trainer = config["trainer"]
+        if schedule == "light":
+            assert trainer["rounds"] == {("genbase", "nce"): 10, ("expr_fun", "nce"): 3}.get((data, method), 1)
+            assert max(trainer["energy"]["steps"], trainer["net"]["steps"]) <= 3
+
+
+@pytest.mark.parametrize("data", MULTILABEL)
+@pytest.mark.parametrize("schedule", ["light", "released"])
+def test_every_data_set_can_be_learned_through_the_steps(data: str, schedule: str) -> None:
+    config = experiment(MLC, data=data, method="unrolled", schedule=schedule)
+    assert config["inference_net"]["type"] == "e2e.unrolled" and config["trainer"]["type"] == "e2e.unroll"
+    assert "energy_loss" not in config
+    assert config["trainer"]["copies"] == {
+        "energy.features": "inference_net.net.features",
+        "energy.local": "inference_net.net.output",
+    }
+
+
+@pytest.mark.parametrize("data", MULTILABEL)
+@pytest.mark.parametrize("method", ["implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd"])
+def test_every_data_set_can_be_learned_implicitly(data: str, method: str) -> None:
+    config = experiment(MLC, data=data, method=method)
+    losses = {"implicit_ssvm": "seal.margin", "implicit_dvn": "seal.regression"}
+    assert config["energy_loss"]["type"] == losses.get(method, "implicit.cd")
+    assert config["trainer"]["type"] == "implicit.bilevel" and config["energy"]["type"] == "seal.labels"
+    assert config["trainer"]["inverse"] == ("none" if method == "alternating_cd" else "series")
+
+
+# What SEAL's authors released with their code. Layers are [number, width]; dropout follows each layer but the last.
+RELEASED = [
+    # data, method, layers, dropout, global, λ1, λ2, perceptron, K, std, energy lr, net lr, weight decay, energy:net
+    ("bibtex", "cross_entropy", [2, 400], 0.4, 200, 0, 1, None, None, None, 0.001, 0.005, 1e-05, (1, 1)),
+    ("bibtex", "nce", [2, 400], 0.5, 200, 5.51, 1, None, 20, None, 4.51e-05, 0.00117, 1e-05, (12, 5)),
+    ("bibtex", "ranking", [2, 400], 0.5, 200, 9.21, 1, None, 40, None, 4.48e-05, 0.00144, 1e-05, (9, 10)),
+    ("bibtex", "regression", [2, 400], 0.5, 200, 3.24, 1, None, None, None, 0.00563, 0.00309, 3.37e-06, (9, 1)),
+    ("bibtex", "regression_s", [2, 200], 0.5, 200, 9.94, 1, None, 10, 1.12, 0.0066, 0.00105, 1e-05, (5, 5)),
+    ("bibtex", "margin", [2, 400], 0.5, 200, 1, 3.89, 0.00152, None, None, 6.88e-05, 0.00159, 1e-05, (1, 6)),
+    ("delicious", "cross_entropy", [2, 400], 0.1, 200, 0, 1, None, None, None, 0.001, 0.00292, 1e-05, (1, 1)),
+    ("delicious", "nce", [2, 400], 0.5, 200, 0.91, 1, None, 20, None, 0.00373, 0.000848, 1e-05, (6, 5)),
+    ("delicious", "ranking", [2, 400], 0.5, 200, 1.01, 1, None, 80, None, 0.000859, 9.95e-05, 1e-05, (3, 10)),
+    ("delicious", "regression", [2, 400], 0.5, 200, 9.27, 1, None, None, None, 0.000114, 0.00176, 1e-05, (3, 5)),
+    ("delicious", "regression_s", [2, 400], 0.5, 200, 9.85, 1, None, 5, 0.603, 0.000129, 0.00331, 1e-05, (6, 1)),
+    ("delicious", "margin", [2, 400], 0.2, 200, 1, 5.6, 0.00118, None, None, 0.0027, 0.00497, 1e-05, (1, 1)),
+    ("genbase", "cross_entropy", [1, 400], 0, 200, 0, 1, None, None, None, 0.001, 0.00198, 1e-05, (1, 1)),
+    ("genbase", "nce", [1, 400], 0, 200, 0.00203, 1, None, 100, None, 0.000547, 0.00125, 1e-05, (9, 10)),
+    ("genbase", "ranking", [1, 400], 0, 200, 0.00193, 1, None, 100, None, 1.69e-05, 0.00166, 1e-05, (3, 10)),
+    ("genbase", "regression", [1, 400], 0, 200, 0.00243, 1, None, None, None, 0.000366, 0.00136, 1e-05, (6, 10)),
+    ("genbase", "regression_s", [1, 400], 0, 200, 0.0276, 1, None, 20, 4, 0.000464, 0.000997, 1e-05, (3, 10)),
+    ("genbase", "margin", [1, 400], 0, 400, 1, 7.53, 0.0101, None, None, 0.00027, 0.000742, 1e-05, (1, 10)),
+    ("cal500", "cross_entropy", [5, 500], 0.2, 200, 0, 1, None, None, None, 0.001, 0.00986, 1e-05, (1, 1)),
+    ("cal500", "nce", [5, 500], 0.2, 400, 0.478, 1, None, 20, None, 0.00779, 0.00491, 1e-05, (9, 10)),
+    ("cal500", "ranking", [5, 500], 0.2, 400, 8.72, 1, None, 40, None, 0.00244, 4.58e-05, 1e-05, (6, 5)),
+    ("cal500", "regression", [5, 500], 0.2, 400, 1.38, 1, None, None, None, 0.00599, 0.00691, 1e-05, (3, 10)),
+    ("cal500", "regression_s", [5, 500], 0.2, 400, 8.89, 1, None, 30, 2.85, 0.00866, 0.00623, 1e-05, (9, 5)),
+    ("cal500", "margin", [5, 500], 0.2, 400, 1, 3.99, 0.0049, None, None, 0.00051, 0.00827, 1e-05, (1, 10)),
+    ("spo_fun", "cross_entropy", [4, 300], 0.1, 200, 0, 1, None, None, None, 0.001, 0.01, 1e-05, (1, 1)),
+    ("spo_fun", "nce", [4, 300], 0.1, 300, 1, 1, None, 40, None, 0.00821, 0.000544, 1e-05, (3, 10)),
+    ("spo_fun", "ranking", [4, 300], 0.1, 300, 1.19, 1, None, 40, None, 0.00612, 0.00109, 1e-05, (3, 5)),
+    ("spo_fun", "regression", [4, 300], 0.1, 300, 9.05, 1, None, None, None, 0.00139, 0.000155, 1e-05, (12, 5)),
+    ("spo_fun", "regression_s", [5, 500], 0.2, 400, 0.0194, 1, None, 10, 0.091, 0.000212, 0.000935, 1e-05, (9, 10)),
+    ("spo_fun", "margin", [4, 300], 0.2, 300, 1, 0.63, 0.00521, None, None, 7.93e-05, 0.00224, 1e-05, (1, 10)),
+    ("expr_fun", "cross_entropy", [4, 200], 0.2, 200, 0, 1, None, None, None, 0.001, 0.005, 1e-05, (1, 1)),
+    ("expr_fun", "nce", [4, 200], 0.2, 400, 4.14, 1, None, 80, None, 5.25e-05, 0.000216, 1e-05, (6, 10)),
+    ("expr_fun", "ranking", [4, 200], 0.2, 400, 1.05, 1, None, 40, None, 0.0102, 0.000522, 1e-05, (6, 5)),
+    ("expr_fun", "regression", [4, 200], 0.2, 400, 0.138, 1, None, None, None, 0.000327, 0.00059, 1e-05, (9, 5)),
+    ("expr_fun", "regression_s", [4, 200], 0.2, 400, 0.0212, 1, None, 5, 0.217, 3.16e-05, 0.000878, 1e-05, (9, 5)),
+    ("expr_fun", "margin", [4, 200], 0.2, 400, 1, 4.04, 0.00112, None, None, 0.000103, 0.00122, 1e-05, (1, 5)),
+]
+
+
+@pytest.mark.parametrize("row", RELEASED, ids=lambda row: "-".join(row[:2]))
+def test_released_hyper_parameters_are_the_authors(row: tuple) -> None:
+    data, method, (layers, width), dropout, wide, λ1, λ2, perceptron, k, std, energy_lr, net_lr, decay, steps = row
+    given = {"data": data, "method": method, "schedule": "released"}
+    config = experiment(MLC, **given)
+    trainer, features = config["trainer"], config["features"]
+    assert (features["hidden"], features["dropout"], trainer["batch_size"]) == ([width] * layers, dropout, 32)
+    if method == "cross_entropy":
+        assert player(trainer, "net") == {"type": "adamw", "lr": net_lr, "weight_decay": decay}
+        assert (trainer["rounds"], trainer["net"]["steps"]) == steps == (1, 1)
+        return
+    assert player(trainer, "energy") == {"type": "adamw", "lr": energy_lr, "weight_decay": decay}
+    assert player(trainer, "net") == {"type": "adamw", "lr": net_lr, "weight_decay": decay}
+    assert (trainer["energy_weight"], trainer["cross_entropy_weight"]) == (λ1, λ2)
+    assert config["energy"] == {"type": "seal.labels", "hidden": wide}
+    loss = evaluate(MLC, given)["energy_loss"]
+    assert (loss.get("samples"), loss.get("std"), loss.get("perceptron_weight")) == (k, std, None)
+    # "12:5" is 5 rounds of 12 updates of the energy and 1 of the net; for margins the net is the inner player.
+    energy_steps, net_steps = steps
+    turns = (energy_steps, 1, net_steps) if method == "margin" else (net_steps, energy_steps, 1)
+    assert (trainer["rounds"], trainer["energy"]["steps"], trainer["net"]["steps"]) == turns
+    assert trainer["first"] == ("net" if method == "margin" else "energy")
+    if method == "margin":
+        compound = experiment(MLC, **given | {"method": "margin_compound"})
+        assert compound.pop("energy_loss") == loss | {
+            "type": "seal.margin_compound",
+            "perceptron_weight": perceptron,
+            "cost": config.pop("energy_loss")["cost"],
+        }
+        assert compound == config
+
+
+def test_margin_turns_the_players_round() -> None:
+    trainer = experiment(MLC, data="bibtex", method="margin", schedule="released")["trainer"]
+    assert (trainer["first"], trainer["rounds"], trainer["energy"]["steps"], trainer["net"]["steps"]) == (
+        "net",
+        1,
+        1,
+        6,
+    )
+
+
+def test_light_bibtex_has_the_rates_of_three_steps() -> None:
+    trainer = experiment(MLC, data="bibtex")["trainer"]
+    assert (trainer["energy"]["steps"], trainer["net"]["steps"], trainer["energy"]["lr"]) == (3, 1, 2e-4)
+
+
+def test_light_bibtex_cross_entropy_does_not_overfit() -> None:
+    config = experiment(MLC, data="bibtex", method="cross_entropy")
+    assert (config["trainer"]["net"]["lr"], config["features"]["dropout"]) == (1e-3, 0.5)
+
+
+def test_numbers_are_reached_by_their_names() -> None:
+    given = {
+        "energy_loss.samples": "7",
+        "energy.hidden": "11",
+        "features.hidden": "[9, 10]",
+        "features.dropout": "0.25",
+    }
+    given |= {
+        "trainer.energy_weight": "0",
+        "trainer.energy.steps": "2",
+        "trainer.net.steps": "3",
+        "trainer.rounds": "4",
+    }
+    given |= {"trainer.net.lr": "0.01", "trainer.energy.lr": "0.02", "trainer.energy.weight_decay": "0.03"}
+    given |= {"trainer.epochs": "5", "trainer.batch_size": "6", "trainer.patience": "8"}
+    config = experiment(MLC, data="genbase", threshold="validation", seed="12", **given)
+    trainer = config["trainer"]
+    assert player(trainer, "energy") == {"type": "adamw", "lr": 0.02, "weight_decay": 0.03}
+    assert player(trainer, "net") == {"type": "adamw", "lr": 0.01, "weight_decay": 1e-5}
+    assert [trainer[k] for k in ("energy_weight", "rounds", "epochs")] == [0, 4, 5]
+    assert (trainer["energy"]["steps"], trainer["net"]["steps"]) == (2, 3)
+    assert (trainer["batch_size"], trainer["patience"], config["energy_loss"]["samples"]) == (6, 8, 7)
+    assert (config["features"]["hidden"], config["features"]["dropout"]) == ([9, 10], 0.25)
+    assert (config["energy"]["hidden"], config["task"]["threshold"], config["seed"]) == (11, "validation", 12)
+
+
+@pytest.mark.parametrize("path", [MLC, SRL, TEXT])
+def test_numbers_of_some_losses_and_choices_of_the_run_reach_their_keys(path: Path) -> None:
+    given = {"energy_loss.redraw": "round", "trainer.sampling_dropout": "false", "trainer.energy_dropout": "true"}
+    config = experiment(path, method="nce", precision="bf16", **given, **{"trainer.warmup_epochs": "2"})
+    assert (config["energy_loss"]["redraw"], config["precision"]) == ("round", "bf16")
+    assert (config["trainer"]["sampling_dropout"], config["trainer"]["energy_dropout"]) == (False, True)
+    assert config["trainer"]["warmup_epochs"] == 2
+    config = experiment(path)
+    assert (config["precision"], config["energy_loss"]["redraw"]) == ("no", "step")
+    assert (config["trainer"]["sampling_dropout"], config["trainer"]["energy_dropout"]) == (True, False)
+
+
+OF_PLAYERS = ("trainer.energy.lr", "trainer.energy_weight", "trainer.cross_entropy_weight", "trainer.energy_dropout")
+USELESS = [
+    *((path, method, name) for path, method in ((MLC, "cross_entropy"), (SRL, "crf")) for name in OF_PLAYERS),
+    *((MLC, method, "energy_loss.samples") for method in ("margin", "margin_compound", "regression")),
+    *((SRL, method, "energy_loss.std") for method in ("margin", "margin_compound", "regression")),
+    (MLC, "regression_s", "energy_loss.redraw"),
+    (MLC, "nce", "net_lr"),
+    (SRL, "crf", "features.hiden"),
+]
+
+
+@pytest.mark.parametrize(("path", "method", "name"), USELESS)
+def test_a_number_that_would_do_nothing_is_an_error(path: Path, method: str, name: str) -> None:
+    """A method's tables know their keys; the message lists them."""
+    table, _, key = name.rpartition(".")
+    known = {"trainer": r"\bepochs\b", "trainer.energy": r"\bnet\b", "energy_loss": "Known", "features": r"\bhidden\b"}
+    with pytest.raises(ConfigError, match=known.get(table, r"\bmethod\b")) as error:
+        experiment(path, method=method, **{name: "3"})
+    unknown = "trainer.energy" if table == "trainer.energy" else name
+    found = re.search(rf"unknown (?:key|argument) '{unknown}'\.(.*)", str(error.value), re.DOTALL)
+    assert found and re.search(rf"\b{key}: ", found[1]) is None
+
+
+@pytest.mark.parametrize("name", ["energy_loss.samples", "energy_loss.std", "energy.hidden"])
+@pytest.mark.parametrize("path", [MLC, SRL, TEXT])
+def test_a_method_without_an_energy_has_no_table_for_one(path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{name.partition('.')[0]}\.type: expected the name of a type, found none"):
+        experiment(path, method="cross_entropy", **{name: "3"})
+
+
+@pytest.mark.parametrize("method", ["cross_entropy", "crf"])
+def test_an_energy_is_of_methods_that_have_one(method: str) -> None:
+    with pytest.raises(ConfigError, match=f"method {method} does not take energy: it has none"):
+        evaluate(SRL, {"method": method, "energy": "local"})
+
+
+def test_a_method_whose_plugin_is_missing(site) -> None:
+    """Its refusal names what to install; the other methods go on."""
+    bare = Registry([str(site.path)])
+    for path, method, plugin in ((MLC, "nce", "seal"), (SRL, "ranking", "seal"), (TAGGING[0], "compound", "infnet")):
+        check(evaluate(path, {"method": "cross_entropy"}), path, bare)
+        with pytest.raises(
+            PluginError, match=rf"the plugin '{plugin}', which is not installed.*pip install spen-{plugin}"
+        ):
+            check(evaluate(path, {"method": method}), path, bare)
+
+
+def test_controls_are_no_errors() -> None:
+    assert experiment(MLC, method="nce", **{"trainer.energy_weight": "0"})["trainer"]["energy_weight"] == 0
+    given = {"trainer.rounds": "5", "trainer.net.steps": "2", "trainer.net.lr": "0.01", "trainer.epochs": "3"}
+    for path, hidden in ((MLC, "[9]"), (SRL, "9")):
+        config = experiment(
+            path, method="cross_entropy", **given, **{"features.hidden": hidden, "trainer.patience": "4"}
+        )
+        trainer = config["trainer"]
+        assert (trainer["rounds"], trainer["net"]["steps"], trainer["net"]["lr"]) == (5, 2, 0.01)
+        assert (trainer["epochs"], trainer["patience"]) == (3, 4)
+
+
+@pytest.mark.parametrize("data", [None, "files"])
+@pytest.mark.parametrize("path", [MLC, SRL])
+def test_files_named_by_overrides_take_the_place_of_the_corpus(path: Path, data: str | None) -> None:
+    given = {"task.train": "a.conll", "task.validation": "b.conll", "task.test": "c.conll"}
+    config = experiment(path, **given, **({"data": data} if data else {}))
+    task = config["task"]
+    assert (task["train"], task["validation"], task["test"]) == ("a.conll", "b.conll", "c.conll")
+    assert task["corpus"] is None
+    wanted = experiment(path, data="files")  # and so are the other defaults
+    assert {k: v for k, v in config.items() if k != "task"} == {k: v for k, v in wanted.items() if k != "task"}
+
+
+def test_one_file_named_by_overrides() -> None:
+    task = experiment(MLC, **{"task.file": "a.arff", "task.split": "a.json"})["task"]
+    assert (task["file"], task["split"], task["corpus"]) == ("a.arff", "a.json", None)
+    assert experiment(MLC, **{"task.train": "null"})["task"]["corpus"] == "sample"
+
+
+@pytest.mark.parametrize("name", ["mine.ARFF", "mine.conll05", "./mine", "my/file", "x.y"])
+@pytest.mark.parametrize(("path", "key"), [(MLC, "file"), (SRL, "train")])
+def test_a_dot_or_a_slash_makes_a_file(path: Path, key: str, name: str) -> None:
+    rest = {"validation": "b"} if path == SRL else {}
+    assert experiment(path, data=name, **rest)["task"][key] == name
+
+
+@pytest.mark.parametrize("path", [MLC, SRL])
+def test_an_unknown_data_set_may_have_been_a_file(path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'unknown data "mine"; known: .*; or a file: \./mine'):
+        evaluate(path, {"data": "mine"})
+
+
+def test_a_training_file_goes_with_the_others() -> None:
+    assert evaluate(SRL, {"data": "a.conll"})["task"] == {"type": "srl", "file": "a.conll"}
+    with pytest.raises(ConfigError, match=r"validation= and test= go with a training file"):
+        evaluate(SRL, {"test": "c.conll"})
+    given = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
+    experiment(SRL, **given)
+    task = evaluate(SRL, given)["task"]
+    assert task == {"type": "srl", "train": "a.conll", "validation": "b.conll", "test": "c.conll"}
+
+
+def test_a_bilstm_learns_from_a_sum_over_tokens_and_a_pretrained_encoder_from_their_mean() -> None:
+    config = experiment(SRL, data="ewt", method="nce")
+    features, trainer = config["features"], config["trainer"]
+    sizes = {"type": "bilstm", "word_dim": 100, "hidden": 128, "layers": 2, "dropout": 0.4}
+    assert {key: features[key] for key in sizes} == sizes
+    assert (trainer["per_variable"], trainer["energy_weight"], config["energy_loss"]["samples"]) == (False, 0.3, 8)
+    assert (trainer["net"]["lr"], trainer["net"]["clip"]) == (2e-3, 10)
+    trainer = experiment(SRL, data="ewt", method="cross_entropy")["trainer"]
+    assert (trainer["per_variable"], trainer["net"]["lr"], trainer["net"]["clip"]) == (False, 2e-3, 10)
+    trainer = experiment(SRL)["trainer"]
+    assert (trainer["per_variable"], trainer["energy_weight"], trainer["net"]["lr"]) == (False, 0.6, 5e-3)
+    trainer = experiment(SRL, data="ewt", encoder="bert-base-cased", method="nce")["trainer"]
+    assert (trainer["per_variable"], trainer["energy_weight"], trainer["net"]["clip"]) == (True, 0.5, 1)
+
+
+def test_the_released_schedule_of_role_labelling_is_for_pretrained_encoders() -> None:
+    def samples(**given: str) -> int:
+        return experiment(SRL, data="ewt", encoder="bert-base-cased", method="nce", **given)["energy_loss"]["samples"]
+
+    mine = {"energy_loss.samples": "9"}
+    assert (samples(schedule="released"), samples(), samples(schedule="released", **mine)) == (400, 20, 9)
+    with pytest.raises(ConfigError, match=r"schedule=released is the authors' for a pretrained encoder"):
+        evaluate(SRL, {"schedule": "released"})
+
+
+def test_the_default_is_what_validation_chose_and_on_the_sample_an_energy() -> None:
+    for config, own in ((SRL, "crf"), (TEXT, "cross_entropy")):
+        assert evaluate(config, {"data": "sample"}) == evaluate(config, {"method": "nce"}) == evaluate(config)
+        files = {"data": "a.tsv", "validation": "b.tsv", "test": "c.tsv"}
+        assert evaluate(config, files) == evaluate(config, {**files, "method": own})
+    nce = evaluate(SRL, {"data": "ewt", "method": "nce"})
+    assert evaluate(SRL, {"data": "ewt", "energy": "self_attention"}) == nce
+    released = {"data": "ewt", "encoder": "bert-base-cased", "schedule": "released"}
+    assert evaluate(SRL, released) == evaluate(SRL, {**released, "method": "nce"})
+
+
+def test_own_files_go_in_by_path() -> None:
+    task = experiment(MLC, data="mine.arff", split="mine.json")["task"]
+    assert (task["file"], task["split"]) == ("mine.arff", "mine.json")
+
+
+def test_encoder_is_a_bilstm_or_the_name_or_folder_of_a_model() -> None:
+    assert experiment(SRL)["features"]["type"] == "bilstm"
+    for name in ("bert-base-cased", "models/mine"):
+        config = experiment(SRL, encoder=name)
+        assert (config["features"]["type"], config["features"]["model"]) == ("transformer", name)
+        assert config["trainer"]["net"]["lr"] < 1e-4
+
+
+def test_encoder_as_a_table() -> None:
+    config = experiment(SRL, encoder='{"type": "encoder", "encoder": "gru", "hidden": 16}')
+    assert [config["features"][key] for key in ("type", "encoder", "hidden")] == ["encoder", "gru", 16]
+    small = experiment(SRL)  # it starts from nothing, as a BiLSTM does
+    assert {k: v for k, v in config.items() if k != "features"} == {k: v for k, v in small.items() if k != "features"}
+    assert experiment(SRL, encoder='{"type": "transformer", "model": "m"}') == experiment(SRL, encoder="m")
+    with pytest.raises(ConfigError, match="features"):
+        experiment(SRL, encoder='{"encoder": "gru"}')
+    with pytest.raises(ConfigError, match=r"features\.encoder.*gated-cnn-encoder"):
+        experiment(SRL, encoder='{"type": "encoder", "encoder": "grru"}')
+
+
+def test_texts_by_a_pretrained_encoder() -> None:
+    """It reads them as they are."""
+    config = experiment(TEXT, encoder="minilm")
+    assert (config["features"]["model"], config["features"]["pooling"]) == ("minilm", "mean")
+    assert (config["task"]["lowercase"], config["task"]["punctuation"]) == (False, True)
+    assert config["trainer"]["net"]["lr"] < 1e-4 and config["trainer"]["energy"]["lr"] < 1e-4
+    bags = experiment(TEXT, encoder='{"type": "ngrams", "words": 1}')
+    assert bags["features"]["words"] == 1 and bags["trainer"] == experiment(TEXT)["trainer"]
+    with pytest.raises(ConfigError, match="method=linear is on tf-idf of words"):
+        evaluate(TEXT, {"method": "linear", "encoder": "minilm"})
+
+
+def test_energy_by_name_or_as_a_table() -> None:
+    assert experiment(SRL, energy="linear_chain")["energy"]["type"] == "linear_chain"
+    assert experiment(SRL, energy='{"type": "seal.self_attention"}')["energy"]["type"] == "seal.self_attention"
+
+
+@pytest.mark.parametrize(
+    ("path", "argument", "names"),
+    [
+        (MLC, "data", ("bibtex", "expr_fun", "files", "sample")),
+        (MLC, "method", ("cross_entropy", "implicit_cd", "unrolled", *SEAL)),
+        (MLC, "schedule", ("light", "released")),
+        (SRL, "data", ("ewt", "files", "sample")),
+        (SRL, "method", ("cross_entropy", "crf", *SEAL)),
+        (SRL, "energy", ("linear_chain", "local", "self_attention")),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: str, names: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match=rf"unknown {argument} \"nonsense\"; known: ") as error:
+        evaluate(path, {argument: "nonsense"})
+    assert all(name in str(error.value) for name in names)
+
+
+@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING, find(Path("citations_implicit"))])
+def test_docs_name_every_argument(path: Path) -> None:
+    text = (ROOT / "docs/configs.md").read_text()
+    named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
+    assert {parameter.name for parameter in parameters(path)} <= named
+
+
+GROUPS = yaml.safe_load((ROOT / "tools/results.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_row_of_the_results_is_an_experiment(name: str) -> None:
+    group = GROUPS[name]
+    for row in group["rows"].values():
+        given = {**group.get("arguments", {}), **(row.get("arguments") or {})}
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+        experiment(find(Path(Path(group["config"]).stem)), **texts)
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_arguments_are_few_choices_each_with_a_default_and_documentation(path: Path) -> None:
+    known = parameters(path)
+    assert 0 < len(known) <= 17
+    assert [parameter.name for parameter in known if parameter.default is None or not parameter.doc] == []
+
+
+@pytest.mark.parametrize("config", ["configs/mlc_seal.jsonnet", "configs/text_seal.jsonnet"])
+@pytest.mark.parametrize(
+    ("given", "decided"),
+    [
+        ({"data": "a.csv", "test": "b.csv"}, ("validation", "validation")),
+        ({"data": "files"}, ("validation", "validation")),
+        ({"data": "a.csv", "test": "b.csv", "threshold": "0.5"}, (0.5, None)),
+        ({"data": "a.csv", "test": "b.csv", "decode": "threshold"}, ("validation", None)),
+        ({"data": "a.csv", "test": "b.csv", "decode": "expected_f1"}, ("validation", "expected_f1")),
+        ({"data": "a.csv", "test": "b.csv", "threshold": "0.5", "decode": "validation"}, (0.5, "validation")),
+    ],
+)
+def test_label_sets_of_own_files_are_decided_on_as_validation_says(
+    config: str, given: dict[str, str], decided: tuple[object, str | None]
+) -> None:
+    task = evaluate(config, given)["task"]
+    assert (task["threshold"], task.get("decode")) == decided
+
+
+@pytest.mark.parametrize("config", ["configs/mlc_seal.jsonnet", "configs/text_seal.jsonnet"])
+def test_a_threshold_that_would_not_count_is_an_error(config: str) -> None:
+    with pytest.raises(ConfigError, match=r"threshold=0\.4 goes with decode=threshold or decode=validation"):
+        evaluate(config, {"data": "a.csv", "test": "b.csv", "threshold": "0.4", "decode": "expected_f1"})
+
+
+def test_published_rows_are_decided_on_at_one_half() -> None:
+    for data in ("sample", "bibtex", "cal500"):
+        task = evaluate("configs/mlc_seal.jsonnet", {"data": data})["task"]
+        assert (task["threshold"], task.get("decode")) == (0.5, None)

@@ -1,0 +1,370 @@
+"""Figures show the numbers they say they show, and are written as files that open."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.figure import Figure
+
+from spen_plugins.cli.figures import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import ConfigError
+from spen_plugins.figures.kit import save, styled, svg
+from spen_plugins.figures.layout import decades, new_figure, shortened
+from spen_plugins.report import label_plots
+from spen_plugins.report.label_plots import couplings, gradient, grid, parse_pair
+from spen_plugins.report.training_plots import training_figure
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many.groups import Group, read_groups
+from spen_plugins.runs.predict.predictor import Predictor
+from spen_plugins.runs.train import runner
+from tests.loaded import ROOT
+
+CONFIGS = ROOT / "configs"
+
+
+def written(path: Path, scores: list[float], **more: list[Any]) -> RunFolder:
+    """A run folder with this history; `more` are further tables of the records, one a record."""
+    seed = int(path.name) if path.name.isdigit() else 0
+    folder = RunFolder.create(path, {"seed": seed, "task": {"type": "multilabel"}})
+    for epoch, score in enumerate(scores):
+        tables = {name: values[epoch] for name, values in more.items() if values[epoch] is not None}
+        record = {
+            "stage": "seal",
+            "epoch": epoch,
+            "updates": {"energy": 10 * epoch},
+            "losses": {"net.ce": 2.0 - epoch},
+            "gradient_norms": {"net.ce": 3.0} if epoch % 2 == 0 else {},
+            "validation": {"hamming": 0.1, "f1": score},
+            "score": score,
+            "best": score == max(scores[: epoch + 1]),
+        } | tables
+        folder.append_history(record, 1.0)
+    return folder
+
+
+def panels(figure: Figure) -> dict[str, Any]:
+    return {axis.get_title(): axis for axis in figure.axes}
+
+
+def curves(axis: Any) -> dict[str, list[list[float]]]:
+    """Drawn lines with a label of their own, as [x, y]."""
+    lines = [line for line in axis.lines if not line.get_label().startswith("_")]
+    return {line.get_label(): np.asarray(line.get_data()).tolist() for line in lines}
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for each in figure.legends for text in each.get_texts()]
+
+
+# Training
+
+
+def test_a_run_is_its_numbers(tmp_path: Path) -> None:
+    run = written(tmp_path / "mine", [0.2, 0.5, 0.4])
+    figure = training_figure([Group("mine", [run])])
+    axes = panels(figure)
+    assert list(axes) == ["validation f1", "loss net.ce", "gradient of net.ce"], "hamming chose nothing"
+    assert curves(axes["validation f1"]) == {"mine": [[1, 2, 3], [0.2, 0.5, 0.4]]}
+    assert curves(axes["loss net.ce"]) == {"mine": [[1, 2, 3], [2.0, 1.0, 0.0]]}
+    assert curves(axes["gradient of net.ce"]) == {"mine": [[1, 3], [3.0, 3.0]]}, "where it was measured"
+    dots = [line.get_data() for line in axes["validation f1"].lines if line.get_marker() == "o"]
+    assert [(float(x[0]), float(y[0])) for x, y in dots] == [(2.0, 0.5)], "the epoch whose weights were kept"
+    assert axes["validation f1"].get_xlabel() == "epoch" and axes["loss net.ce"].get_ylabel() == "mean per example"
+    assert legend(figure) == ["mine"] and "mine" in figure.get_suptitle()
+
+
+def test_seeds_are_a_mean_in_a_band_as_far_as_all_went(tmp_path: Path) -> None:
+    runs = [written(tmp_path / "0", [0.2, 0.4, 0.9]), written(tmp_path / "1", [0.4, 0.8])]
+    axis = panels(training_figure([Group("two", runs)]))["validation f1"]
+    [(label, (x, y))] = curves(axis).items()
+    assert label == "two (2 seeds)" and x == [1, 2] and y == pytest.approx([0.3, 0.6])
+    corners = axis.collections[0].get_paths()[0].vertices
+    assert {(float(a), round(float(b), 6)) for a, b in corners} == {(1, 0.2), (1, 0.4), (2, 0.4), (2, 0.8)}
+    singles = [line for line in axis.lines if line.get_label().startswith("_")]
+    assert sorted(len(line.get_xdata()) for line in singles) == [2, 3]
+
+
+def test_groups_are_overlaid_and_stages_marked(tmp_path: Path) -> None:
+    one = written(tmp_path / "one", [0.2, 0.3, 0.4], stage=["warm-up", "seal", "seal"])
+    two = written(tmp_path / "two", [0.1, 0.2], losses=[{"net.energy": 1.0}] * 2)
+    axes = panels(training_figure([Group("one", [one]), Group("two", [two])]))
+    assert set(curves(axes["validation f1"])) == {"one", "two"}
+    assert set(curves(axes["loss net.ce"])) == {"one"} and set(curves(axes["loss net.energy"])) == {"two"}
+    colours = {line.get_label(): line.get_color() for line in axes["validation f1"].lines}
+    assert colours["one"] != colours["two"]
+    assert axes["loss net.energy"].lines[0].get_color() == colours["two"], "a group keeps its colour"
+    vertical = [line.get_xdata()[0] for line in axes["validation f1"].lines if line.get_linestyle() == ":"]
+    assert vertical == [1.5]
+
+
+def test_a_fall_by_orders_of_magnitude_is_shown_on_a_scale_that_shows_the_rest(tmp_path: Path) -> None:
+    sizes = {"positive": [5000.0, 2.0, 1.5, 1.0], "signed": [5000.0, 2.0, -1.5, -3.0], "plain": [4.0, 3.0, 2.5, 2.0]}
+    losses = [{name: values[i] for name, values in sizes.items()} for i in range(4)]
+    axes = panels(training_figure([Group("a", [written(tmp_path / "a", [0.1] * 4, losses=losses)])]))
+    scales = {name: axes[f"loss {name}"].get_yscale() for name in sizes}
+    assert scales == {"positive": "log", "signed": "symlog", "plain": "linear"}
+
+
+def test_scores_are_on_a_linear_scale_and_a_single_epoch_is_seen(tmp_path: Path) -> None:
+    norms = [{"net.energy": 2.0}, {}, {}, {}]
+    run = written(tmp_path / "a", [0.001, 0.002, 0.1, 0.6], gradient_norms=norms)
+    axes = panels(training_figure([Group("a", [run])]))
+    assert axes["validation f1"].get_yscale() == "linear"
+    [line] = axes["gradient of net.energy"].lines
+    assert len(line.get_xdata()) == 1 and line.get_marker() == "."
+
+
+@pytest.mark.parametrize("terms", range(9))
+def test_no_panel_is_empty_and_rows_are_full(tmp_path: Path, terms: int) -> None:
+    """A term without a value has no panel; the last row's panels are as wide as the others together."""
+    losses = [{f"net.{i}": 1.0 + i for i in range(terms)} | {"net.none": None, "net.nan": float("nan")}] * 2
+    run = written(tmp_path / "a", [0.1, 0.2], losses=losses, gradient_norms=[{}, {}])
+    figure = training_figure([Group("a", [run])])
+    assert len(figure.axes) == 1 + terms and all(axis.lines for axis in figure.axes)
+    cells = [axis.get_subplotspec() for axis in figure.axes]
+    rows, columns = cells[0].get_gridspec().get_geometry()
+    widths = [cell.colspan.stop - cell.colspan.start for cell in cells]
+    for row in range(rows):
+        some = [width for cell, width in zip(cells, widths, strict=True) if cell.rowspan.start == row]
+        assert sum(some) == columns and len(set(some)) == 1
+
+
+def ticks(axis: Any) -> list[str]:
+    """The numbers that are written at the y-axis, within it."""
+    axis.figure.draw_without_rendering()
+    low, high = axis.get_ylim()
+    marks = [*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks()]
+    return [tick.label1.get_text() for tick in marks if low <= tick.get_loc() <= high and tick.label1.get_text()]
+
+
+@pytest.mark.parametrize("largest", [2.0, 20.0, 300.0, 1e5])
+def test_axes_are_not_crowded(tmp_path: Path, largest: float) -> None:
+    norms = [{"net.ce": largest}, {"net.ce": 1.0}]
+    axes = panels(training_figure([Group("a", [written(tmp_path / "a", [0.1, 0.2], gradient_norms=norms)])]))
+    axis = axes["gradient of net.ce"]
+    assert axis.get_yscale() == ("log" if largest > 10 else "linear")
+    assert 2 <= len(ticks(axis)) <= 9
+    assert all(x == int(x) for x in axes["validation f1"].get_xticks())
+
+
+def test_one_epoch_has_one_tick(tmp_path: Path) -> None:
+    figure = training_figure([Group("a", [written(tmp_path / "a", [0.1])])])
+    for axis in figure.axes:
+        low, high = axis.get_xlim()
+        assert [x for x in axis.get_xticks() if low <= x <= high] == [1]
+
+
+def test_many_runs_are_told_apart_and_leave_room_for_the_panels(tmp_path: Path) -> None:
+    names = [f"runs/a-method-with-a-long-name-{i}" for i in range(20)]
+    figure = training_figure([Group(name, [written(tmp_path / str(i), [0.1, 0.2])]) for i, name in enumerate(names)])
+    first = figure.axes[0]
+    lines = [line for line in first.lines if not line.get_label().startswith("_")]
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == len(names)
+    figure.draw_without_rendering()
+    few = training_figure([Group("a", [RunFolder.open(tmp_path / "0")])])
+    few.draw_without_rendering()
+    heights = [f.axes[0].get_position().height * f.get_figheight() for f in (few, figure)]
+    assert heights[1] > 0.9 * heights[0], "inches"
+    assert figure.legends[0].get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_long_names_are_cut_in_their_middle() -> None:
+    assert shortened("a-very-long-name", 10) == "a-very…ame" and shortened("short", 5) == "short"
+    names = ["a label of a thesaurus, as long as a sentence", "b"]
+    assert max(map(len, label_plots._name((0, 1), names).split("\n"))) <= 4 + label_plots.NAME
+
+
+def test_nothing_to_plot_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no epoch has been finished in mine"):
+        training_figure([Group("mine", [written(tmp_path / "mine", [])])])
+
+
+def test_files_open_and_are_the_same_each_time(tmp_path: Path) -> None:
+    run = written(tmp_path / "mine", [0.2, 0.5])
+    png, svg = save(training_figure([Group("mine", [run])]), tmp_path / "new" / "plot.v1")
+    assert [png.name, svg.name] == ["plot.v1.png", "plot.v1.svg"]
+    data = png.read_bytes()
+    width, height = struct.unpack(">II", data[16:24])
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and width > 1000 and height > 400
+    assert ET.parse(svg).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    first = svg.read_bytes()
+    save(training_figure([Group("mine", [run])]), tmp_path / "new" / "plot.v1")
+    assert svg.read_bytes() == first and png.read_bytes() == data
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["plot.v1.png", "plot.v1.svg"]
+
+
+def test_the_score_alone(tmp_path: Path) -> None:
+    runs = [Group(name, [written(tmp_path / name, [0.2, 0.4])]) for name in ("a", "b")]
+    axes = panels(training_figure(runs, score_only=True))
+    assert list(axes) == ["validation f1"] and set(curves(axes["validation f1"])) == {"a", "b"}
+
+
+# Gradients of label pairs
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "labels"
+    path = CONFIGS / "mlc_seal.jsonnet"
+    arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
+    arguments |= {"trainer.epochs": "1", "trainer.probe.steps": "2"}
+    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
+
+
+def test_the_gradient_of_a_quadratic_is_a_plane() -> None:
+    """E(y) = a y_0 y_2 + b y_2² + c y_1 y_2: ∂E/∂y_2 = a y_0 + 2 b y_2 + c y_1."""
+    a, b, c = 2.0, -0.5, 3.0
+
+    def energy(y: torch.Tensor) -> torch.Tensor:
+        return a * y[..., 0] * y[..., 2] + b * y[..., 2] ** 2 + c * y[..., 1] * y[..., 2]
+
+    found = gradient(energy, torch.tensor([0.3, 0.7, 0.1], dtype=torch.float64), (0, 2))
+    at = grid().double()
+    torch.testing.assert_close(found, a * at[:, None] + 2 * b * at[None, :] + c * 0.7)
+
+
+def test_cross_entropy_s_gradient_is_its_derivative() -> None:
+    y = torch.rand(50, dtype=torch.float64) * 0.9 + 0.05
+    for gold in (0.0, 1.0):
+        leaf = y.clone().requires_grad_()
+        torch.nn.functional.binary_cross_entropy(leaf, torch.full_like(leaf, gold), reduction="sum").backward()
+        torch.testing.assert_close(label_plots.cross_entropy_gradient(y, gold), leaf.grad)
+
+
+def test_the_global_energy_s_gradient_is_the_paper_s(trained: Path) -> None:
+    """E_global = −vᵀ softplus(M y + c), so its gradient is −Mᵀ diag(σ(M y + c)) v (Eq. 13)."""
+    run = RunFolder.open(trained)
+    [pair] = couplings(run, "x", ["1,3"], others="0.25").pairs
+    energy = Predictor(run).model.energy
+    weight, bias, v = energy.measure.weight.detach(), energy.measure.bias.detach(), energy.v.detach()
+    for i, k in ((0, 0), (5, 40), (48, 11)):
+        y = torch.full((weight.shape[1],), 0.25)
+        y[1], y[3] = grid()[i], grid()[k]
+        wanted = -(weight.T @ (torch.sigmoid(weight @ y + bias) * v))[3]
+        torch.testing.assert_close(pair.gradient[i, k], wanted)
+
+
+def test_an_energy_without_a_global_part_is_taken_at_an_example(trained: Path, monkeypatch) -> None:
+    import spen_seal.labels
+
+    run = RunFolder.open(trained)
+    [whole] = couplings(run, "x", ["1,3"]).pairs
+    monkeypatch.delattr(spen_seal.labels.Labels, "global_energy")
+    found = couplings(run, "x", ["1,3"], example=2)
+    assert found.of == "E at validation example 2"
+    # The local part is linear in y, so it moves the gradient by a constant: that of the label's own score.
+    difference = found.pairs[0].gradient - whole.gradient
+    assert difference.std() < 1e-4 and difference.abs().max() > 1e-4
+    with pytest.raises(ConfigError, match="--example 9999: the validation part has"):
+        couplings(run, "x", ["1,3"], example=9999)
+
+
+def test_other_labels_may_be_gold(trained: Path) -> None:
+    run = RunFolder.open(trained)
+    gold, zero = couplings(run, "x", ["1,3"], others="gold"), couplings(run, "x", ["1,3"])
+    assert gold.others == "gold of validation example 0" and gold.of == "E_global"
+    assert not torch.equal(gold.pairs[0].gradient, zero.pairs[0].gradient)
+    for wrong in ("2", "x", "nan"):
+        with pytest.raises(ConfigError, match=f"--others {wrong}: expected a number"):
+            couplings(run, "x", ["1,3"], others=wrong)
+
+
+@pytest.mark.parametrize(
+    ("word", "pair"), [("a,b", (0, 1)), ("0,2", (0, 2)), ("b, c,d", (1, 2)), ("c,d,7", (2, 3)), ("3,a", (3, 0))]
+)
+def test_labels_by_name_and_number(word: str, pair: tuple[int, int]) -> None:
+    assert parse_pair(word, ["a", "b", "c,d", "7"]) == pair
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("a", "'a' is not a label|Expected two"),
+        ("horse,cats", r"'cats' is not a label\. Did you mean 'cat'"),
+        ("0,horse", "twice"),
+    ],
+)
+def test_labels_that_are_none(word: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_pair(word, ["horse", "cat"])
+
+
+def test_the_figure_of_pairs_has_what_was_found() -> None:
+    at = grid()
+    steep = label_plots.Coupling("i = a\nk = b", 2 * at[:, None] + at[None, :])
+    flat = label_plots.Coupling("i = a\nk = c", (5 + 0 * at[:, None]) + at[None, :])
+    figure = label_plots.gradients_figure(label_plots.Couplings("mine", "E_global", "0", [steep, flat]))
+    axes = panels(figure)
+    assert {"cross entropy, true label k = 1", steep.name, flat.name, "what y_i changes, at y_k = 0.5"} <= set(axes)
+    image = axes[steep.name].collections[0]
+    assert np.allclose(np.asarray(image.get_array()).reshape(49, 49), steep.gradient.T), "y_k upwards, y_i to the right"
+    spans = [np.ptp(axes[name].collections[0].get_clim()) for name in (steep.name, flat.name)]
+    assert spans[0] == pytest.approx(spans[1]), "one width of colours"
+    effects = curves(axes["what y_i changes, at y_k = 0.5"])
+    assert effects["i = a, k = b"][1][-1] == pytest.approx(2 * 0.96, abs=1e-5)
+    assert np.allclose(effects["i = a, k = c"][1], 0) and effects["cross entropy"][1] == [0, 0]
+
+
+# The commands
+
+
+def call(*words: str) -> Any:
+    return CliRunner().invoke(app, list(words))
+
+
+def test_the_commands_write_beside_the_run(trained: Path, tmp_path: Path) -> None:
+    for words in (["training", str(trained)], ["gradients", str(trained), "--labels", "0,1"]):
+        done = call(*words)
+        assert done.exit_code == 0, done.output
+        wanted = [trained / "plots" / f"{words[0]}.{kind}" for kind in ("png", "svg")]
+        assert done.stdout.split() == [str(path) for path in wanted] and all(
+            0 < path.stat().st_size < 2**20 for path in wanted
+        )
+    done = call("training", f"a={trained}", "--out", str(tmp_path / "there" / "x"))
+    assert done.stdout.split() == [str(tmp_path / "there" / f"x.{kind}") for kind in ("png", "svg")]
+    assert read_groups([f"a={trained}"])[0].runs[0].history()[0]["probe"].keys() == {"net", "net_gbi", "random_gbi"}
+
+
+def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
+    for words, message in (
+        (["training", str(tmp_path / "nothing")], "there is no run"),
+        (["gradients", str(trained), "--labels", "0,x"], "'x' is not a label"),
+    ):
+        done = call(*words)
+        assert done.exit_code == 2 and re.search(message, done.stderr), done.output
+    config = json.loads((trained / "config.json").read_text())
+    assert config["trainer"]["probe"]["steps"] == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_any_label_is_drawn(tmp_path: Path) -> None:
+    """Dollars are no formula, control characters break no XML."""
+
+    @styled
+    def figure() -> Figure:
+        made = new_figure(4, 3)
+        axis = made.add_subplot()
+        axis.plot([1, 2], [1, 1e6], label="a$\\bad$ <b>&--> \x07\x00 -- $x$")
+        axis.set_xticks([1, 2], labels=["$\\frac$", "<x>\x02"])
+        axis.set_title("\x1b ]]> $")
+        decades(axis)
+        made.legend()
+        return made
+
+    ET.fromstring(svg(figure(), ()))
+    png, drawn = save(figure(), tmp_path / "odd")
+    assert png.stat().st_size > 1000
+    ET.fromstring(drawn.read_text(encoding="utf-8"))

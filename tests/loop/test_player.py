@@ -1,0 +1,282 @@
+"""A player's rates: groups, schedules, plateaus, by hand; and that a stopped run goes on with them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from accelerate import Accelerator
+from pydantic import ValidationError
+
+import spen_plugins as sp
+from spen_plugins.builtin.trainers.phases import cross_entropy
+from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins.loop import Loop
+from spen_plugins.loop.active import ActivePhase, planned_updates
+from spen_plugins.loop.ownership import check_stages
+from spen_plugins.runs.folder.folder import RunFolder
+from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
+
+
+@pytest.fixture
+def task() -> ToyTask:
+    task = ToyTask(sp.Config())
+    task.load()
+    return task
+
+
+def model_for(task: ToyTask) -> sp.Model:
+    torch.manual_seed(0)
+    return sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+
+
+def rates(schedule: sp.Schedule, planned: int) -> list[float]:
+    return [schedule.share(update, planned) for update in range(planned)]
+
+
+def test_schedules_by_hand() -> None:
+    assert rates(sp.Schedule(), 3) == [1.0, 1.0, 1.0]
+    assert rates(sp.Schedule(warmup=4), 6) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert rates(sp.Schedule(type="linear"), 4) == [1.0, 0.75, 0.5, 0.25]
+    assert rates(sp.Schedule(type="linear", warmup=2, final=0.5), 6) == [0.5, 1.0, 1.0, 0.875, 0.75, 0.625]
+    half = math.sqrt(0.5)
+    assert rates(sp.Schedule(type="cosine"), 4) == pytest.approx([1.0, (1 + half) / 2, 0.5, (1 - half) / 2])
+    assert rates(sp.Schedule(type="cosine", final=0.2), 2) == pytest.approx([1.0, 0.6])
+
+
+def test_a_warm_up_below_1_is_a_share_of_the_planned_updates() -> None:
+    assert rates(sp.Schedule(type="linear", warmup=0.5), 8) == rates(sp.Schedule(type="linear", warmup=4), 8)
+    assert rates(sp.Schedule(warmup=1), 3) == [1.0, 1.0, 1.0]
+
+
+def test_after_the_last_planned_update_a_rate_stays() -> None:
+    for kind in ("linear", "cosine"):
+        assert [sp.Schedule(type=kind, final=0.1).share(n, 5) for n in (5, 6, 100)] == pytest.approx([0.1] * 3)
+    assert sp.Schedule(type="linear", warmup=9).share(2, 5) == 3 / 9, "a stage shorter than its warm-up"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"plateau": {}, "schedule": {"type": "cosine"}}, "plateau and a cosine schedule both lower the rate"),
+        ({"schedule": {"warmup": 1.5}}, "no whole number of updates"),
+        ({"schedule": {"final": 0.1}}, "final is where a decay ends"),
+        ({"groups": {"features": 0.0}}, "greater than 0"),
+    ],
+)
+def test_settings_that_do_not_go_together(fields: dict, says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        sp.Player.model_validate_json(json.dumps(fields))
+
+
+def test_a_player_s_settings_are_reached_by_their_path() -> None:
+    registry = sp.Registry()
+    spec = {"type": "cross_entropy", "net": {"lr": 0.1, "schedule": {"type": "linear"}, "groups": {"features": 0.5}}}
+    _, config = registry.parse("trainer", spec, "trainer", "test")
+    assert config.net == sp.Player(lr=0.1, schedule=sp.Schedule(type="linear"), groups={"features": 0.5})
+    with pytest.raises(ConfigError, match=r"unknown key 'trainer\.net\.schedule\.warm_up'\. Did you mean 'warmup'"):
+        registry.parse("trainer", {**spec, "net": {"schedule": {"warm_up": 3}}}, "trainer", "test")
+    with pytest.raises(ConfigError, match=r"trainer\.net.*plateau and a linear schedule both lower the rate"):
+        registry.parse("trainer", {**spec, "net": {**spec["net"], "plateau": {}}}, "trainer", "test")
+
+
+def test_the_longest_beginning_of_a_name_wins() -> None:
+    player = sp.Player(groups={"features": 0.1, "features.layers.2": 0.5, "features.layers": 0.3})
+    names = {
+        "features.layers.2.weight": 0.5,
+        "features.layers.20.weight": 0.3,
+        "features.norm": 0.1,
+        "featuresque": 1.0,
+    }
+    for name, multiplier in names.items():
+        assert player.multiplier(f"inference_net.{name}") == multiplier, name
+    assert player.multiplier("inference_net.output.features") == 1.0
+
+
+def test_without_groups_there_is_one_and_with_them_one_for_each_rate() -> None:
+    parameters = {f"inference_net.{name}": torch.nn.Parameter(torch.zeros(1)) for name in "abcd"}
+
+    def made(**groups: float) -> list[tuple[int, float]]:
+        phase = net_phase(sp.Player(lr=0.5, groups=groups))
+        active = ActivePhase(phase, parameters, frozenset(), Accelerator(cpu=True))
+        assert active.learning_rate == 0.5
+        return [(len(group["params"]), group["lr"]) for group in active.optimizer.param_groups]
+
+    assert made() == [(4, 0.5)]
+    assert made(a=0.1, c=0.1) == [(2, 0.5), (2, 0.05)]
+    assert made(a=0.1, b=0.1, c=0.1, d=0.1) == [(4, 0.05)]
+
+
+def test_lower_layers_have_lower_rates() -> None:
+    """The names of BERT, ModernBERT and adapters; what isn't in an encoder's layers has the whole rate."""
+    rates = {
+        "inference_net.output.weight": 1.0,
+        "inference_net.features.marks.predicate.weight": 0.1,
+        "inference_net.features.encoder.encoder.layer.10.output.dense.weight": 0.1,
+        "inference_net.features.encoder.encoder.layer.9.attention.self.query.lora_A.default.weight": 0.05,
+        "inference_net.features.encoder.encoder.layer.8.output.dense.bias": 0.025,
+        "inference_net.features.encoder.embeddings.word_embeddings.weight": 0.1 * 0.5**11,
+        "inference_net.head.encoder.layers.1.mlp.Wi.weight": 1.0,
+        "inference_net.head.encoder.layers.0.mlp.Wi.weight": 0.5,
+        "inference_net.head.encoder.embeddings.tok_embeddings.weight": 0.25,
+        "inference_net.head.encoder.final_norm.weight": 1.0,
+        "inference_net.layers.0.weight": 1.0,
+    }
+    parameters = {name: torch.nn.Parameter(torch.zeros(1)) for name in rates}
+    groups = sp.Player(groups={"features": 0.1}, layer_decay=0.5).parameter_groups(parameters)
+    found = {id(p): rate for rate, group in groups.items() for p in group}
+    assert {name: found[id(p)] for name, p in parameters.items()} == pytest.approx(rates)
+
+
+def test_a_decay_of_no_layers_is_a_config_error(task: ToyTask) -> None:
+    stage = sp.Stage("s", (net_phase(sp.Player(layer_decay=0.9)),), 1, frozen=("energy",))
+    with pytest.raises(ConfigError, match=r"phase 'net'.*layer_decay=0\.9 and moves no layers"):
+        check_stages(model_for(task), [stage])
+
+
+def test_updates_have_the_rates_of_their_groups_and_of_the_schedule(task: ToyTask, tmp_path: Path) -> None:
+    """Plain gradient descent on a gradient of ones: each update takes its rate from every weight."""
+
+    def ones(update: sp.trainer.Update) -> None:
+        for parameter in update.parameters:
+            parameter.grad = torch.ones_like(parameter)
+
+    schedule = sp.Schedule(type="linear", warmup=2, final=0.5)
+    plain = {"type": "sgd", "weight_decay": 0, "clip": None, "steps": 3}
+    player = sp.Player(lr=0.5, schedule=schedule, groups={"linear.bias": 0.25}, **plain)
+    model = model_for(task)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    stage = sp.Stage("s", (net_phase(player, gradient=ones),), 1, rounds=2, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.begin(stage)
+    [active] = loop.active
+    assert active.planned == 4 * 2 * 3  # batches x rounds x steps
+    loop.run_epoch(stage)
+    total = sum(rates(schedule, 24))
+    moved = {name: before[name] - value for name, value in model.state_dict().items()}
+    torch.testing.assert_close(moved["inference_net.linear.weight"], torch.full((4, 4), 0.5 * total))
+    torch.testing.assert_close(moved["inference_net.linear.bias"], torch.full((4,), 0.25 * 0.5 * total))
+    assert loop.folder.history()[0]["learning_rate"] == {"net": 0.5 * schedule.share(23, 24)}
+
+
+def test_the_mean_of_the_weights_is_saved_and_the_last_ones_go_on(task: ToyTask, tmp_path: Path) -> None:
+    """Plain gradient descent on a gradient of ones: after n updates of 0.5 a weight is n / 2 below its first value."""
+
+    def ones(update: sp.trainer.Update) -> None:
+        for parameter in update.parameters:
+            parameter.grad = torch.ones_like(parameter)
+
+    player = sp.Player(type="sgd", lr=0.5, weight_decay=0, clip=None, steps=3, average=0.5)
+    model = model_for(task)
+    first = model.inference_net.linear.weight.detach().clone()
+    stage = sp.Stage("s", (net_phase(player, gradient=ones),), 1, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.begin(stage)
+    loop.run_epoch(stage)
+    torch.testing.assert_close(model.inference_net.linear.weight, first - 12 / 2)
+    mean = 0.0
+    for update in range(1, 13):
+        kept = min(0.5, update / (update + 9))
+        mean = kept * mean + (1 - kept) * -update / 2
+    loop.folder.load_weights(model)
+    torch.testing.assert_close(model.inference_net.linear.weight, first + mean)
+
+
+def test_planned_updates_count_every_nth_batch() -> None:
+    phase = energy_phase(sp.Player(steps=2), every=3)
+    assert planned_updates(sp.Stage("s", (phase,), epochs=5, rounds=4), phase, batches=7) == 5 * 7 // 3 * 4 * 2
+
+
+def test_a_plateau_lowers_what_a_warm_up_rises_to() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    player = sp.Player(lr=0.4, schedule=sp.Schedule(warmup=4), plateau=sp.PlateauConfig(patience=0))
+    active = ActivePhase(net_phase(player), {"inference_net.p": parameter}, frozenset(), Accelerator(cpu=True), 10)
+    seen = []
+    for _ in range(3):
+        for _ in range(2):
+            parameter.grad = torch.ones(1)
+            active.step(Accelerator(cpu=True))
+            seen.append(active.learning_rate)
+        active.epoch_ends(0.5)
+    assert seen == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.2, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("groups", "says"),
+    [
+        ({"liner": 0.1}, r"phase 'net'.*'liner'.*Did you mean 'linear'\? They begin with: linear"),
+        ({"linear": 0.1, "linear.wieght": 0.1}, r"'linear\.wieght'.*Did you mean 'linear\.weight'"),
+        ({"inference_net.linear": 0.1}, "no parameter that it moves begins so"),
+        ({"": 0.1}, "no parameter that it moves begins so"),
+    ],
+)
+def test_a_beginning_that_no_parameter_has_is_an_error(task: ToyTask, groups: dict, says: str) -> None:
+    stage = sp.Stage("s", (net_phase(sp.Player(groups=groups)), energy_phase()), 1)
+    with pytest.raises(ConfigError, match=says):
+        check_stages(model_for(task), [stage])
+
+
+def test_a_beginning_may_be_that_of_frozen_parameters(task: ToyTask) -> None:
+    """A config names them, and what its user freezes later doesn't move."""
+    stage = sp.Stage("s", (net_phase(sp.Player(groups={"*": 20.0, "linear.bias": 1.0})), energy_phase()), 1)
+    model = model_for(task)
+    model.inference_net.linear.bias.requires_grad_(False)
+    check_stages(model, [stage])
+    stage = sp.Stage("s", (net_phase(sp.Player(groups={"*": 20.0, "linear.bais": 1.0})), energy_phase()), 1)
+    with pytest.raises(ConfigError, match=r"'linear\.bais'"):
+        check_stages(model, [stage])
+
+
+def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
+    model = model_for(task)
+    model.inference_net.tied = model.inference_net.linear
+    stage = sp.Stage("s", (net_phase(sp.Player(groups={"tied": 0.1})), energy_phase()), 1)
+    with pytest.raises(ConfigError, match=r"two rates: inference_net\.linear\.weight x1, inference_net\.tied\.weight"):
+        check_stages(model, [stage])
+    both = sp.Player(groups={"tied": 0.1, "linear": 0.1})
+    check_stages(model, [sp.Stage("s", (net_phase(both), energy_phase()), 1)])
+
+
+def test_a_beginning_may_be_that_of_parameters_which_move_in_another_stage(task: ToyTask) -> None:
+    player = sp.Player(groups={"linear.bias": 0.1})
+    first = sp.Phase("weights", ("inference_net.linear.weight",), lambda c: {"x": cross_entropy(c)}, player)
+    stages = [
+        sp.Stage("first", (first,), 1, frozen=("energy", "inference_net.linear.bias")),
+        sp.Stage("second", (net_phase(player),), 1, frozen=("energy",)),
+    ]
+    check_stages(model_for(task), stages)
+    with pytest.raises(ConfigError, match=r"phase 'weights'.*'linear\.bias'"):
+        check_stages(model_for(task), stages[:1])
+
+
+@pytest.mark.parametrize("stop_after", [2, 6, 9])
+def test_a_stopped_run_goes_on_with_its_rates(task: ToyTask, tmp_path: Path, stop_after: int) -> None:
+    def fresh() -> tuple[sp.Model, list[sp.Stage]]:
+        cosine = sp.Schedule(type="cosine", warmup=0.25)
+        net = sp.Player(lr=0.05, schedule=cosine, groups={"linear.bias": 0.3}, average=0.9)
+        energy = sp.Player(lr=0.05, schedule=sp.Schedule(warmup=5), plateau=sp.PlateauConfig(patience=0), steps=2)
+        return model_for(task), [sp.Stage("s", (energy_phase(energy, frozen_dropout=True), net_phase(net)), 3)]
+
+    model, stages = fresh()
+    make_loop(model, task, stages, tmp_path / "whole").run()
+    batches = iter(range(10**6))
+    model, stages = fresh()
+    loop = make_loop(model, task, stages, tmp_path / "cut", stop=lambda: next(batches) == stop_after)
+    with pytest.raises(Interrupted):
+        loop.run()
+    model, stages = fresh()
+    again = Loop(model, task, stages, loop.config, RunFolder(tmp_path / "cut"), 0, loop.accelerator, loop.reporter)
+    again.run(resume=True)
+    history = again.folder.history()
+    assert len({record["learning_rate"]["net"] for record in history}) == 3
+    for name in ("weights.safetensors", "history.jsonl"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_a_star_is_all_parameters() -> None:
+    player = sp.Player(groups={"features.reader": 1.0, "*": 20.0})
+    names = ["inference_net.output.weight", "inference_net.features.head", "inference_net.features.reader.encoder.a"]
+    assert [player.multiplier(name) for name in names] == [20.0, 20.0, 1.0]

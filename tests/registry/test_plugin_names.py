@@ -1,0 +1,41 @@
+"""The core's Python names no type of a plugin, but in docstrings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.registry import Registry
+from spen_plugins.registry.kinds import KINDS
+from tests.loaded import ROOT
+
+CORE = ROOT / "spen_plugins"
+LEAVE = ("research/cost_net.py", "research/game_plots.py")
+"""Figures of one plugin's methods, which leave the core."""
+
+
+def literals(path: Path) -> Iterator[str]:
+    """Strings of a module that are no docstrings; an f-string's parts one by one."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements:
+            yield node.value
+
+
+@pytest.fixture(scope="module")
+def types() -> re.Pattern[str]:
+    names = {name for kind in KINDS for name in Registry().names(kind)}
+    foreign = sorted(name for name in names if "." in name and not name.startswith("core."))
+    assert {"seal.nce", "infnet.joint", "implicit.bilevel"} <= set(foreign)
+    return re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, foreign))})(?!\w)")
+
+
+@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: path.relative_to(CORE).as_posix())
+def test_no_string_names_a_plugins_type(path: Path, types: re.Pattern[str]) -> None:
+    if path.relative_to(CORE).as_posix() not in LEAVE:
+        assert not [name for text in literals(path) for name in types.findall(text)]

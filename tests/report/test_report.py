@@ -1,0 +1,351 @@
+"""`spen report`: the page says what the run folders say, loads nothing, and looks like something in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
+from spen_plugins.cli.main import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.report.report_errors import Pair, Piece, label_errors, pieces, tag_errors
+from spen_plugins.report.report_outputs import LONG, Output, Outputs, _shortened
+from spen_plugins.runs.train import runner
+from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.task import Shown, Task
+from tests.loaded import ROOT
+
+CONFIGS = ROOT / "configs"
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Page(HTMLParser):
+    """Tables as lists of rows, by the heading they stand under; attributes; text."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.heading = self.text = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.open.append(tag)
+        if tag in ("h2", "h3", "h4", "summary"):
+            self.heading = ""
+        if tag == "tr":
+            self.tables.setdefault(self.heading, []).append([])
+        if tag in ("td", "th"):
+            self.tables[self.heading][-1].append("")
+
+    def handle_endtag(self, tag):
+        while tag in self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.text += data
+        if {"h2", "h3", "h4", "summary"} & set(self.open):
+            self.heading += data
+        if {"td", "th"} & set(self.open):
+            self.tables[self.heading][-1][-1] += data
+
+
+def train(config: str, folder: Path, **arguments: str) -> Path:
+    path = CONFIGS / config
+    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in ("0", "1"):
+        small = {"trainer.epochs": "2", "features.hidden": "[16]", "seed": seed}
+        train("mlc_seal.jsonnet", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
+        train("mlc_seal.jsonnet", folder / "ce" / seed, **small, method="cross_entropy")
+    train("srl_seal.jsonnet", folder / "srl", **{"trainer.epochs": "1", "energy_loss.samples": "2"})
+    return folder
+
+
+def report(*words: object) -> Page:
+    done = CliRunner().invoke(app, ["report", *map(str, words)])
+    assert done.exit_code == 0, done.output
+    return Page(Path(done.stdout.strip()).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def page(runs) -> Page:
+    return report(runs / "seal", f"<b>ce</b>={runs / 'ce'}", "--out", runs / "page.html", "--examples", 3)
+
+
+@pytest.fixture(scope="module")
+def roles(runs) -> Page:
+    return report(runs / "srl", "--examples", 4)
+
+
+def scores(run: Path) -> dict:
+    return json.loads((run / "metrics.json").read_text())
+
+
+def test_scores_are_those_of_the_run_folders(page, roles, runs):
+    for part in ("validation", "test"):
+        head, *rows = page.tables[part.capitalize()]
+        assert rows[-1][0] == "constant predictor"
+        for row, group in zip(rows[:-1], ("seal", "ce"), strict=True):
+            found = dict(zip(head, row, strict=True))
+            a, b = (scores(runs / group / seed)[part] for seed in "01")
+            assert found["seeds"] == "2" and set(head[2:]) == set(a) - {"ranking"}
+            for name in head[2:]:  # of two values the standard error is half their distance
+                mean, error = 50 * (a[name] + b[name]), 50 * abs(a[name] - b[name])
+                assert found[name] == f"{mean:.2f} ± {error:.2f}"
+    head, row, constant = roles.tables["Test"]
+    assert constant == ["constant predictor", "", *("0.00" if name == "span_f1" else "–" for name in head[2:])]
+    test = scores(runs / "srl")["test"]
+    assert dict(zip(head, row, strict=True))["span_f1"] == f"{100 * test['span_f1']:.2f}"
+    head, *rows = roles.tables[f"srl: roles, test, each ({len(test['roles'])})"]
+    found = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    for role, values in test["roles"].items():
+        assert found[role]["gold"] == str(values["gold"]) and found[role]["f1"] == f"{100 * values['f1']:.2f}"
+
+
+def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
+    """A run stores its metric's unit; the page needs the metric itself only for its examples."""
+    monkeypatch.setattr(LabelMetric, "unit", "dB")
+    small = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
+    run = train("mlc_seal.jsonnet", tmp_path / "run", **small)
+    assert scores(run)["protocol"]["unit"] == "dB" and "unit" not in scores(runs / "ce" / "0")["protocol"]
+    page = report(run, "--examples", 2)
+    head, row, _ = page.tables["Test"]
+    assert dict(zip(head, row, strict=True))["example_f1"] == f"{scores(run)['test']['example_f1']:.2f}"
+    assert "As they are (dB): the mean over seeds" in page.text
+    worst = [float(score) for score in re.findall(r"row \d+example_f1 ([\d.]+)", page.text)]
+    assert len(worst) == 2 and max(worst) <= 1
+    monkeypatch.undo()
+    page = report(run, runs / "ce")
+    [_, decibels, fractions, *_] = page.tables["Test"]
+    assert decibels[2:] == row[2:] and float(fractions[2].split()[0]) > 1
+    assert "In per cent, or as they are (dB): the mean over seeds" in page.text
+    assert "their scores are in dB (run) and fractions (ce)" in page.text
+
+
+def test_paired_differences_are_those_of_the_seeds(page, runs):
+    [gain] = {row[1] for row in page.tables["Paired differences"] if row[0] == "<b>ce</b>"}
+    a, b = (
+        100 * (scores(runs / "ce" / seed)["test"]["example_f1"] - scores(runs / "seal" / seed)["test"]["example_f1"])
+        for seed in "01"
+    )
+    assert gain.startswith(f"{(a + b) / 2:.2f} ± {abs(a - b) / 2:.2f} [") and " p" in gain
+
+
+def test_protocol_config_and_environment_are_there(page, roles, runs):
+    for text in scores(runs / "seal" / "0")["protocol"].values():
+        assert text in page.text if isinstance(text, str) else all(str(value) in page.text for value in text.values())
+    config = {row[0]: row[1:] for row in page.tables["Config"]}
+    assert config["trainer.type"] == ["seal.dynamic", "cross_entropy"]
+    assert config["energy.type"] == ["seal.labels", "–"]
+    assert "seed" not in config and "task.type" not in config
+    assert json.dumps(json.loads((runs / "srl/config.json").read_text()), indent=2) in roles.text
+    environment = json.loads((runs / "srl/environment.json").read_text())
+    for text in (environment["python"], f"torch {environment['packages']['torch']}", environment["platform"]):
+        assert text in roles.text
+    assert {"svg", "path"} <= {tag for tag, _ in page.tags} & {tag for tag, _ in roles.tags}
+
+
+def test_labels_are_escaped(page):
+    assert "<b>ce</b>" in page.text
+
+
+def test_a_page_loads_nothing(page, roles, runs):
+    for found in (page, roles):
+        assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in found.tags}
+        for _, attributes in found.tags:
+            for name in ("src", "href", "xlink:href"):
+                assert attributes.get(name, "#").startswith("#")
+    style = (runs / "page.html").read_text()
+    assert "@import" not in style and not re.search(r"url\((?!#)", style)
+
+
+def test_worst_examples_of_labels(runs):
+    """Worst by hand: F1 of sets, from what the run predicts and the sample's own gold."""
+    page = report(runs / "seal" / "0", "--examples", 1, "--part", "validation", "--out", runs / "worst.html")
+    predictor = sp.load(runs / "seal" / "0")
+    fresh: Task = type(predictor.task)(predictor.task.config)
+    fresh.load()
+    examples = fresh.part("validation")
+    names = fresh.space.labels
+    f1, missing = [], []
+    for example, answer in zip(examples, predictor.predict_examples(examples), strict=True):
+        gold, predicted = {names[i] for i in example.gold}, set(answer["labels"])
+        f1.append(2 * len(gold & predicted) / (len(gold) + len(predicted)) if gold & predicted else 0.0)
+        missing.append((len(gold ^ predicted), gold, predicted))
+    row = min(range(len(f1)), key=lambda i: (f1[i], -missing[i][0], i))
+    _, gold, predicted = missing[row]
+    shown = page.text[page.text.index("Worst examples") :]
+    assert f"row {row}" in shown and f"example_f1 {100 * f1[row]:.1f}" in shown
+    told = re.search(r"gold\s*((?:.|\n)*?)predicted\s*((?:.|\n)*?)Written", shown[shown.index("input") :])
+    assert all(name in told[1] for name in gold) and all(name in told[2] for name in predicted)
+    assert f"energy of gold {_energy(runs / 'seal' / '0', predictor, examples[row]):.3f}" in shown
+    features = [predictor.task.columns.names[i] for i in examples[row].features]
+    assert ", ".join(features) in shown
+
+
+def _energy(run: Path, predictor, example) -> float:
+    batch = predictor.task.collate([example])
+    return float(predictor.model.energy.at(batch.x)(batch.gold)[0, 0].detach())
+
+
+def test_worst_examples_of_roles(roles, runs):
+    assert "ARG0" in roles.text and "row " in roles.text and "energy of gold" in roles.text
+    [heat] = [table for heading, table in roles.tables.items() if heading.startswith("Gold (rows)")]
+    place = {name: i for i, name in enumerate(heat[0])}
+    counts = {row[0]: row[1:] for row in heat[1:]}
+    gold = scores(runs / "srl")["test"]["roles"]
+    number = [int(count) for count in counts["ARG0"] if count != "·"]
+    assert sum(number) == gold["ARG0"]["gold"]  # ARG0 is never continued in the sample
+    predicted = [int(row[place["ARG0"]]) for row in heat[1:] if row[place["ARG0"]] != "·"]
+    assert sum(predicted) == gold["ARG0"]["predicted"]
+
+
+def changed(runs: Path, folder: Path, name: str, **values: object) -> Path:
+    shutil.copytree(runs / "seal" / "0", folder)
+    table = json.loads((folder / name).read_text())
+    table.update(values)
+    (folder / name).write_text(json.dumps(table))
+    return folder
+
+
+def test_without_its_data_the_page_says_so(runs, tmp_path):
+    task = {"type": "multilabel", "file": "data:none/none.arff", "split": "data:none/none.json"}
+    page = report(changed(runs, tmp_path / "run", "config.json", task=task))
+    assert "no none/none.arff below" in page.text and "spen data" not in page.tables
+    assert page.tables["Test"] and "Worst examples and confusions need" in page.text
+
+
+def test_changed_data_are_not_taken_for_the_runs(runs, tmp_path):
+    page = report(changed(runs, tmp_path / "run", "environment.json", data_sha256={"a.arff": "0" * 64}))
+    assert "other contents than the run was trained on" in page.text and "row 0" not in page.text
+
+
+def test_a_mistake_is_told(runs):
+    for words, told in (
+        (["--part", "test", "nowhere"], "there is no run nowhere"),
+        ([str(runs / "srl"), "--against", "nothing"], "no group is called 'nothing'"),
+        ([str(runs / "srl"), "--device", "nowhere"], "device 'nowhere'"),
+    ):
+        done = CliRunner().invoke(app, ["report", *words])
+        assert done.exit_code == 2 and told in done.stderr, done.output
+
+
+def test_tasks_that_do_not_compare_share_a_page(runs):
+    page = report(runs / "srl", runs / "seal", "--out", runs / "both.html", "--examples", 0)
+    assert "No paired differences" in page.text and "row 0" not in page.text
+
+
+def output(gold: list[str], predicted: list[str], words: list[str] | None = None, score: float = 0.0) -> Output:
+    return Output(0, Shown(words or []), gold, predicted, score, 0.0, None, None)
+
+
+def test_label_errors_by_hand():
+    found = Outputs(LabelSet(["a", "b", "c"]), "f1")
+    found.examples = [output(["a", "b"], ["a", "c"]), output(["b"], ["c"]), output(["b"], ["b"]), output(["a"], ["a"])]
+    rows, pairs = label_errors(found)
+    assert [tuple(row)[:5] for row in rows] == [("b", 3, 1, 0, 2), ("c", 0, 2, 2, 0), ("a", 2, 2, 0, 0)]
+    assert [row.f1 for row in rows] == [0.5, 0.0, 1.0]
+    assert pairs == [Pair("c", "b", 2, 2)]
+
+
+def test_tag_errors_by_hand():
+    found = Outputs(TagSequence(["O", "B-A", "I-A", "B-B", "I-B", "B-V"], "bio"), "f1")
+    found.examples = [
+        output(["B-A", "I-A", "B-V", "B-B"], ["B-B", "I-B", "B-V", "B-B"]),  # A taken for B, B right
+        output(["B-A", "O", "B-V", "O"], ["O", "O", "B-V", "B-A"]),  # A missed, A spurious
+    ]
+    confusion = tag_errors(found)
+    assert confusion.names == ["A", "B", "nothing"]
+    assert confusion.counts == [[0, 1, 1], [0, 1, 0], [1, 0, 0]]
+    assert confusion.share(0, 1) == 0.5
+
+
+def test_words_of_no_spans_are_confused_one_by_one():
+    found = Outputs(TagSequence(["N", "V"]), "accuracy")
+    found.examples = [output(["N", "V", "N"], ["N", "N", "N"])]
+    assert tag_errors(found).counts == [[2, 0], [1, 0]] and tag_errors(found).unit == "words"
+
+
+def test_pieces_of_a_sentence():
+    words = ["She", "gave", "him", "old", "books"]
+    one = output(["B-X", "B-V", "B-Y", "B-Z", "I-Z"], ["B-X", "B-V", "O", "B-Y", "I-Y"], words)
+    space = TagSequence(["O", "B-V", "B-X", "B-Y", "I-Y", "B-Z", "I-Z"], "bio")
+    assert pieces(one, gold=False, space=space) == [
+        Piece("She", "X", "right"),
+        Piece("gave", "V", "right"),
+        Piece("him", "", "plain"),
+        Piece("old books", "Y", "extra"),
+    ]
+    assert [piece.kind for piece in pieces(one, gold=True, space=space)] == ["right", "right", "missed", "missed"]
+
+
+def test_spans_of_bioes_are_spans():
+    space = TagSequence(["O", "B-A", "I-A", "E-A", "S-A", "S-B"], "bioes")
+    words = ["Anna", "F.", "Marsh", "left", "Kyoto"]
+    one = output(["B-A", "I-A", "E-A", "O", "S-B"], ["B-A", "I-A", "E-A", "O", "S-A"], words)
+    assert pieces(one, gold=True, space=space) == [
+        Piece("Anna F. Marsh", "A", "right"),
+        Piece("left", "", "plain"),
+        Piece("Kyoto", "B", "missed"),
+    ]
+    found = Outputs(space, "f1")
+    found.examples = [one]
+    confusion = tag_errors(found)
+    assert confusion.names == ["A", "B", "nothing"] and confusion.unit == "spans at the same words"
+    assert confusion.counts == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_a_part_of_speech_may_be_called_o():
+    one = output(["O"], ["V"], ["they"])
+    space = TagSequence(["N", "O", "V"])
+    assert pieces(one, gold=True, space=space) == [Piece("they", "O", "missed")]
+    assert pieces(one, gold=False, space=space) == [Piece("they", "V", "extra")]
+
+
+def test_predictions_without_names_are_shortened():
+    """An image is told as text, a long one."""
+    assert _shortened("a" * LONG) == "a" * LONG
+    assert _shortened("a" * LONG + "b") == "a" * LONG + " …"
+
+
+def test_the_worst_come_first():
+    found = Outputs(LabelSet(["a"]), "f1", [output([], [], score=s) for s in (0.5, 0.0, 0.2)])
+    assert [one.score for one in found.worst(2)] == [0.0, 0.2]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome on PATH; `make browser`")
+def test_a_browser_shows_the_page(page, runs, tmp_path):
+    picture, address = tmp_path / "page.png", (runs / "page.html").as_uri()
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+
+    def browse(*words: str) -> str:
+        command = [BROWSER, *flags, *words, address]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+    shown = Page(browse("--dump-dom"))
+    assert shown.tables["Test"] == page.tables["Test"]
+    browse("--window-size=1200,1600", f"--screenshot={picture}")
+    from PIL import Image
+
+    image = Image.open(picture).convert("L")
+    assert image.size == (1200, 1600)
+    shares = image.histogram()
+    dark = sum(shares[:100]) / (1200 * 1600)
+    assert 0.005 < dark < 0.5, "a page is mostly paper, with something on it"

@@ -1,0 +1,119 @@
+"""What a newcomer does: train `srl_seal` on the sample corpus by its defaults, then predict, evaluate and score."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.cli.main import app
+from spen_plugins.cli.run import app as run_app
+from tests.loaded import ROOT
+
+
+def call(program: str, *arguments: str) -> str:
+    code = f"import sys; from spen_plugins.cli.{program} import main; sys.exit(main())"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    line = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    return folder, call("run", "configs/srl_seal.jsonnet", "--out", str(folder))
+
+
+def majority() -> dict[str, Any]:
+    """Each word gets the tag it has most often in training, given on which side of the predicate it stands."""
+    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    task.load()
+    counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+
+    def cells(name: str) -> Any:
+        batch = task.collate(list(task.part(name)))
+        at = batch.x.inputs["predicate"].argmax(1, keepdim=True)
+        side = torch.sign(torch.arange(batch.x.inputs["words"].shape[1]) - at)
+        return batch, batch.x.inputs["words"], side
+
+    batch, words, side = cells("train")
+    gold = batch.gold[:, 0].argmax(-1)
+    for word, where, tag in zip(words[batch.x.mask], side[batch.x.mask], gold[batch.x.mask], strict=True):
+        counts[int(word), int(where)][int(tag)] += 1
+    outside = task.space.tags.index("O")
+    batch, words, side = cells("test")
+    best = [
+        [
+            counts[int(w), int(s)].most_common(1)[0][0] if counts[int(w), int(s)] else outside
+            for w, s in zip(*row, strict=True)
+        ]
+        for row in zip(words, side, strict=True)
+    ]
+    metric = task.metric()
+    logits = 20 * torch.nn.functional.one_hot(torch.tensor(best), len(task.space.tags)).float().unsqueeze(1)
+    metric.update(task.space.independent(logits, batch.x.mask), batch)
+    return metric.compute()
+
+
+GOLD = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nthe\t-\t(ARG1*\nletter\t-\t*)\n.\t-\t*\n"
+
+
+def test_each_command_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of a newcomer with an epoch that teaches little."""
+    monkeypatch.chdir(ROOT)
+    folder, file = tmp_path / "first", tmp_path / "gold.conll"
+    file.write_text(GOLD)
+
+    def said(app: Any, *words: object) -> list[str]:
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        return done.stdout.splitlines()
+
+    short = ("trainer.epochs=1", "energy_loss.samples=2")
+    trained = "\n".join(said(run_app, "configs/srl_seal.jsonnet", *short, "--out", folder))
+    assert "span_f1" in trained and "CoNLL-2005" in trained, "scores with their definition"
+    predicted = [json.loads(line) for line in said(app, "predict", folder, "examples/sentences.conll")]
+    assert predicted[0]["predicate"]["word"] == "sent" and {"words", "tags", "arguments"} <= predicted[0].keys()
+    [answer] = [json.loads("".join(said(app, "evaluate", folder, file)))]
+    assert 0 <= answer["scores"]["span_f1"] <= 1 and "1 examples" in answer["protocol"]["split"]
+    [scored] = [json.loads(line) for line in said(app, "score", folder, file)]
+    assert isinstance(scored["energy"], float)
+
+
+@pytest.mark.slow
+def test_it_learns(run: tuple[Path, str]) -> None:
+    folder, said = run
+    scores = json.loads((folder / "metrics.json").read_text())["test"]
+    assert scores["span_f1"] > majority()["span_f1"] + 0.3
+    assert scores["span_f1"] > 0.9 and scores["ucr"] < 0.1
+    assert "span_f1" in said and "CoNLL-2005" in said, "scores with their definition"
+
+
+@pytest.mark.slow
+def test_a_file_is_annotated_evaluated_and_scored(run: tuple[Path, str], tmp_path: Path) -> None:
+    folder = run[0]
+    [first, *_] = [
+        json.loads(line) for line in call("main", "predict", str(folder), "examples/sentences.conll").splitlines()
+    ]
+    found = {(argument["role"], argument["text"]) for argument in first["arguments"]}
+    assert ("ARG0", "Anna") in found and first["predicate"]["word"] == "sent"
+    file = tmp_path / "gold.conll"
+    file.write_text(GOLD)
+    answer = json.loads(call("main", "evaluate", str(folder), str(file)))
+    assert answer["scores"]["span_f1"] == 1.0 and "1 examples" in answer["protocol"]["split"]
+    [energies] = [json.loads(line) for line in call("main", "score", str(folder), str(file)).splitlines()]
+    wrong = tmp_path / "wrong.conll"
+    wrong.write_text(GOLD.replace("ARG0", "ARG1"))
+    [worse] = [json.loads(line) for line in call("main", "score", str(folder), str(wrong)).splitlines()]
+    assert energies["energy"] < worse["energy"], "low is good: two ARG1 are worse than an ARG0 and an ARG1"

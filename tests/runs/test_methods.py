@@ -1,0 +1,379 @@
+"""`spen-run CONFIG methods=cross_entropy,nce`: the runs of each method, and the one that validation chooses."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.cli.main import app as spen_app
+from spen_plugins.cli.run import app, parse_methods
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many import jobs, side_by_side
+from spen_plugins.runs.many.choice import choose
+from spen_plugins.runs.train import runner
+from tests.loaded import ROOT
+
+CONFIGS = ROOT / "configs"
+SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
+
+
+def spen_run(*words: object):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
+
+
+def validation(folder: Path) -> float:
+    return json.loads((folder / "metrics.json").read_text())["validation"]["example_f1"]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Two methods with two seeds, and what was said."""
+    out = tmp_path_factory.mktemp("methods") / "x"
+    done = spen_run(*SMALL, "methods=cross_entropy,nce", "seeds=0..1", "--out", out)
+    assert done.exit_code == 0, done.output
+    return out, done.stdout
+
+
+@pytest.fixture
+def copied(both, tmp_path) -> Path:
+    return Path(shutil.copytree(both[0], tmp_path / "x"))
+
+
+@pytest.mark.parametrize("text", ["cross_entropy,nce", '["cross_entropy", "nce"]', " cross_entropy, nce"])
+def test_methods_are_a_list(text):
+    assert parse_methods(text) == ["cross_entropy", "nce"]
+
+
+@pytest.mark.parametrize("text", ["nce", "", "nce,", "nce,nce", "../nce,crf", "a b,c"])
+def test_other_methods_are_refused(text):
+    with pytest.raises(ConfigError, match="methods=cross_entropy,nce"):
+        parse_methods(text)
+
+
+@pytest.mark.parametrize(("method", "told"), [("cross_entropy", True), ("nce", False)])
+def test_a_method_that_passes_over_examples_without_gold_says_so(tmp_path, method, told):
+    done = spen_run(*SMALL, f"method={method}", "task.labelled=100", "--out", tmp_path / "x")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert ("learns from examples with gold alone; those without it, by task.labelled, change nothing" in said) == told
+
+
+def test_the_choice_is_printed_and_kept(both):
+    out, said = both
+    scores = {
+        method: [validation(out / method / f"seed-{seed}") for seed in (0, 1)] for method in ("cross_entropy", "nce")
+    }
+    plan = json.loads((out / "methods.json").read_text())
+    chosen = plan["chosen"]
+    assert plan["methods"] == ["cross_entropy", "nce"] and plan["score"] == "example_f1"
+    assert plan["validation"] == pytest.approx({method: sum(values) / 2 for method, values in scores.items()})
+    assert plan["best"] == max(plan["validation"], key=plan["validation"].get)
+    assert plan["standard_error"] == pytest.approx(abs(scores[plan["best"]][0] - scores[plan["best"]][1]) / 2)
+    assert chosen == choose(plan["validation"], plan["standard_error"], plan["seconds"])
+    assert plan["run"] == f"{chosen}/seed-{scores[chosen].index(max(scores[chosen]))}"
+    assert f"chosen: {plan['reason']}" in said and f"its best run is {out / plan['run']}" in said
+    assert "example_f1 − cross_entropy" in said
+
+
+CHOICES = {
+    "the cheaper one within the error": ({"a": 0.745, "b": 0.741}, {"a": 41, "b": 10}, "b"),
+    "beyond the error the best": ({"a": 0.745, "b": 0.738}, {"a": 41, "b": 10}, "a"),
+    "about equal cost": ({"a": 0.745, "b": 0.741}, {"a": 14, "b": 10}, "a"),
+    "two thirds of the time": ({"a": 0.745, "b": 0.741}, {"a": 15, "b": 10}, "b"),
+    "of two cheaper ones of about equal cost the better": (
+        {"a": 0.745, "b": 0.741, "c": 0.742},
+        {"a": 50, "b": 10, "c": 14},
+        "c",
+    ),
+    "each cheaper than the one before": (
+        {"a": 0.745, "b": 0.743, "c": 0.741},
+        {"a": 40, "b": 20, "c": 10},
+        "c",
+    ),
+    "cheap and far behind": ({"a": 0.745, "b": 0.741, "c": 0.5}, {"a": 50, "b": 10, "c": 1}, "b"),
+    "equal scores": ({"a": 0.745, "b": 0.745}, {"a": 11, "b": 10}, "b"),
+    "unknown times": ({"a": 0.741, "b": 0.745}, {"a": 0, "b": 0}, "b"),
+}
+
+
+@pytest.mark.parametrize(("scores", "seconds", "chosen"), CHOICES.values(), ids=CHOICES)
+def test_a_cheaper_method_within_one_standard_error_is_chosen(scores, seconds, chosen):
+    for order in itertools.permutations(scores):
+        assert choose({method: scores[method] for method in order}, 0.006, seconds) == chosen
+
+
+def test_without_a_standard_error_the_best_is_chosen():
+    assert choose({"a": 0.741, "b": 0.745}, 0, {"a": 1, "b": 100}) == "b"
+
+
+def put(folder: Path, scores: dict[str, list[float]], seconds: dict[str, float]) -> None:
+    """Give a folder's runs, by method and seed, these validation scores and training times."""
+    for method, values in scores.items():
+        for seed, value in enumerate(values):
+            path = folder / method / f"seed-{seed}"
+            metrics = json.loads((path / "metrics.json").read_text())
+            metrics["validation"]["example_f1"], metrics["test"]["example_f1"] = value, 1 - value
+            (path / "metrics.json").write_text(json.dumps(metrics))
+            time = {"stage": "train", "epoch": 1, "seconds": float(seconds[method])}
+            (path / "times.jsonl").write_text(json.dumps(time) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("scores", "seconds", "reason"),
+    [
+        (
+            {"cross_entropy": [0.80, 0.81], "nce": [0.80, 0.82]},
+            {"cross_entropy": 10, "nce": 41},
+            "cross_entropy (80.50), within one standard error (1.00) of nce (81.00), which scores best, "
+            "and 4.1 times faster to train",
+        ),
+        (
+            {"cross_entropy": [0.10, 0.11], "nce": [0.90, 0.92]},
+            {"cross_entropy": 10, "nce": 41},
+            "nce (91.00), which scores best; none within one standard error (1.00) is cheaper",
+        ),
+    ],
+    ids=["cheaper", "best"],
+)
+def test_the_choice_follows_validation_and_time_and_not_test(copied, scores, seconds, reason):
+    put(copied, scores, seconds)
+    for _ in range(2):  # the choice is the same when the command is given again
+        done = spen_run("--resume", copied)
+        assert done.exit_code == 0 and f"chosen: {reason}\n" in done.stdout
+        plan = json.loads((copied / "methods.json").read_text())
+        assert plan["chosen"] == reason.split()[0] and plan["best"] == "nce" and plan["reason"] == reason
+        assert plan["seconds"] == seconds and plan["standard_error"] == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("part", "chosen"), [("validation", "cross_entropy"), ("test", "nce")])
+def test_with_one_seed_the_error_is_over_validation_examples(copied, part, chosen):
+    for method in ("cross_entropy", "nce"):
+        shutil.rmtree(copied / method / "seed-1")
+        plan = json.loads((copied / method / "seeds.json").read_text())
+        del plan["configs"]["1"]
+        (copied / method / "seeds.json").write_text(json.dumps(plan))
+        right = torch.tensor([1.0, 0.0] * 50)  # a standard error of 0.05
+        RunFolder(copied / method / "seed-0").save_ratios({"numerator": right, "denominator": torch.ones(100)}, part)
+    put(copied, {"cross_entropy": [0.47], "nce": [0.5]}, {"cross_entropy": 10, "nce": 41})
+    done = spen_run("--resume", copied)
+    plan = json.loads((copied / "methods.json").read_text())
+    assert done.exit_code == 0 and plan["chosen"] == chosen, done.output
+    assert plan["standard_error"] == (pytest.approx(0.05, rel=0.05) if part == "validation" else None)
+    assert ("its standard error is unknown" in plan["reason"]) == (part == "test")
+
+
+def test_a_run_keeps_the_validation_examples_scores_beside_those_of_the_test_part(both):
+    run = RunFolder(both[0] / "nce" / "seed-0")
+    validation, test = (run.ratios(part, beside=True) for part in ("validation", "test"))
+    scored = [ratios["numerator"].sum() / ratios["denominator"].sum() for ratios in (validation, test)]
+    assert len(set(scored)) == 2 and run.ratios("train") is None
+    assert scored == pytest.approx([run.metrics()[part]["example_f1"] for part in ("validation", "test")])
+
+
+def test_a_run_is_what_it_is_alone(both, tmp_path):
+    assert spen_run(*SMALL, "method=nce", "seed=1", "--out", tmp_path / "alone").exit_code == 0
+    for name in ("config.json", "metrics.json", "history.jsonl"):
+        assert (both[0] / "nce/seed-1" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+def test_without_seeds_there_is_one(tmp_path):
+    assert spen_run(*SMALL, "methods=cross_entropy,margin", "seed=3", "--out", tmp_path / "x", "--quiet").exit_code == 0
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("x/*/seed-*")) == [
+        "x/cross_entropy/seed-3",
+        "x/margin/seed-3",
+    ]
+
+
+def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_directory(tmp_path, monkeypatch):
+    (work := tmp_path / "work").mkdir()
+    for name in ("typing", "random"):
+        (work / f"{name}.py").write_text("raise RuntimeError('not of Python')")
+    (mine := tmp_path / "mine").mkdir()
+    (mine / "of_mine.py").write_text("from random import random")
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("PYTHONPATH", str(mine))
+    lines = {"module": [sys.executable, "-m", "of_mine"], "code": [sys.executable, "-c", "import typing, of_mine"]}
+    assert side_by_side.side_by_side(lines, 2, lambda *_: None, lambda _: "") == {}
+
+
+def test_methods_run_side_by_side(copied, monkeypatch):
+    """What is left of two methods by two processes, which say how far they are; one that fails leaves the others."""
+    monkeypatch.setattr(side_by_side, "LINE_SECONDS", 0.0)
+    shutil.rmtree(copied / "cross_entropy/seed-1")
+    shutil.rmtree(copied / "nce/seed-1")
+    done = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    for method in ("cross_entropy", "nce"):
+        assert f"{method}: done already: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
+        assert f"{method}: seed 1: no epoch is done yet" in done.stdout
+        score = json.loads((copied / method / "seed-1/history.jsonl").read_text().splitlines()[-1])["score"]
+        assert jobs._progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
+    shutil.rmtree(copied / "cross_entropy/seed-1")
+    shutil.rmtree(copied / "nce/seed-1")
+    plan = json.loads((copied / "nce/seeds.json").read_text())
+    plan["configs"]["1"]["trainer"]["net"]["lr"] = 1e30  # not finite soon
+    (copied / "nce/seeds.json").write_text(json.dumps(plan))
+    failed = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
+    assert failed.exit_code == RunError.exit_status
+    assert "chosen among cross_entropy, without nce." in failed.stderr
+    assert (copied / "cross_entropy/seed-1/metrics.json").exists()
+
+
+@pytest.mark.parametrize("name", ["nce/seed-1/metrics.json", "nce/seeds.json"])
+def test_a_method_whose_folder_is_damaged_leaves_the_others(copied, name):
+    (copied / name).write_text("{")
+    shutil.rmtree(copied / "cross_entropy/seed-1")
+    done = spen_run("--resume", copied, "--device", "cpu")
+    assert done.exit_code == RunError.exit_status
+    assert "chosen among cross_entropy, without nce." in done.stderr and Path(name).name in done.stderr
+    assert (copied / "cross_entropy/seed-1/metrics.json").exists()
+
+
+def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
+    (copied / "nce/seed-1/metrics.json").unlink()
+    shutil.rmtree(copied / "nce/seed-0")
+    calls = []
+    for name in ("run", "resume"):
+        real = getattr(runner, name)
+        monkeypatch.setattr(runner, name, lambda *a, _n=name, _r=real: (calls.append(_n), _r(*a))[1])
+    assert spen_run("--resume", copied, "--device", "cpu").exit_code == 0
+    assert calls == ["run", "resume"]
+    assert "chosen" in json.loads((copied / "methods.json").read_text())
+
+
+def test_another_method_is_added_and_one_cannot_be_left_out(copied):
+    more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seeds=0..1", "--out", copied)
+    assert more.exit_code == 0 and more.stdout.count("done already: seed 0, 1") == 2
+    less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied)
+    assert less.exit_code == 2 and "name all of its methods" in less.stderr
+
+
+def test_a_new_method_has_the_folders_seeds(copied):
+    assert spen_run(*SMALL, "methods=cross_entropy,nce,margin", "seed=0", "--out", copied).exit_code == 0
+    assert sorted(path.name for path in (copied / "margin").glob("seed-*")) == ["seed-0", "seed-1"]
+
+
+@pytest.mark.parametrize("methods", ["cross_entropy,nce", "margin,cross_entropy,nce"])
+def test_a_command_with_another_config_changes_nothing(copied, methods):
+    before = {path: path.read_bytes() for path in copied.rglob("*.json")}
+    done = spen_run(*SMALL, f"methods={methods}", "trainer.net.lr=0.1", "--out", copied)
+    assert done.exit_code == 2 and "seeds of another config" in done.stderr
+    assert {path: path.read_bytes() for path in copied.rglob("*.json")} == before
+
+
+def test_a_method_that_fails_leaves_the_others_to_choose_from(copied, monkeypatch):
+    shutil.rmtree(copied / "nce/seed-1")
+
+    def diverging(*given):
+        raise RunError("the loss is infinite")
+
+    monkeypatch.setattr(runner, "run", diverging)
+    done = spen_run("--resume", copied)
+    assert done.exit_code == 1
+    assert "chosen among cross_entropy, without nce." in done.stderr and "the loss is infinite" in done.stderr
+    assert json.loads((copied / "methods.json").read_text())["chosen"] == "cross_entropy"
+    shutil.rmtree(copied / "cross_entropy/seed-0")
+    assert "no method was chosen" in spen_run("--resume", copied).stderr
+
+
+def test_an_error_names_the_method_that_lacks_a_key(tmp_path):
+    words = ["methods=nce,cross_entropy", "trainer.energy.lr=0.001", "--out", tmp_path / "x"]
+    assert "method=cross_entropy: unknown key" in spen_run(*SMALL, *words).stderr
+
+
+def test_without_a_seed_it_is_the_configs_own(tmp_path):
+    config = Path(str(CONFIGS / "mlc_seal.jsonnet")).read_text()
+    lib = CONFIGS / "lib"
+    (tmp_path / "lib").symlink_to(lib)
+    (tmp_path / "mine.jsonnet").write_text(config.replace("seed=0", "seed=7"))
+    words = [tmp_path / "mine.jsonnet", *SMALL[1:], "methods=cross_entropy,nce", "--out", tmp_path / "x"]
+    assert spen_run(*words).exit_code == 0
+    assert (tmp_path / "x/nce/seed-7/metrics.json").exists()
+
+
+def test_the_folder_is_decoded_as_its_chosen_run(copied, tmp_path):
+    done = CliRunner().invoke(spen_app, ["decode", str(copied), str(tmp_path / "new"), "--by", "expected_f1"])
+    assert done.exit_code == 0, done.output
+    assert sp.load(tmp_path / "new").predict([{"features": {}}])
+
+
+def test_a_figure_of_one_run_asks_which_method(both):
+    done = CliRunner().invoke(spen_app, ["plot", "gradients", str(both[0]), "--labels", "0,1"])
+    assert done.exit_code == 2 and "runs of several methods; name one of" in done.stderr
+
+
+def test_keys_of_an_energy_tell_that_the_method_has_none(tmp_path):
+    done = spen_run(*SMALL, "method=cross_entropy", "energy.hidden=4", "--out", tmp_path / "x")
+    assert done.exit_code == 2 and "If the config's method has none" in done.stderr
+
+
+def test_compare_takes_the_folder_whole(both):
+    done = CliRunner().invoke(spen_app, ["compare", str(both[0])])
+    assert done.exit_code == 0 and "| cross_entropy |" in done.stdout and "| nce |" in done.stdout
+    named = CliRunner().invoke(spen_app, ["compare", f"mine={both[0]}"])
+    assert "| mine/nce |" in named.stdout
+
+
+def test_a_method_that_has_not_begun_is_left_out(copied, tmp_path):
+    for run in (copied / "nce").glob("seed-*"):
+        shutil.rmtree(run)
+    note = f"{copied}: left out, as no run is done: nce. Go on with: spen-run --resume {copied}"
+    for words in (["compare", copied], ["compare", f"mine={copied}"]):
+        done = CliRunner().invoke(spen_app, list(map(str, words)))
+        assert done.exit_code == 0 and note in done.stdout and "| nce |" not in done.stdout, done.output
+    done = CliRunner().invoke(spen_app, ["report", str(copied), "--out", str(tmp_path / "page.html")])
+    assert done.exit_code == 0 and "left out, as no run is done: nce" in (tmp_path / "page.html").read_text()
+    for metrics in (copied / "cross_entropy").glob("*/metrics.json"):
+        metrics.unlink()
+    done = CliRunner().invoke(spen_app, ["compare", str(copied)])
+    assert done.exit_code == 2 and f"{copied}: no run of its methods is done: cross_entropy, nce. Go on" in done.stderr
+
+
+def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
+    chosen = json.loads((copied / "methods.json").read_text())["run"]
+    item = {"features": {}}
+    assert sp.load(copied).folder.path == copied / chosen
+    assert sp.load(copied).predict([item]) == sp.load(copied / chosen).predict([item])
+    (copied / "methods.json").write_text('{"methods": ["cross_entropy", "nce"]}')
+    with pytest.raises(ConfigError, match=r"no method is chosen yet; go on with: spen-run --resume"):
+        sp.load(copied)
+    (copied / "methods.json").write_text('{"methods": ["../nce"]}')
+    with pytest.raises(RunError, match=r"methods\.json is damaged"):
+        sp.load(copied)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["methods=cross_entropy,nec"], 'unknown method "nec"'),
+        (["methods=cross_entropy,nce", "method=nce"], "method and methods are both given"),
+        (["methods=cross_entropy,nce", "seed=1", "seeds=0,1"], "seed and seeds are both given"),
+        (["methods=cross_entropy,nce", "data=/none.csv", "split=/none.json"], "/none"),
+        (["methods=cross_entropy,nce", "trainer.epochs=two"], "trainer.epochs"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_begins(words, said, tmp_path):
+    found = spen_run(*SMALL, *words, "--out", tmp_path / "x")
+    assert found.exit_code == 2 and said in found.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_config_without_methods_has_none_to_choose(tmp_path):
+    found = spen_run("english", "methods=a,b", "--out", tmp_path / "x")
+    assert found.exit_code == 2 and "no argument 'method'" in found.stderr
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "mine").touch()
+    found = spen_run(*SMALL, "methods=cross_entropy,nce", "--out", tmp_path)
+    assert found.exit_code == 2 and "holds no methods" in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]

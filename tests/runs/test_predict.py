@@ -1,0 +1,203 @@
+"""A run folder alone predicts, evaluates and scores, and says what is wrong with a damaged one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.runs.predict.evaluating import protocol
+from spen_plugins.runs.train import runner
+from spen_plugins.task_parts import parse_all
+from spen_plugins.testing import ToyLabels
+from tests.builtin.features.test_encoders import save_model
+from tests.loaded import ROOT
+
+CONFIGS = ROOT / "configs"
+SMALL = {"features.hidden": "[16]", "energy_loss.samples": "3", "energy.hidden": "4"}
+SENTENCE = {"words": ["Ann", "saws", "the", "cats", "."], "predicate": 1}
+
+
+def train(config: str, folder: Path, **arguments: str) -> Path:
+    path = CONFIGS / config
+    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "labels"
+    return train("mlc_seal.jsonnet", folder, **SMALL, **{"trainer.epochs": "2"})
+
+
+def test_prediction_takes_as_many_at_once_as_the_config_says(labels: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(labels, tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    assert config["trainer"]["evaluation_batch_size"] is None
+    assert sp.load(folder).batch_size == 4 * config["trainer"]["batch_size"]
+    config["trainer"]["evaluation_batch_size"] = 7
+    (folder / "config.json").write_text(json.dumps(config))
+    whole = sp.load(folder)
+    whole.save(tmp_path / "net", energy=False)
+    assert whole.batch_size == sp.load(tmp_path / "net").batch_size == 7
+
+
+def test_the_protocol_has_the_unit_of_scores_that_are_no_fractions(
+    labels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, run = ToyLabels(), sp.load(labels)
+    before = protocol(run.folder, run.model, task)
+    assert before == task.protocol()
+    monkeypatch.setattr(type(task.metric()), "unit", "dB")
+    assert protocol(run.folder, run.model, task) == {**before, "unit": "dB"}
+
+
+def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
+    model = tmp_path / "bert"
+    model.mkdir()
+    save_model(model)
+    few = tmp_path / "few.conll"
+    few.write_text("Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nit\t-\t(ARG1*)\n.\t-\t*\n\n" * 8)
+    small = {"trainer.epochs": "1", "energy_loss.samples": "2", "energy": '{"type":"linear_chain"}'}
+    small |= dict.fromkeys(("data", "validation", "test"), str(few))
+    run = train("srl_seal.jsonnet", tmp_path / "run", encoder=str(model), **small)
+    shutil.rmtree(model)
+    moved = tmp_path / "elsewhere"
+    run.rename(moved)
+    predictor = sp.load(moved)
+    [found] = predictor.predict([SENTENCE])
+    assert found["words"] == SENTENCE["words"] and len(found["tags"]) == 5
+    weights = predictor.model.inference_net.features.encoder.state_dict()
+    saved = {k.removeprefix("inference_net.features.encoder."): v for k, v in sp_weights(moved).items()}
+    assert all(torch.equal(value, saved[name]) for name, value in weights.items() if name in saved)
+    assert set(weights) <= set(saved)
+
+
+def sp_weights(run: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    return load_file(run / "weights.safetensors")
+
+
+def test_predictions_come_in_the_order_asked(labels: Path) -> None:
+    predictor = sp.load(labels)
+    names = [row[0] for row in json.loads((labels / "vocabulary.json").read_text())["features"][:3]]
+    items = [{"features": {name: 1}} for name in names] + [{"features": {}}]
+    together = predictor.predict(items)
+    for item, found in zip(items, together, strict=True):
+        [alone] = predictor.predict([item])
+        assert found["labels"] == alone["labels"]
+        assert found["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
+    assert len({str(found) for found in together}) == len(items)
+
+
+def test_predictions_in_bf16_are_those_in_float32_but_for_rounding(labels: Path) -> None:
+    whole, half = sp.load(labels), sp.load(labels, precision="bf16")
+    names = [row[0] for row in json.loads((labels / "vocabulary.json").read_text())["features"]]
+    items = [{"features": {name: 1}} for name in names[:40]]
+    found = [torch.tensor([list(one["probabilities"].values()) for one in p.predict(items)]) for p in (whole, half)]
+    gap = (found[0] - found[1]).abs().max()
+    assert 0 < gap < 0.02
+    [(proposal, _, _)] = half.proposals(parse_all(half.task, items[:3]))
+    assert proposal.logits.dtype == torch.float32
+    assert {p.dtype for p in half.model.parameters()} == {torch.float32}  # what is saved
+
+
+def test_casts_are_kept_without_autocast_around_them(labels: Path) -> None:
+    predictor = sp.load(labels, precision="bf16")
+    with predictor.keeping_casts():
+        assert not torch.is_autocast_enabled("cpu")
+        assert torch.autocast_increment_nesting() == 2 and torch.autocast_decrement_nesting() == 1
+    assert torch.autocast_increment_nesting() == 1 and torch.autocast_decrement_nesting() == 0
+
+
+def test_another_precision_is_refused(labels: Path) -> None:
+    with pytest.raises(ConfigError, match="'fp16'; predictions are made in 'no'"):
+        sp.load(labels, precision="fp16")
+
+
+def test_a_part_left_in_training_predicts_without_dropout(labels: Path) -> None:
+    predictor = sp.load(labels)
+    predictor.model.inference_net.features.train()
+    predictor.predict([{"features": {}}])
+    assert not any(module.training for module in predictor.model.modules())
+
+
+def damaged(run: Path, copy: Path, name: str, change: Any) -> Path:
+    shutil.copytree(run, copy)
+    change(copy / name)
+    return copy
+
+
+def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not a run folder"):
+        sp.load(tmp_path / "nothing")
+    cut = damaged(labels, tmp_path / "a", "weights.safetensors", lambda p: p.write_bytes(p.read_bytes()[:50]))
+    with pytest.raises(RunError, match=r"weights\.safetensors is damaged"):
+        sp.load(cut)
+    gone = damaged(labels, tmp_path / "b", "weights.safetensors", Path.unlink)
+    with pytest.raises(RunError, match="no weights yet"):
+        sp.load(gone)
+    broken = damaged(labels, tmp_path / "c", "vocabulary.json", lambda p: p.write_text("{"))
+    with pytest.raises(RunError, match=r"vocabulary\.json is damaged"):
+        sp.load(broken)
+
+    def widen(path: Path) -> None:
+        config = json.loads(path.read_text())
+        config["features"]["hidden"] = [17]
+        path.write_text(json.dumps(config))
+
+    other = damaged(labels, tmp_path / "e", "config.json", widen)
+    with pytest.raises(RunError, match="have other shapes"):
+        sp.load(other)
+
+
+@pytest.mark.parametrize(
+    ("described", "says"),
+    [
+        ({"format": 99}, "has format 99; this version reads format 2: upgrade spen-plugins"),
+        (
+            {"format": 1, "seed": 0},
+            "has format 1: an earlier version .* wrote it, and this one reads format 2; train it",
+        ),
+        ({"seed": 0}, "has no format number: an earlier version"),
+        ({"format": "two"}, "has format 'two'"),
+    ],
+)
+def test_runs_of_another_format_are_refused(labels: Path, tmp_path: Path, described: dict[str, Any], says: str) -> None:
+    run = damaged(labels, tmp_path / "run", "environment.json", lambda p: p.write_text(json.dumps(described)))
+    for opened in (lambda: sp.load(run), lambda: runner.resume(run, runner.RunOptions(quiet=True))):
+        with pytest.raises(ConfigError, match=says):
+            opened()
+
+
+def test_unknown_features_are_named(labels: Path) -> None:
+    with pytest.raises(DataError, match="no-such-feature"):
+        sp.load(labels).predict([{"features": {"no-such-feature": 1}}])
+
+
+def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:
+    with pytest.raises(DataError, match=r"^item 1: found .*no-such-feature"):
+        sp.load(labels).predict([{"features": {}}, {"features": {"no-such-feature": 1}}])
+
+
+def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -> None:
+    alike = SMALL | {"trainer.epochs": "1", "trainer.net.lr": "1e-12", "seed": "5"}
+    warm = train("mlc_seal.jsonnet", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})
+    one, two = sp_weights(labels), sp_weights(warm)
+    for name, value in one.items():
+        same = torch.allclose(value, two[name], atol=1e-6)
+        assert same == name.startswith("inference_net."), name
+    with pytest.raises(ConfigError, match=r"init\.inference_net.*have other shapes"):
+        train(
+            "mlc_seal.jsonnet",
+            tmp_path / "misfit",
+            **{**alike, "features.hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
+        )
+    assert not (tmp_path / "misfit").exists(), "nothing is left behind by a run that never began"

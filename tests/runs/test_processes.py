@@ -1,0 +1,289 @@
+"""Training in two processes: the updates of one process, a process that is killed, what launchers leave behind."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from spen_plugins.batch import Batch, X
+from spen_plugins.cli.run import main
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop import processes
+from spen_plugins.runs.devices import is_main_process, launched, make_accelerator
+from spen_plugins.runs.train import runner
+from spen_plugins.samples import tagged
+from tests.loaded import ROOT
+
+CONFIGS = ROOT / "configs"
+_FORK = multiprocessing.get_context("forkserver")
+_FORK.set_forkserver_preload(
+    ["spen_plugins.runs.train.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"]
+)
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+def start(work: Callable[..., None], *arguments: Any, number: int = 2) -> list[Any]:
+    """So many processes as torchrun would start them, each with its number as the first argument."""
+    there = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": str(number)}
+    started = []
+    for rank in range(number):
+        environment = {**there, "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(number)}
+        process = _FORK.Process(target=_begin, args=(environment if number > 1 else {}, work, rank, *arguments))
+        process.start()
+        started.append(process)
+    return started
+
+
+def _begin(environment: dict[str, str], work: Callable[..., None], rank: int, *arguments: Any) -> None:
+    os.environ.update({"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", **environment})
+    torch.set_num_threads(1)
+    work(rank, *arguments)
+
+
+def statuses(started: Sequence[Any], seconds: float = 300) -> list[int | None]:
+    """Exit statuses; None: still running."""
+    end = time.monotonic() + seconds
+    for process in started:
+        process.join(max(0.0, end - time.monotonic()))
+    found = [process.exitcode for process in started]
+    for process in started:
+        process.kill()
+    return found
+
+
+# Gradients.
+
+
+def gradients(rank: int) -> list[torch.Tensor | None]:
+    """A matrix with few rows that aren't 0, one with many, small ones in two precisions, one that a process misses,
+    and one that all miss."""
+    few, many = torch.zeros(40, 3), torch.zeros(40, 3)
+    few[rank : rank + 2] = 1 + rank
+    few[7 + rank, 1] = -1e-30
+    many[: 30 + rank] = 0.5
+    missed = None if rank else torch.ones(2)
+    return [
+        few,
+        many,
+        torch.full((2, 2), 2.0 + rank),
+        torch.full((3,), 1 / 3 + rank, dtype=torch.float64),
+        missed,
+        None,
+    ]
+
+
+def add(rank: int, folder: Path) -> None:
+    processes.TABLE = (40, 100)
+    make_accelerator("no", None)
+    sizes = []
+    all_reduce = processes.distributed.all_reduce
+    processes.distributed.all_reduce = lambda tensor, *more: (sizes.append(tensor.numel()), all_reduce(tensor, *more))
+    mine = gradients(rank)
+    parameters = [torch.nn.Parameter(torch.zeros(2) if each is None else torch.zeros_like(each)) for each in mine]
+    for parameter, gradient in zip(parameters, mine, strict=True):
+        parameter.grad = gradient
+    numbers = processes.GradientSum(parameters).add_up([rank, True])
+    torch.save([numbers, sizes, [parameter.grad for parameter in parameters]], folder / f"{rank}.pt")
+
+
+def test_gradients_are_the_sums_of_all_processes(tmp_path: Path) -> None:
+    """The zeros of the matrix with few rows stay here: 5 rows are reached, of rank 0: 0, 1, 7, of rank 1: 1, 2, 8."""
+    assert statuses(start(add, tmp_path)) == [0, 0]
+    want = [sum(each for each in pair if each is not None) for pair in zip(gradients(0), gradients(1), strict=True)]
+    for rank in range(2):
+        numbers, sizes, found = torch.load(tmp_path / f"{rank}.pt")
+        assert numbers == [1, 2]
+        assert sizes == [80, 5 * 3 + 40 * 3 + 4 + 3 + 2 + 2 + 6 + 2]
+        assert found[-1] is None
+        for got, expected in zip(found[:-1], want[:-1], strict=True):
+            assert got.dtype == expected.dtype and torch.equal(got, expected)
+
+
+# Runs.
+
+
+def runs(rank: int, lines: Sequence[Sequence[str]], said: Path) -> None:
+    """`spen-run` with each line's words in turn, in float64, on few sentences."""
+    tagged.SIZES = {"train": 61, "validation": 15, "test": 15}
+    to, build = Batch.to, runner.build
+    Batch.to = lambda self, device: replace(to(self, device), gold=self.gold.double(), x=doubled(self.x))
+    runner.build = lambda *given: (built := build(*given), built.model.double())[0]
+    for words in lines:
+        command(rank, words, said)
+
+
+def doubled(x: X) -> X:
+    return replace(x, inputs={name: v.double() if v.is_floating_point() else v for name, v in x.inputs.items()})
+
+
+def command(rank: int, words: Sequence[str], said: Path, sender: int = -1, at: int = 0, number: int = 0) -> None:
+    """`spen-run`; the process of rank `sender` sends itself a signal before its `at`-th update."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if rank == sender:
+        turns = count(1)
+        register_optimizer_step_pre_hook(lambda *_: os.kill(os.getpid(), number) if next(turns) == at else None)
+    sys.argv = ["spen-run", *words]
+    file = (said.parent / f"{said.name}-{rank}").open("a", buffering=1)
+    with file, redirect_stdout(file), redirect_stderr(file), pytest.raises(SystemExit) as end:
+        main()
+    if end.value.code:
+        sys.exit(end.value.code)
+
+
+def history(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+
+
+def encoder(folder: Path) -> str:
+    """A small encoder without dropout whose pieces are the sample corpus's words."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = sorted({word.lower() for sentence in tagged.sample_corpus("ner")["train"] for word in sentence.words})
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
+    off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    BertModel(BertConfig(**sizes, **off, vocab_size=5 + len(words))).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    return str(folder)
+
+
+SMALL = ("features.hidden=[16]", "features.dropout=0", "energy.hidden=8", "trainer.batch_size=255", "trainer.epochs=1")
+FEW = ("features.dropout=0", "trainer.batch_size=9", "trainer.epochs=1")
+STATIC = ("method=static_margin", "trainer.net_epochs=1", "trainer.energy_epochs=1")
+ALIKE = {
+    "dynamic": ("mlc_seal", "method=margin", *SMALL),
+    "static": ("mlc_seal", *STATIC, *SMALL),
+    "game": ("ner_infnet", *FEW, "features.hidden=8", "features.word_dropout=0", "trainer.pretrain_epochs=1"),
+    "encoder": ("ner_infnet", *FEW, "method=cross_entropy", "encoder={encoder}"),
+}
+"""Without dropout and samples, which differ between processes. Batches of odd sizes, sentences of several lengths."""
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
+    """SEAL, dynamic and static, the inference-net game and an encoder, in float64."""
+    folder = encoder(tmp_path / "encoder")
+    lines = {
+        number: [
+            [str(CONFIGS / f"{config}.jsonnet"), *words, "--out", str(tmp_path / f"{name}-{number}")]
+            for name, (config, *words) in ALIKE.items()
+        ]
+        for number in (1, 2)
+    }
+    for number, words in lines.items():
+        filled = [[word.format(encoder=folder) for word in line] for line in words]
+        assert statuses(start(runs, filled, tmp_path / f"said-{number}", number=number)) == [0] * number
+    assert "2 processes" in (tmp_path / "said-2-0").read_text() and not (tmp_path / "said-2-1").read_text()
+    for name in ALIKE:
+        one, two = (tmp_path / f"{name}-{number}" for number in (1, 2))
+        ours, theirs = (load_file(folder / "weights.safetensors") for folder in (one, two))
+        for key, value in ours.items():
+            torch.testing.assert_close(theirs[key], value, atol=1e-6, rtol=1e-6)
+        for record, other in zip(history(one), history(two), strict=True):
+            assert other["updates"] == record["updates"]
+            assert other["losses"] == pytest.approx(record["losses"], rel=1e-6)
+
+
+SEAL = (str(CONFIGS / "mlc_seal.jsonnet"), "features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
+SEAL += ("trainer.epochs=3", "trainer.epoch_updates=12", "trainer.batch_size=256", "seed=3")
+
+
+@pytest.mark.slow
+def test_a_run_resumes_exactly_after_one_of_its_processes_is_killed(tmp_path: Path) -> None:
+    """Killed in the second epoch, the other process, and later one that is told to stop, which both then do."""
+    resumed = ("--resume", str(tmp_path / "cut"), "--checkpoint-every", "0")
+    assert statuses(start(command, (*SEAL, "--out", str(tmp_path / "whole")), tmp_path / "whole-said")) == [0, 0]
+    words = (*SEAL, "--out", str(tmp_path / "cut"), "--checkpoint-every", "0")
+    assert statuses(start(command, words, tmp_path / "killed", 1, 35, signal.SIGKILL)) == [1, -signal.SIGKILL]
+    said = " ".join((tmp_path / "killed-0").read_text().split())
+    assert "another process of this run has ended" in said and "Traceback" not in said
+    assert f"Go on with: spen-run --resume {tmp_path / 'cut'}, started as this run was" in said
+    assert statuses(start(command, resumed, tmp_path / "stopped", 1, 20, signal.SIGTERM)) == [130, 130]
+    assert "stopped by the user; everything is saved" in (tmp_path / "stopped-0").read_text()
+    assert statuses(start(command, resumed, tmp_path / "resumed")) == [0, 0]
+    assert history(tmp_path / "cut") == history(tmp_path / "whole")
+    ours, theirs = (load_file(tmp_path / name / "weights.safetensors") for name in ("cut", "whole"))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+# Launchers.
+
+THERE = {"RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "WORLD_SIZE=2 .*without RANK, LOCAL_RANK"),
+        ({"WORLD_SIZE": "two", **THERE}, "WORLD_SIZE=two"),
+        ({"WORLD_SIZE": "0", **THERE}, "WORLD_SIZE=0"),
+        ({"MASTER_ADDR": "a", "ACCELERATE_MIXED_PRECISION": "no"}, "accelerate launch .* torchrun --nproc_per_node"),
+    ],
+)
+def test_an_environment_that_can_not_be_meant(
+    environment: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=said):
+        launched()
+
+
+@pytest.mark.parametrize(
+    ("environment", "number"),
+    [
+        ({}, 1),
+        ({"WORLD_SIZE": "1"}, 1),
+        ({"WORLD_SIZE": "3", **THERE}, 3),
+        ({"MASTER_ADDR": "a"}, 1),
+        ({"MASTER_ADDR": "a", "ACCELERATE_MIXED_PRECISION": "no", "PMI_SIZE": "2"}, 1),
+    ],
+)
+def test_the_number_of_processes_is_the_launchers(
+    environment: dict[str, str], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert launched() == number
+
+
+def test_a_rank_without_processes_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert is_main_process()
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "said"),
+    [(None, 1, "2 processes and 1 GPUs on this machine"), ("cuda:1", 2, "'cuda:1' is one GPU for 2 processes")],
+)
+def test_processes_that_do_not_fit_the_gpus(
+    device: str | None, gpus: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", **THERE}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("spen_plugins.runs.devices.check_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    with pytest.raises(ConfigError, match=said):
+        make_accelerator("no", device)

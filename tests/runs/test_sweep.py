@@ -1,0 +1,440 @@
+"""`spen sweep`: searches by validation scores alone, survives SIGKILL, and shares its work."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+optuna = pytest.importorskip("optuna")
+
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel  # noqa: E402
+from spen_plugins.cli.main import app  # noqa: E402
+from spen_plugins.config.evaluation import evaluate, parse_value  # noqa: E402
+from spen_plugins.errors import ConfigError, NonFiniteLoss, RunError  # noqa: E402
+from spen_plugins.files.unfinished import LOCK  # noqa: E402
+from spen_plugins.runs.folder.folder import RunFolder  # noqa: E402
+from spen_plugins.runs.many import space as spaces  # noqa: E402
+from spen_plugins.runs.many import study as studies  # noqa: E402
+from spen_plugins.runs.many import sweep as sweeps  # noqa: E402
+from spen_plugins.runs.many.sweep import Sweep, sweep  # noqa: E402
+from spen_plugins.runs.train import finishing, runner  # noqa: E402
+from tests.loaded import ROOT  # noqa: E402
+
+CONFIG = ROOT / "configs" / "mlc_seal.jsonnet"
+MEMORY = "sqlite:///:memory:"
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    path = tmp_path / "space.yaml"
+    path.write_text("trainer.net.lr: {low: 1e-5, high: 1e-1, log: true}\nfeatures.hidden: [[4], [8]]\n")
+    return path
+
+
+@pytest.fixture
+def describe(tmp_path: Path, space: Path):
+    def make(trials: int, **changes: Any) -> Sweep:
+        arguments = {"method": "cross_entropy", "trainer.epochs": "2"} | changes.pop("arguments", {})
+        return Sweep(CONFIG, space, arguments, trials, **{"folder": tmp_path / "sweep", "device": "cpu"} | changes)
+
+    return make
+
+
+@pytest.fixture
+def fake_run(monkeypatch: pytest.MonkeyPatch):
+    """Instead of training: a folder whose history has the scores that a function of the config gives."""
+
+    def put(scores: Any) -> list[dict[str, Any]]:
+        calls: list[dict[str, Any]] = []
+
+        def run(config, source, out, options, test, after_epoch):
+            calls.append(config)
+            folder = RunFolder.create(out, config)
+            best = -1.0
+            for epoch, score in enumerate(scores(config)):
+                better, best = score > best, max(best, score)
+                record = {"stage": "all", "epoch": epoch, "validation": {"f1": score}, "score": score, "best": better}
+                folder.append_history(record, 0.0)
+                after_epoch(record)
+
+        monkeypatch.setattr(runner, "run", run)
+        return calls
+
+    return put
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "trials.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def open_again(folder: Path, name: str = "sweep") -> Any:
+    return optuna.load_study(study_name=name, storage=f"sqlite:///{folder / 'study.db'}")
+
+
+# The space
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("trainer.net.lr: 3", "expected a range .* trainer.net.lr=3"),
+        ("trainer.net.lr: {low: 1, high: 1}", "low below high"),
+        ("trainer.net.lr: {low: 0, high: 1, log: true}", "above 0"),
+        ("trainer.net.lr: {low: 1, high: 2, log: true, step: 1}", "one of them"),
+        ("trainer.net.lr: {low: 1, hi: 2}", "unknown key 'trainer.net.lr.hi'"),
+        ("energy_loss.samples: {low: 1.5, high: 3, int: true}", "no whole number"),
+        ("features.hidden: []", "at least 1"),
+        ("features.hidden: [[4], [4]]", "twice"),
+        ("{}", "empty space"),
+    ],
+)
+def test_spaces_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        spaces.read(path)
+
+
+def test_what_is_drawn_is_what_a_config_understands(tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text(
+        "lr: {low: 1e-3, high: 10, log: true}\nsamples: {low: 20, high: 80, step: 20}\n"
+        "epochs: {low: 1, high: 9, int: true}\nweight: {low: 0, high: 1, step: 0.25}\n"
+        "hidden: [[4], [8, 8]]\nname: {choices: [a, '1', 1, null, true]}\n"
+    )
+    space = spaces.read(path)
+    assert space["samples"].ends() == ["20", "80"] and space["name"].ends() == ["a", '"1"', "1", "null", "true"]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    drawn: dict[str, set[Any]] = {name: set() for name in space}
+    for _ in range(200):
+        trial = study.ask()
+        for name, dimension in space.items():
+            drawn[name].add(json.dumps(parse_value(dimension.suggest(trial, name))))
+    assert drawn["samples"] == {"20", "40", "60", "80"}
+    assert drawn["epochs"] == set(map(str, range(1, 10)))
+    assert drawn["weight"] == {"0.0", "0.25", "0.5", "0.75", "1.0"}
+    assert drawn["hidden"] == {"[4]", "[8, 8]"}
+    assert drawn["name"] == {'"a"', '"1"', "1", "null", "true"}
+    values = sorted(map(float, drawn["lr"]))
+    assert values[0] >= 1e-3 and values[-1] <= 10
+    assert 0.05 < values[100] < 0.2, "the median of a logarithmic range is its geometric mean, 0.1"
+
+
+def test_the_example_space_fits_its_config() -> None:
+    path = ROOT / "configs" / "spaces" / "mlc_nce.yaml"
+    what = Sweep(CONFIG, path, {"data": "cal500", "method": "nce"}, 1, Path("unused"))
+    assert sweeps.check_space(what, spaces.read(path)) == 100
+
+
+def test_mistakes_are_said_before_anything_starts(describe, space: Path, tmp_path: Path) -> None:
+    space.write_text("trainer.net.lrr: [1, 2]")
+    with pytest.raises(ConfigError, match=r"'trainer\.net\.lrr'.*Did you mean 'lr'"):
+        sweep(describe(1))
+    space.write_text("trainer.epochs: {low: 0.5, high: 3}")
+    with pytest.raises(ConfigError, match="both an argument and in"):
+        sweep(describe(1))
+    space.write_text("trainer.batch_size: [4, -1]")  # the second choice alone is wrong
+    with pytest.raises(ConfigError, match="batch_size"):
+        sweep(describe(1))
+    assert not (tmp_path / "sweep").exists()
+
+
+# Trials
+
+
+def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path: Path) -> None:
+    asked = []
+    part, scored = MultiLabel.part, finishing.evaluate
+    monkeypatch.setattr(MultiLabel, "part", lambda self, name: (asked.append(name), part(self, name))[1])
+    seen = []
+    monkeypatch.setattr(
+        finishing, "evaluate", lambda m, t, examples, *rest: (seen.append(examples), scored(m, t, examples, *rest))[1]
+    )
+    lines: list[str] = []
+    best = sweep(describe(2), lines.append)
+    assert "test" not in asked and set(asked) == {"train", "validation"} and len(seen) == 2
+    runs = [RunFolder.open(tmp_path / "sweep" / f"trial-{i}") for i in range(2)]
+    assert all("test" not in run.metrics() and not run.checkpoint.exists() for run in runs)
+    scores = [max(record["score"] for record in run.history()) for run in runs]
+    assert [float(row["score"]) for row in rows(tmp_path / "sweep")] == scores
+    assert [run.metrics()["validation"]["example_f1"] for run in runs] == pytest.approx(scores)
+    # best.json trains to what the trial came to, and now the test part is scored.
+    [again] = [runner.run(evaluate(best), str(best), tmp_path / "again", runner.RunOptions("cpu", quiet=True))]
+    metrics = RunFolder.open(again).metrics()
+    assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
+    # So does the printed command.
+    command = lines[-1].splitlines()[-1]
+    assert command.startswith(f"spen-run {CONFIG} method=cross_entropy trainer.epochs=2 trainer.net.lr=")
+    words = dict(word.strip("'").split("=") for word in command.split()[2:])
+    assert evaluate(CONFIG, words) == evaluate(best)
+
+
+def test_tpe_finds_the_good_end_and_every_trial_has_its_line(describe, space: Path, fake_run, tmp_path: Path) -> None:
+    space.write_text("trainer.net.lr: {low: 0.001, high: 1}")
+    fake_run(lambda config: [1 - abs(config["trainer"]["net"]["lr"] - 0.7)])
+    lines: list[str] = []
+    best = sweep(describe(25, storage=MEMORY), lines.append)
+    assert abs(evaluate(best)["trainer"]["net"]["lr"] - 0.7) < 0.05
+    assert len(lines) == 27 and all(line.startswith(f"trial {i:3d}  ") for i, line in enumerate(lines[:25]))
+    table = rows(tmp_path / "sweep")
+    top = max(table, key=lambda row: float(row["score"]))
+    assert f"best {float(top['score']):.4f} (trial {top['trial']})" in lines[24]
+
+
+def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run, tmp_path: Path) -> None:
+    fake_run(lambda config: [config["trainer"]["net"]["lr"]])
+    for cut in (4, 11):
+        sweep(describe(cut, folder=tmp_path / "cut"), lambda _: None)
+    sweep(describe(11, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
+    sweep(describe(3, folder=tmp_path / "other", storage=MEMORY, seed=1), lambda _: None)
+    drawn = {name: [row["trainer.net.lr"] for row in rows(tmp_path / name)] for name in ("cut", "whole", "other")}
+    assert drawn["cut"] == drawn["whole"] and len(set(drawn["whole"])) == 11
+    assert not set(drawn["other"]) & set(drawn["whole"])
+
+
+def test_a_failing_trial_is_not_the_end(describe, space: Path, fake_run, tmp_path: Path) -> None:
+    def scores(config):
+        if config["trainer"]["net"]["lr"] > 0.5:
+            raise NonFiniteLoss("the loss is nan\nmore")
+        return [0.25]
+
+    space.write_text("trainer.net.lr: [0.1, 0.9]")
+    fake_run(scores)
+    lines: list[str] = []
+    sweep(describe(8, storage=MEMORY), lines.append)
+    states = [row["state"] for row in rows(tmp_path / "sweep")]
+    assert set(states) == {"complete", "fail"} and len(states) == 8
+    assert any("failed: the loss is nan  " in line and "more" not in line for line in lines)
+
+    fake_run(lambda config: [float("nan")])
+    with pytest.raises(RunError, match=r"no trial has come to a score.*no epoch was better"):
+        sweep(describe(2, folder=tmp_path / "none", storage=MEMORY), lambda _: None)
+
+
+def test_wrong_data_end_the_sweep_at_once(describe, tmp_path: Path) -> None:
+    what = describe(5, arguments={"data": str(tmp_path / "absent.arff"), "split": str(tmp_path / "absent.json")})
+    with pytest.raises(Exception, match="absent") as caught:
+        sweep(what, lambda _: None)
+    assert caught.value.exit_status == 2
+    study = open_again(tmp_path / "sweep")
+    assert len(study.trials) == 1 and not studies.counted(study), "after the data are there all five are run"
+
+
+@pytest.mark.parametrize("pruner", ["median", "hyperband", "none"])
+def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: Path, pruner: Any) -> None:
+    """12 trials whose score is a constant: of those below the median of the others, most go."""
+    space.write_text("trainer.net.lr: {low: 0.01, high: 1, step: 0.01}")
+    fake_run(lambda config: [config["trainer"]["net"]["lr"]] * 10)
+    sweep(describe(12, pruner=pruner, arguments={"trainer.epochs": "10"}, storage=MEMORY), lambda _: None)
+    table = rows(tmp_path / "sweep")
+    pruned = [row for row in table if row["state"] == "pruned"]
+    if pruner == "none":
+        assert not pruned and all(row["epochs"] == "10" for row in table)
+        return
+    assert pruned and all(int(row["epochs"]) < 10 for row in pruned)
+    best = max(table, key=lambda row: float(row["score"]))
+    assert best["state"] == "complete"
+    if pruner == "median":  # by its rule: n_startup_trials=5, then below the median of the completed, after 10 // 10
+        first = pruned[0]
+        before = sorted(float(row["score"]) for row in table[: int(first["trial"])])
+        median = (before[(len(before) - 1) // 2] + before[len(before) // 2]) / 2
+        assert len(before) >= 5 and float(first["score"]) < median and first["epochs"] == "1"
+
+
+def test_a_folder_that_can_not_be_made_is_told(describe, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="file can't be made"):
+        sweep(describe(1, folder=tmp_path / "file"))
+
+
+def test_a_study_is_one_experiment(describe, fake_run) -> None:
+    fake_run(lambda config: [0.5])
+    sweep(describe(1), lambda _: None)
+    with pytest.raises(ConfigError, match="another config: trainer differ"):
+        sweep(describe(1, arguments={"trainer.batch_size": "3"}), lambda _: None)
+    with pytest.raises(ConfigError, match="storage nonsense://x"):
+        sweep(describe(1, storage="nonsense://x", name="other"), lambda _: None)
+
+
+# Kills and company
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    """Processes that find torch and optuna imported: one server imports them, the others are its forks."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["optuna", "spen_plugins.runs.many.sweep", "spen_plugins.runs.train.runner", "torch._dynamo", "scipy.optimize"]
+    )
+    return context
+
+
+def command(words: Sequence[str], out: Path, dies_in: Path | None, meeting: Any) -> None:
+    """`spen sweep` in a process of its own; what it says goes to a file.
+
+    It is killed after the first epoch of the run `dies_in`, and begins its first trial when another begins one, too.
+    """
+    torch.set_num_threads(1)
+    append, train = RunFolder.append_history, runner.run
+
+    def append_and_die(self: RunFolder, *record: Any) -> None:
+        append(self, *record)
+        if self.path == dies_in:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def meet_and_train(*what: Any, **how: Any) -> Any:
+        runner.run = train
+        meeting.wait(600)
+        return train(*what, **how)
+
+    RunFolder.append_history = append_and_die
+    if meeting:
+        runner.run = meet_and_train
+    with out.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
+        app(["sweep", str(CONFIG), *words, "--device", "cpu"])
+
+
+def start(processes: Any, out: Path, space: Path, folder: Path, trials: int, *words: str, **how: Any) -> Any:
+    line = [str(space), "method=cross_entropy", *words, "--trials", str(trials), "--out", str(folder)]
+    process = processes.Process(target=command, args=(line, out, how.get("dies_in"), how.get("meeting")))
+    process.start()
+    return process
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_path: Path, storage: str) -> None:
+    folder, out = tmp_path / "sweep", tmp_path / "said"
+    place = str(tmp_path / "sweep.log") if storage == "journal" else f"sqlite:///{folder / 'study.db'}"
+    words = ("trainer.epochs=9", "trainer.patience=null", "--storage", place)
+    killed = start(processes, out, space, folder, 3, *words, dies_in=folder / "trial-1")
+    killed.join(600)
+    assert killed.exitcode == -signal.SIGKILL, out.read_text()
+    assert not (folder / "best.json").exists()
+
+    fake_run(lambda config: [0.5])
+    fixed = {"method": "cross_entropy", "trainer.epochs": "9", "trainer.patience": "null"}
+    what = Sweep(CONFIG, space, fixed, 3, folder, place, device="cpu")
+    said: list[str] = []
+    sweep(what, said.append)
+    assert said[0] == "trial 1 was killed; its parameters are tried again"
+    table = rows(folder)
+    assert [row["state"] for row in table] == ["complete", "fail", "complete", "complete"]
+    assert [table[2][name] for name in ("trainer.net.lr", "features.hidden")] == [
+        table[1][name] for name in ("trainer.net.lr", "features.hidden")
+    ]
+    assert len({row["trainer.net.lr"] for row in table}) == 3
+
+    said.clear()
+    sweep(what, said.append)
+    assert len(said) == 2 and rows(folder) == table, "nothing is left to do"
+
+
+def test_two_processes_share_a_storage(processes, space: Path, tmp_path: Path) -> None:
+    folder, outs = tmp_path / "sweep", [tmp_path / "one", tmp_path / "two"]
+    meeting = processes.Barrier(2)
+    started = [start(processes, out, space, folder, 6, "trainer.epochs=2", meeting=meeting) for out in outs]
+    for process in started:
+        process.join(600)
+    said = [out.read_text() for out in outs]
+    assert [process.exitcode for process in started] == [0, 0], said
+    trials = [sum(line.startswith("trial ") for line in text.splitlines()) for text in said]
+    assert all(trials) and sum(trials) == 6, "both worked"
+    study = open_again(folder)
+    assert len(studies.counted(study)) == 6
+    assert len({trial.params["trainer.net.lr"] for trial in study.trials}) == len(study.trials), (
+        "and on different things"
+    )
+    best = max(float(row["score"]) for row in rows(folder) if row["state"] == "complete")
+    assert any(f", {best:.4f} on the validation part" in text for text in said), "the last one to end knows the best"
+
+
+def test_a_living_process_keeps_its_trials(tmp_path: Path) -> None:
+    study = optuna.create_study(direction="maximize")
+    with studies.worker(tmp_path) as name:
+        trial = studies.ask(study, 0, name)
+        trial.suggest_float("x", 0, 1)
+        assert studies.reclaim(study, tmp_path) == []
+        assert study.trials[0].state == optuna.trial.TrialState.RUNNING
+    (tmp_path / f"{name}.lock").touch()  # as a killed process leaves it: there, but not locked
+    assert studies.reclaim(study, tmp_path) == [0]
+    assert studies.reclaim(study, tmp_path) == []
+    assert [t.state.name for t in study.trials] == ["FAIL", "WAITING"] and studies.counted(study) == []
+    again = studies.ask(study, 0, "other")
+    assert again.suggest_float("x", 0, 1) == trial.params["x"]
+    assert [t.number for t in studies.counted(study)] == [1]
+
+
+def test_a_full_disk_costs_no_trial(describe, fake_run, monkeypatch, tmp_path: Path) -> None:
+    fake_run(lambda config: [0.5])
+    train, full = runner.run, True
+
+    def fill(*what: Any, **how: Any) -> Any:
+        with monkeypatch.context() as patch:
+            if full:
+                patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+            return train(*what, **how)
+
+    monkeypatch.setattr(runner, "run", fill)
+    with pytest.raises(RunError, match=r"No space left.*The same command goes on, and repeats trial 0"):
+        sweep(describe(2), lambda _: None)
+    full = False
+    sweep(describe(2), lambda _: None)
+    assert [row["state"] for row in rows(tmp_path / "sweep")] == ["fail", "complete", "complete"]
+
+
+@pytest.mark.parametrize("damage", ["garbage", "half", "empty", "missing", "folder", "torn journal"])
+def test_a_damaged_study_is_named(describe, fake_run, tmp_path: Path, damage: str) -> None:
+    fake_run(lambda config: [0.5])
+    journal = "journal" in damage
+    place = tmp_path / "trials.log" if journal else tmp_path / "sweep/study.db"
+    storage = {"storage": str(place)} if journal else {}
+    sweep(describe(2, **storage), lambda _: None)
+    data = place.read_bytes()
+    place.unlink()
+    if damage == "folder":
+        place.mkdir()
+    elif damage != "missing":
+        cut = {"garbage": b"trials " * 99, "empty": b""}.get(damage, data[: len(data) // 2])
+        place.write_bytes(cut)
+    says = "found trial-0, trial-1 in .*, and no trial in the study" if damage in ("empty", "missing") else "damaged"
+    with pytest.raises((ConfigError, RunError), match=says):
+        sweep(describe(3, **storage), lambda _: None)
+    assert (tmp_path / "sweep/trial-0/config.json").exists()
+
+
+@pytest.mark.parametrize("place", [LOCK, "workers/0.lock"])
+def test_a_pipe_in_place_of_a_lock_hangs_nobody(describe, fake_run, tmp_path: Path, place: str) -> None:
+    fake_run(lambda config: [0.5])
+    (tmp_path / "sweep/workers").mkdir(parents=True)
+    os.mkfifo(tmp_path / "sweep" / place)
+    if place == LOCK:
+        with pytest.raises(ConfigError, match="no lock of ours: it is no regular file"):
+            sweep(describe(1), lambda _: None)
+    else:
+        sweep(describe(1), lambda _: None)
+        assert (tmp_path / "sweep" / place).exists()
+
+
+def test_an_interrupted_trial_is_repeated(describe, monkeypatch, tmp_path: Path) -> None:
+    from spen_plugins.errors import Interrupted
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise Interrupted("stopped by the user")
+
+    monkeypatch.setattr(runner, "run", stop)
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        sweep(describe(3), lambda _: None)
+    states = [trial.state.name for trial in open_again(tmp_path / "sweep").trials]
+    assert states == ["FAIL", "WAITING"]

@@ -1,0 +1,360 @@
+"""Temperatures, calibration errors and the probability of a span: closed forms, brute force, and whole runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.builtin.nets.crf import CrfProposal
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tags.tagging import Tagging
+from spen_plugins.cli import main
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.runs.train import runner
+from spen_plugins.scores.calibration import (
+    BINS,
+    Decisions,
+    LabelConfidences,
+    TagConfidences,
+    calibrate,
+    expected_calibration_error,
+    fit_temperature,
+)
+from spen_plugins.scores.entities import chunks
+from spen_plugins.scores.spans import SpanTable
+from spen_plugins.spaces.chain import Chain
+from tests.loaded import ROOT
+
+CONFIGS = ROOT / "configs"
+WORDS = ("Ann", "Lee", "met", "Bo", "Oslo", "in", "Rome")
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def tags_drawn(scale: float, n: int = 20_000, k: int = 5) -> Decisions:
+    """Tags drawn from a softmax, and a net that says the same with logits `scale` times as large."""
+    noise = np.random.default_rng(0)
+    logits = 2 * noise.normal(size=(n, k))
+    drawn = (softmax(logits).cumsum(1) > noise.random((n, 1))).argmax(1)
+    best = logits.argmax(1)
+    return Decisions("tags", TagConfidences(softmax(scale * logits).astype(np.float32), best), best == drawn)
+
+
+def labels_drawn(scale: float, n: int = 20_000) -> Decisions:
+    noise = np.random.default_rng(0)
+    logits = 2 * noise.normal(size=n)
+    holds = noise.random(n) < 1 / (1 + np.exp(-logits))
+    return Decisions("labels", LabelConfidences((1 / (1 + np.exp(-scale * logits))).astype(np.float32)), holds)
+
+
+@pytest.mark.parametrize("drawn", [tags_drawn, labels_drawn])
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_the_scale_of_logits_is_the_temperature(drawn: Any, scale: float) -> None:
+    found = calibrate({"validation": [drawn(scale)]})
+    assert found["temperature"] == pytest.approx(scale, rel=0.05)
+    errors = found["validation"]
+    assert errors["ece"] < 0.015 and errors["decisions"] == 20_000
+    assert scale == 1.0 or errors["ece_uncalibrated"] > 3 * errors["ece"]
+
+
+def test_the_error_of_a_few_decisions_by_hand() -> None:
+    p = np.array([0.5, 0.52, 0.9, 0.92, 1.0, 0.0])
+    right = np.array([True, False, True, True, False, False])
+    # Of fifteen bins: 0.5 and 0.52 in the eighth, 0.9 and 0.92 in the fourteenth, 1.0 in the last, 0.0 in the first.
+    batches = [Decisions("labels", LabelConfidences(p[some]), right[some]) for some in (slice(0, 4), slice(4, 6))]
+    assert expected_calibration_error(batches) == pytest.approx((abs(1 - 1.02) + abs(2 - 1.82) + 1 + 0) / 6)
+    assert expected_calibration_error([]) == 0
+
+
+@pytest.mark.parametrize("drawn", [tags_drawn, labels_drawn])
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_the_error_is_that_of_torchmetrics(drawn: Any, temperature: float) -> None:
+    from torchmetrics.functional.classification import binary_calibration_error
+
+    found = drawn(3.0)
+    p, right = torch.from_numpy(found.confidences.at(temperature)), torch.from_numpy(found.right).long()
+    wanted = binary_calibration_error(p.double(), right, n_bins=BINS, norm="l1").item()
+    assert expected_calibration_error([found], temperature) == pytest.approx(wanted, abs=1e-6) and wanted > 0.02
+
+
+def test_batches_do_not_matter() -> None:
+    whole = labels_drawn(2.0, 3000)
+    p = whole.confidences.at(1.0)
+    parts = [Decisions("labels", LabelConfidences(p[i::3]), whole.right[i::3]) for i in range(3)]
+    found, expected = (calibrate({"validation": some, "test": []}) for some in (parts, [whole]))
+    assert found["temperature"] == pytest.approx(expected["temperature"], abs=2e-4)
+    assert found["validation"] == pytest.approx(expected["validation"], abs=1e-4)
+    assert found["test"] == {"ece": 0.0, "ece_uncalibrated": 0.0, "decisions": 0}
+
+
+def test_without_wrong_ones_or_right_ones_or_any_there_is_nothing_to_fit() -> None:
+    some = tags_drawn(3.0, 50)
+    for right in (np.ones(50, bool), np.zeros(50, bool)):
+        assert fit_temperature([some._replace(right=right)]) == 1.0
+    none = Decisions("spans", TagConfidences(np.empty((0, 3), np.float32), np.empty(0, int)), np.empty(0, bool))
+    assert calibrate({"validation": [none], "test": [some]})["temperature"] == 1.0
+    assert calibrate({"validation": []}) is None
+
+
+def test_temperatures_are_bounded_where_nets_are_wrongly_sure() -> None:
+    p = np.array([[1.0, 0.0]] * 4, dtype=np.float32)
+    sure = Decisions("tags", TagConfidences(p, np.zeros(4, int)), np.array([True, False, False, False]))
+    assert 0.05 <= fit_temperature([sure]) <= 20
+    assert np.isfinite(sure.confidences.at(0.05)).all() and np.isfinite(sure.confidences.at(20)).all()
+
+
+def tagging(tags: list[str], encoding: str | None) -> Tagging:
+    task = Tagging(Tagging.Config(train="-", validation="-", scheme="none" if encoding is None else encoding))
+    task.restore({"words": list(WORDS), "columns": {}, "tags": tags})
+    return task
+
+
+def tempered(p: list[float], tag: int, temperature: float) -> float:
+    powers = [value ** (1 / temperature) for value in p]
+    return powers[tag] / sum(powers)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6, 2.5])
+@pytest.mark.parametrize("encoding", ["bio", "bioes"])
+def test_a_spans_probability_against_brute_force(encoding: str, temperature: float) -> None:
+    kinds = ("LOC", "PER")
+    prefixes = "BI" if encoding == "bio" else "BIES"
+    tags = ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in prefixes)]
+    task = tagging(tags, encoding)
+    task.temperature = temperature
+    torch.manual_seed(0)
+    examples = [task.parse({"words": WORDS[:n]}) for n in (7, 3, 1, 5)]
+    batch = task.collate(examples)
+    proposal = task.space.independent(2 * torch.randn(4, 1, 7, len(tags)), batch.x.mask)
+    seen = 0
+    for i, found in enumerate(task.predictions(proposal, batch, examples)):
+        for entity in found["entities"]:
+            start, end = entity["start"], entity["end"]
+            marginals = proposal.mean[i, 0].double().tolist()
+            sure = [tempered(marginals[t], tags.index(found["tags"][t]), temperature) for t in range(start, end)]
+            if encoding == "bio" and end < len(found["words"]):
+                sure.append(1 - tempered(marginals[end], tags.index(f"I-{entity['type']}"), temperature))
+            assert entity["score"] == pytest.approx(min(sure), abs=1e-4)
+            seen += end - start > 1
+    assert seen, "no span of several words was looked at"
+
+
+def test_an_argument_in_pieces_is_as_sure_as_all_of_it() -> None:
+    task = SemanticRoles(SemanticRoles.Config(train="-", validation="-"))
+    tags = ["O", "B-A1", "I-A1", "B-C-A1", "B-V"]
+    task.restore({"words": list(WORDS), "tags": tags})
+    said = ("B-A1", "I-A1", "B-V", "B-C-A1")
+    whole = {"words": WORDS[:4], "predicate": 2, "tags": said}
+    first = {"words": WORDS[:4], "predicate": 2, "tags": ("B-A1", "I-A1", "B-V", "O")}
+    examples = [task.parse(whole), task.parse(first), task.parse({"words": WORDS[:4], "predicate": 2})]
+    batch = task.collate(examples)
+    logits = torch.zeros(3, 1, 4, len(tags))
+    for t, (tag, height) in enumerate(zip(said, (9.0, 8.0, 1.0, 2.0), strict=True)):
+        logits[:, 0, t, tags.index(tag)] = height
+    proposal = task.space.independent(logits, batch.x.mask)
+    least = float(proposal.mean[0, 0, 3, tags.index("B-C-A1")])
+    for found in task.predictions(proposal, batch, examples):
+        assert [(a["role"], a["score"]) for a in found["arguments"]] == [
+            ("A1", pytest.approx(least, abs=1e-4)),
+            ("C-A1", pytest.approx(least, abs=1e-4)),
+        ]
+    decisions = task.decisions(proposal, batch)
+    assert decisions.kind == "arguments" and decisions.right.tolist() == [True, False]
+    assert decisions.confidences.at(1.0) == pytest.approx([least, least])
+
+
+def test_what_counts_as_right() -> None:
+    task = tagging(["O", "B-PER", "I-PER", "B-LOC"], "bio")
+    gold = {"words": WORDS[:4], "tags": ["B-PER", "I-PER", "O", "B-LOC"]}
+    examples = [task.parse({"words": WORDS[:2]}), task.parse(gold)]
+    batch = task.collate(examples)
+    said = torch.tensor([[1, 2, 0, 0], [1, 2, 0, 1]])
+    proposal = task.space.independent(5.0 * torch.nn.functional.one_hot(said, 4).unsqueeze(1), batch.x.mask)
+    decisions = task.decisions(proposal, batch)
+    assert decisions.kind == "spans" and decisions.right.tolist() == [True, False], "unlabelled sentences don't count"
+    assert task.decisions(proposal, task.collate(examples[:1])) is None
+
+    task = tagging(["DET", "NOUN"], None)
+    examples = [task.parse({"words": WORDS[:2], "tags": ["NOUN", "UNSEEN"]}), task.parse({"words": WORDS[:3]})]
+    batch = task.collate(examples)
+    logits = torch.randn(2, 1, 3, 2)
+    logits[0, 0, :, 1] = 9
+    proposal = task.space.independent(logits, batch.x.mask)
+    decisions = task.decisions(proposal, batch)
+    assert decisions.kind == "tags" and decisions.right.tolist() == [True, False]
+    assert decisions.confidences.at(1.0) == pytest.approx(proposal.mean[0, 0, :2, 1].numpy())
+
+
+def without_scores(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {k: without_scores(v) for k, v in found.items() if k not in ("score", "scores", "probabilities")}
+    return [without_scores(value) for value in found] if isinstance(found, list) else found
+
+
+def scores_in(found: Any) -> list[float]:
+    """All probabilities of a prediction, in its order."""
+    if isinstance(found, dict):
+        own = [found[name] for name in ("score",) if name in found] + found.get("scores", [])
+        own += list(found.get("probabilities", {}).values())
+        return own + [p for value in found.values() for p in scores_in(value)]
+    return [p for value in found for p in scores_in(value)] if isinstance(found, list) else []
+
+
+def test_labels_are_decided_before_and_shown_after() -> None:
+    task = TextLabels(TextLabels.Config(corpus="sample", threshold=0.7))
+    task.restore({"words": ["a"], "labels": list("vwxyz"), "numbered": False, "threshold": 0.7, "split": ""})
+    p = torch.tensor([[0.9, 0.6, 0.71, 0.01, 0.5]])
+    examples = [task.parse({"text": "a", "labels": ["v"]})]
+    batch = task.collate(examples)
+    proposal = task.space.independent(torch.logit(p).unsqueeze(1), None)
+    task.temperature = 2.0
+    [found] = task.predictions(proposal, batch, examples)
+    assert found["labels"] == ["v", "x"], "0.71 is above the threshold, though 0.61 is shown"
+    by_hand = [1 / (1 + np.exp(-np.log(q / (1 - q)) / 2)) for q in (0.9, 0.71, 0.6, 0.5, 0.01)]
+    assert list(found["probabilities"].values()) == pytest.approx(by_hand, abs=1e-5)
+    assert task.decisions(proposal, batch).right.tolist() == [True, False, False, False, False]
+
+
+def test_a_crfs_marginals_are_what_is_tempered() -> None:
+    task = tagging(["O", "B-PER", "I-PER"], "bio")
+    examples = [task.parse({"words": WORDS[:n]}) for n in (5, 2)]
+    batch = task.collate(examples)
+    torch.manual_seed(1)
+    chain = Chain(torch.randn(3, 3), torch.randn(3), torch.randn(3))
+    proposal = CrfProposal(task.space, 3 * torch.randn(2, 1, 5, 3), batch.x.mask, chain=chain)
+    found = task.predictions(proposal, batch, examples)
+    assert scores_in(found)
+    marginals = task.space.independent(torch.log(proposal.mean), batch.x.mask)
+    spans = task._table.spans(proposal.mode[:, 0].argmax(-1).numpy(), np.array([5, 2]))
+    same = [
+        task._span_confidences(q, proposal.mode[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
+        for q in (proposal, marginals)
+    ]
+    assert same[0].at(1.7) == pytest.approx(same[1].at(1.7), abs=1e-5)
+    assert scores_in(found) == pytest.approx(same[0].at(1.0), abs=1e-4)
+
+
+RUNS: dict[str, tuple[str, dict[str, str], Any, str]] = {
+    "pos": ("pos_infnet.jsonnet", {"trainer.epochs": "1"}, {"words": ["The", "garden", "grows"]}, "tags"),
+    "ner": ("ner_infnet.jsonnet", {"trainer.epochs": "3"}, {"words": ["Florence", "Weber", "left", "Oslo"]}, "spans"),
+    "srl": (
+        "srl_seal.jsonnet",
+        {"trainer.epochs": "3"},
+        {"words": ["Anna", "sent", "a", "letter"], "predicate": 1},
+        "arguments",
+    ),
+    "mlc": ("mlc_seal.jsonnet", {"trainer.epochs": "1"}, {"features": {}}, "labels"),
+    "text": ("text_seal.jsonnet", {"trainer.epochs": "1"}, {"text": "What a day!"}, "labels"),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Runs by name, trained when asked for."""
+    made: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in made:
+            config, arguments, _, _ = RUNS[name]
+            path, folder = CONFIGS / config, tmp_path_factory.mktemp("runs") / name
+            arguments = {"method": "cross_entropy", **arguments}
+            made[name] = runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
+        return made[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_is_calibrated_on_its_validation_part(trained: Any, name: str, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(trained(name), tmp_path / "run"))
+    written = json.loads((run / "calibration.json").read_text())
+    *_, item, kind = RUNS[name]
+    assert list(written) == ["temperature", "decisions", "validation", "test"] and written["decisions"] == kind
+    assert written["validation"]["decisions"] > 50 and set(written["test"]) == {"ece", "ece_uncalibrated", "decisions"}
+    predictor = sp.load(run)
+    assert predictor.task.temperature == written["temperature"]
+    (run / "calibration.json").unlink()
+    plain = sp.load(run)
+    assert plain.task.temperature == 1.0
+    items = [item, *([item] * 3)]
+    [with_it, *_], [without, *_] = predictor.predict(items), plain.predict(items)
+    assert without_scores(with_it) == without_scores(without), "no decision depends on the temperature"
+    assert all(0 <= p <= 1 for p in scores_in(with_it))
+    if kind in ("tags", "labels"):
+        assert scores_in(with_it) and (scores_in(with_it) != scores_in(without) or written["temperature"] == 1.0)
+    again = plain.calibrate()
+    assert again["temperature"] == pytest.approx(written["temperature"], rel=1e-3)
+    assert json.loads((run / "calibration.json").read_text()) == again
+    assert again["validation"]["ece"] == pytest.approx(written["validation"]["ece"], abs=1e-3)
+    assert plain.task.temperature == again["temperature"]
+
+
+@pytest.mark.parametrize("name", ["ner", "pos", "srl"])
+def test_scores_do_not_depend_on_the_rest_of_the_batch(trained: Any, name: str) -> None:
+    predictor = sp.load(trained(name))
+    item = RUNS[name][2]
+    longer = {**item, "words": item["words"] * 4}
+    [together, _], [alone] = predictor.predict([item, longer]), predictor.predict([item])
+    assert without_scores(together) == without_scores(alone)
+    assert scores_in(together) == pytest.approx(scores_in(alone), abs=2e-4)
+
+
+def spen(*words: object) -> Any:
+    return CliRunner().invoke(main.app, [str(word) for word in words])
+
+
+def test_spen_calibrate(trained: Any, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(trained("pos"), tmp_path / "run"))
+    file = tmp_path / "gold.conll"
+    file.write_text("The\tDET\nold\tADJ\ntrain\tVERB\n\nThey\tPRON\ntrain\tVERB\n")
+    done = spen("calibrate", run, file)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found == json.loads((run / "calibration.json").read_text())
+    assert found["file"] == str(file) and found["validation"]["decisions"] == 5
+    file.write_text("The\nold\ntrain\n")
+    refused = spen("calibrate", run, file)
+    assert refused.exit_code == DataError.exit_status and "found no gold outputs" in refused.output
+    assert json.loads((run / "calibration.json").read_text()) == found
+
+
+def test_what_cannot_be_calibrated_is_said(trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Path(shutil.copytree(trained("pos"), tmp_path / "run"))
+    predictor = sp.load(run)
+    monkeypatch.setattr(predictor.task, "decisions", lambda proposal, batch: None)
+    with pytest.raises(ConfigError, match="'tagging' reports no probabilities"):
+        predictor.calibrate()
+    facts = json.loads((run / "vocabulary.json").read_text())
+    facts["words"] = facts["words"][::-1]
+    (run / "vocabulary.json").write_text(json.dumps(facts))
+    with pytest.raises(RunError, match="changed since it was trained: they have other words"):
+        sp.load(run).calibrate()
+    for text in ("[]", '{"temperature": 0}', '{"temperature": "1"}', "{}"):
+        (run / "calibration.json").write_text(text)
+        with pytest.raises(RunError, match=r"calibration\.json is damaged"):
+            sp.load(run)
+
+
+def test_spans_of_bioes_tables_are_those_of_single_sentences() -> None:
+    tags = ["O", *(f"{prefix}-{kind}" for kind in ("LOC", "PER") for prefix in "BIES")]
+    noise = np.random.default_rng(0)
+    numbers, lengths = noise.integers(len(tags), size=(200, 9)), noise.integers(1, 10, 200)
+    table = SpanTable(tags)
+    found: list[set] = [set() for _ in numbers]
+    for row, kind, first, last in table.spans(numbers, lengths).tolist():
+        found[row].add((table.roles[kind], first, last + 1))
+    for row, length, spans in zip(numbers, lengths, found, strict=True):
+        assert spans == chunks([tags[i] for i in row[:length]])

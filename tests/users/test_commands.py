@@ -1,0 +1,329 @@
+"""The commands of README and docs, run as printed, in order, in a folder of the page's own, or parsed and checked.
+
+`tests/spacy/test_tour.py` runs those of docs/spacy.md, `tests/users/test_tutorial.py` those of docs/tutorial.md.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from PIL import Image
+from typer.testing import CliRunner
+
+from spen_images import denoising_sample
+from spen_implicit.citations import samples as citations
+from spen_plugins.config.evaluation import evaluate, parse_arguments
+from spen_plugins.config.experiment import check
+from spen_plugins.config.shipped import find
+from spen_plugins.registry import Registry
+from spen_plugins.samples import labels, srl, tagged
+from tests.loaded import ROOT, module_of
+
+PAGES = [
+    "README.md",
+    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.stem != "tutorial"),
+]
+RUN = [
+    "README.md",
+    "docs/configs.md",
+    "docs/encoders.md",
+    "docs/own_table.md",
+    "docs/plugins.md",
+    "docs/processes.md",
+    "docs/research.md",
+    "docs/scale.md",
+]
+
+NOT_RUN = {
+    r"^make ": "installs into .venv, or runs all tests",
+    r"^pip ": "installs",
+    r"^torchrun ": "starts processes of its own",
+    r"^spen data get ": "needs the network",
+    r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora|horses)\b": "needs data from $SPEN_DATA",
+    r" task\.reuters=": "needs Reuters-21578",
+    r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
+    r"[ .]encoder=minilm\b|\"minilm\"": "needs a pretrained encoder's package",
+}
+"""Commands that are parsed, evaluated and checked, but not run: a pattern and the reason."""
+
+SHORTER = {
+    r"^spen-run (?!--)(?!.* trainer\.epochs=)(?!\S+\.json )": ["trainer.epochs=1"],
+    r"^spen-run .* method=spen\b": ["trainer.net_epochs=1", "inference_net.steps=2"],
+    r"^spen-run .* method=unrolled\b": ["trainer.init_epochs=1", "trainer.clamped_epochs=1"],
+    r"^spen-run masks_implicit(?!.* method=cross_entropy)": ["trainer.net_epochs=1"],
+    r"^spen-run (?!--)": ["--device", "cpu"],
+    r"^spen-run .* --jobs ": ["--jobs", "1"],
+    r"^spen sweep (?!.* trainer\.epochs=)": ["trainer.epochs=1"],
+    r"^spen sweep ": ["--trials", "2", "--device", "cpu"],
+}
+"""What is appended to the commands that a pattern finds, so that they train for less long."""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def files(page: str) -> dict[str, str]:
+    """The blocks behind `<!-- file: NAME -->`."""
+    text = (ROOT / page).read_text()
+    return dict(re.findall(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+def commands(page: str) -> list[str]:
+    """The lines of console blocks that a reader types, in order."""
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+
+
+def reason(line: str) -> str | None:
+    """Why a command is not run."""
+    return next((why for pattern, why in NOT_RUN.items() if re.search(pattern, line)), None)
+
+
+ALL = list(dict.fromkeys(line for page in PAGES for line in commands(page)))
+
+
+# Stand-ins for the files that a page takes as the reader's own.
+
+
+def stand_ins(folder: Path) -> None:
+    for name in ("configs", "examples"):
+        (folder / name).symlink_to(ROOT / name)
+    parts = {"train": 24, "dev": 8, "test": 9}
+    written = {"mine.arff": arff(40), "mine.xml": "<labels><label name='a'/><label name='b'/></labels>"}
+    written["texts.txt"] = "we won the match\nthe band played\n"
+    written["citations/plain.txt"] = "A. Bee. On it.\n"
+    written["texts/names.txt"] = "sport\nmusic\n"
+    words = ["rain", "wind", "sun", "snow", "ice", "fog"]
+    tables = {"mails": "body,topics", "tickets": "comment,tags", "patients": "age,codes"}
+    for name, head in tables.items():
+        rows = [(f"no {i} of {words[i % 6]}", f"{words[i % 6]};{words[i % 5]}") for i in range(30)]
+        first = [str(i) for i in range(30)] if name == "patients" else [text for text, _ in rows]
+        cells = [some.split(";")[0] if name == "tickets" else some for _, some in rows]
+        written[f"{name}.csv"] = head + "\n" + "".join(map("{},{}\n".format, first, cells))
+    written["dev.conll"] = "\n".join(
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(one.words, one.tags, strict=True))
+        for one in tagged.sample_corpus("pos")["validation"][:8]
+    )
+    for part, size in parts.items():
+        written[f"srl/{part}.conll"] = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\n" * size
+        written[f"ner/{part}.conll"] = "".join(
+            f"Ann{chr(97 + i)}\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" for i in range(size)
+        )
+        written[f"pos/{part}.conllu"] = (
+            "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tsleeps\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n" * size
+        )
+        written[f"citations/{part}.txt"] = "<author> A. Bee. </author> <title> On it. </title>\n" * size
+        written[f"table/{part}.csv"] = "x,colour,tag_a,tag_b\n1,red,0,1\n2.5,,1,0\n" + "3,blue,1,1\n" * size
+        written[f"texts/{part}.tsv"] = "the match\tsport\nthe band\tmusic\n" * size
+    for name, text in written.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    for part in parts:
+        (folder / "photos" / part).mkdir(parents=True)
+        for name, image in zip("ab", denoising_sample.make()["test"], strict=False):
+            Image.fromarray(image).save(folder / "photos" / part / f"{name}.png")
+
+
+def arff(rows: int) -> str:
+    """Two attributes of numbers and two labels."""
+    head = "@relation mine\n@attribute x numeric\n@attribute y numeric\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n"
+    return head + "".join(f"{i % 5},{i % 3},{i % 2},{int(i % 3 == 0)}\n" for i in range(rows))
+
+
+def invoke(words: list[str]) -> None:
+    from spen_plugins.cli import main, run
+
+    app = {"spen": main.app, "spen-run": run.app}[words[0]]
+    done = CliRunner().invoke(app, words[1:], env={"COLUMNS": "120"})
+    assert done.exit_code == 0, f"{shlex.join(words)}\n{done.output}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN)
+def test_commands_run_as_printed(page: str, site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On embedded corpora of a few examples, for an epoch."""
+    site.install("acme", (files("docs/plugins.md") | files(page))["spen_acme.py"], module="spen_acme")
+    for corpus in (citations, labels, srl, tagged):
+        monkeypatch.setattr(corpus, "SIZES", {"train": 100, "validation": 30, "test": 30})
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    stand_ins(folder)
+    for name, text in files(page).items():
+        Path(name).write_text(text, encoding="utf-8")
+    for line in commands(page):
+        if reason(line) is None:
+            more = [word for pattern, words in SHORTER.items() if re.search(pattern, line) for word in words]
+            invoke([*shlex.split(line, comments=True), *more])
+
+
+def test_every_page_is_run_here_or_as_a_tour() -> None:
+    assert {page for page in PAGES if commands(page)} == {*RUN, "docs/spacy.md"}
+
+
+@pytest.mark.parametrize("pattern", [*NOT_RUN, *SHORTER])
+def test_every_exception_is_one_of_a_command(pattern: str) -> None:
+    assert any(re.search(pattern, line) for line in ALL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["docs/configs.md"])
+def test_a_pretrained_encoder_has_the_rates_of_the_page(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands and its config, with a small encoder of as many layers in place of the one that is named."""
+    monkeypatch.setattr(srl, "SIZES", {"train": 20, "validation": 5, "test": 5})
+    monkeypatch.chdir(tmp_path)
+    small_bert(tmp_path / "bert")
+    Path("layers.jsonnet").write_text(files(page)["layers.jsonnet"], encoding="utf-8")
+    [line] = [line for line in commands(page) if "encoder=bert-base-cased" in line]
+    for words in (shlex.split(line), ["spen-run", "layers.jsonnet", "encoder=bert-base-cased"]):
+        named = [word.replace("encoder=bert-base-cased", f"encoder={tmp_path / 'bert'}") for word in words]
+        invoke([*named, "trainer.epochs=1", "--device", "cpu"])
+
+
+def small_bert(folder: Path) -> None:
+    """An encoder with the names of bert-base-cased's parameters, and its tokeniser."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "."]))
+    sizes = {"hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 4, "vocab_size": 7}
+    BertModel(BertConfig(**sizes, num_hidden_layers=12)).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+
+
+# All commands, run or not.
+
+
+@pytest.mark.parametrize("line", ALL)
+def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Options and arguments are parsed by the real parser, configs evaluated and checked, make targets resolved."""
+    site.install("acme", files("docs/plugins.md")["spen_acme.py"], module="spen_acme")
+    words = shlex.split(line, comments=True)
+    if words[0] == "torchrun":
+        words = words[words.index("spen-run") :]
+    if words[0] == "make":
+        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    elif words[0] == "pip":
+        assert words[1] == "install"
+        folders = [ROOT / after for option, after in pairwise(words) if option == "-e"]
+        assert all((folder / "pyproject.toml").exists() for folder in folders)
+        assert folders or words[2] == "--no-deps"
+        for package in words[3:] if words[2] == "--no-deps" else ():
+            assert f"    {package}>=" in (ROOT / "setup.cfg").read_text()
+    elif words[:3] == ["python", "-m", "spacy"]:
+        from spacy.cli._util import app
+
+        command = typer.main.get_command(app).commands[words[3]]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known
+    elif words[:2] == ["python", "-m"]:
+        assert find_spec(f"{words[2]}.__main__")
+    elif words[0] == "spen":
+        parse_spen(words[1:])
+    else:
+        assert words[0] == "spen-run"
+        parse_spen_run(words[1:], tmp_path, monkeypatch)
+
+
+def parse_spen(words: list[str]) -> None:
+    from spen_plugins.cli.main import app
+    from spen_plugins.cli.together import configs_of
+
+    command = typer.main.get_command(app)
+    with command.make_context("spen", list(words)) as context:
+        while hasattr(command, "resolve_command") and (rest := [*context._protected_args, *context.args]):
+            name, command, rest = command.resolve_command(context, rest)
+            context = command.make_context(name, rest, parent=context)
+        if name == "describe":
+            Registry().resolve(context.params["kind"], context.params["type_name"])
+        if name == "together":
+            for table, source in configs_of(context.params["words"]).values():
+                check(table, source, Registry())
+        file = context.params.get("file")
+        if file is not None and str(file).startswith("examples/"):
+            assert (ROOT / file).exists()
+
+
+def parse_spen_run(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spen_plugins.cli.run import app, parse_methods, parse_seeds
+
+    context = typer.main.get_command(app).make_context("spen-run", list(words))
+    if (path := context.params["config"]) is None:
+        return
+    monkeypatch.chdir(folder)
+    stand_ins(folder)
+    for page in PAGES:
+        for name, text in files(page).items():
+            Path(name).write_text(text, encoding="utf-8")
+    if path.parent.name == "copied":
+        parse_spen(["configs", "copy", path.stem, "copied"])
+        path = Path(path.name)
+    arguments = parse_arguments(context.params["arguments"] or [])
+    if "methods" in arguments:
+        arguments["method"] = parse_methods(arguments.pop("methods"))[-1]
+    if "seeds" in arguments:
+        arguments["seed"] = str(parse_seeds(arguments.pop("seeds"))[0])
+    check(evaluate(path, arguments), path, Registry())
+
+
+# docs/results, whose commands need the data sets.
+
+RESULTS = ["docs/results.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/results").glob("*.md"))]
+
+
+def published() -> Iterator[tuple[str, str]]:
+    """Groups of tools/results.yaml with the commands of their rows, as docs/results shows them."""
+    tool = module_of(ROOT / "tools/results.py")
+    for name, group in yaml.safe_load((ROOT / "tools/results.yaml").read_text()).items():
+        for row, spec in group["rows"].items():
+            command = tool.command(group["config"], tool._arguments(group, spec), 0)
+            if "of" in spec:
+                assert "of" not in group["rows"][spec["of"]] and tool._seeds(group, spec) == tool._seeds(
+                    group, group["rows"][spec["of"]]
+                )
+                command = tool.decoding(name, row, spec, 0)
+            yield name, f"{shlex.join(command)}   # {row}, seeds {tool._seeds(group, spec)}"
+
+
+def in_results() -> list[str]:
+    """Lines of blocks, and commands in a paragraph."""
+    lines = [line for page in RESULTS for block in blocks(page, "") for line in block.splitlines()]
+    text = "\n".join((ROOT / page).read_text() for page in RESULTS)
+    return [*lines, *re.findall(r"`((?:spen|spen-run) [^`]*[/=][^`]*)`", text)]
+
+
+def test_results_show_the_commands_of_the_tool() -> None:
+    section, shown = "", set()
+    for line in "\n".join((ROOT / page).read_text() for page in RESULTS).splitlines():
+        if found := re.match(r"#+ (\w+)$", line):
+            section = found[1]
+        if line.startswith(("spen-run", "spen decode")) and "   # " in line:
+            shown.add((section, line))
+    assert len(shown) > 50 and shown <= set(published())
+
+
+def test_commands_of_results_are_checked() -> None:
+    from spen_plugins.cli.run import app
+
+    for line in in_results():
+        words = shlex.split(line, comments=True)
+        if words[0] == "spen":
+            parse_spen(words[1:])
+        elif words[0] == "spen-run":
+            given = typer.main.get_command(app).make_context("spen-run", words[1:]).params
+            path = find(Path(Path(given["config"]).stem))
+            check(evaluate(path, parse_arguments(given["arguments"])), path, Registry())
+        else:
+            assert words[0] in ("python", "make")

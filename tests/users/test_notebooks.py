@@ -1,0 +1,74 @@
+"""The notebooks of docs/notebooks run from top to bottom, and are kept as `tools/notebooks.py` writes them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests.loaded import ROOT, module_of
+
+NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+LONGEST = 2000
+"""Most characters of a cell's output that are kept."""
+
+every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+@every
+@pytest.mark.slow
+def test_it_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an error, and all that is kept of a cell's output is still printed by it, whatever the numbers are."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    tool = module_of(ROOT / "tools/notebooks.py")
+    done = tool.text_alone(tool.executed(path, folder))
+    nbformat.validate(done)
+    kept = cells(nbformat.read(path, as_version=4))
+    assert [len(cell.outputs) for cell in cells(done)] == [len(cell.outputs) for cell in kept]
+
+
+@every
+def test_its_outputs_are_short_texts(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    found = cells(notebook)
+    assert [cell.execution_count for cell in found] == list(range(1, len(found) + 1))
+    for output in (output for cell in found for output in cell.outputs):
+        text = output.text if output.output_type == "stream" else output.data["text/plain"]
+        assert output.get("name", "stdout") == "stdout" and output.get("data", {}).keys() <= {"text/plain"}
+        assert len(text) <= LONGEST and str(ROOT) not in text and "/tmp" not in text
+
+
+@every
+def test_its_links_lead_somewhere(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        assert (path.parent / target).exists(), target
+
+
+def test_what_a_slow_machine_prints_in_pieces_is_one_output() -> None:
+    def printed(text: str, name: str = "stdout") -> Any:
+        return nbformat.v4.new_output("stream", name=name, text=text)
+
+    value = nbformat.v4.new_output(
+        "execute_result", data={"text/plain": "5", "text/html": "<b>5</b>"}, execution_count=1
+    )
+    pieces = [printed("one\n"), printed("a warning", "stderr"), printed("two\n"), value, printed("three\n")]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python"}, "language_info": {"name": "python"}}
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=pieces)], metadata=metadata)
+    [cell] = module_of(ROOT / "tools/notebooks.py").text_alone(notebook).cells
+    assert [output.get("text", output.get("data")) for output in cell.outputs] == [
+        "one\ntwo\n",
+        {"text/plain": "5"},
+        "three\n",
+    ]

@@ -1,0 +1,174 @@
+"""README and docs: their Python is run, their example plugin installed; test_commands.py runs their commands."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from spen_plugins import hookspecs
+from spen_plugins.config.evaluation import evaluate, parse_arguments
+from spen_plugins.config.experiment import check
+from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
+from tests.loaded import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/results").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def file_block(page: Path, name: str) -> str:
+    """The block behind `<!-- file: NAME -->`."""
+    [found] = re.findall(
+        rf"<!-- file: {re.escape(name)} -->\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return found
+
+
+@pytest.fixture(params=["README.md", "docs/plugins.md"])
+def acme(request, site) -> str:
+    """The page's example plugin, installed under the name and module its packaging says; the page."""
+    page = ROOT / request.param
+    packaging = file_block(page, "entry point" if request.param == "README.md" else "pyproject.toml")
+    [(name, module)] = tomllib.loads(packaging)["project"]["entry-points"]["spen_plugins"].items()
+    site.install(name, file_block(page, f"{module}.py"), module=module)
+    return request.param
+
+
+def test_the_example_plugin_is_ten_lines() -> None:
+    code = [line for line in file_block(ROOT / "README.md", "spen_acme.py").splitlines() if line.strip()]
+    assert len(code) <= 10
+
+
+def test_the_example_plugin_is_found_and_keeps_the_contract(acme) -> None:
+    registry = Registry()
+    assert "acme.quadratic" in registry.names("energy")
+    [plugin] = [plugin for plugin in registry.check() if plugin.name == "acme"]
+    assert plugin.error is None or not plugin.error
+    checks = [block for block in blocks(ROOT / acme, "python") if "check_energy(" in block]
+    assert len(checks) == 1
+    for block in checks:
+        names: dict = {}
+        exec(block, names)
+        for name, value in names.items():
+            if name.startswith("test_"):
+                value()
+
+
+def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
+    from spen_plugins.runs.train.runner import run
+
+    [line] = [
+        line
+        for page in [ROOT / acme]
+        for block in blocks(page, "console")
+        for line in block.splitlines()
+        if "acme" in line and "spen-run" in line
+    ]
+    _, config, *arguments = shlex.split(line.removeprefix("$ "))
+    values = parse_arguments([*arguments, "trainer.epochs=1", "features.hidden=[8]"])
+    evaluated = evaluate(ROOT / "configs" / f"{Path(config).stem}.jsonnet", values)
+    folder = run(evaluated, config, out=tmp_path / "run", options=RunOptions("cpu", quiet=True))
+    assert json.loads((folder / "config.json").read_text())["energy"]["type"] == "acme.quadratic"
+    assert "example_f1" in json.loads((folder / "metrics.json").read_text())["test"]
+
+
+def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> None:
+    from spen_plugins.runs.train.runner import run
+
+    [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
+    monkeypatch.chdir(tmp_path)
+    values = {"trainer.epochs": "1", "method": "cross_entropy", "features.hidden": "8"}
+    run(evaluate("srl_seal", values), "srl_seal", out=Path("runs/first"), options=RunOptions("cpu", quiet=True))
+    names: dict = {}
+    exec(block, names)
+    assert names["found"]["words"][2] == "gave"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/configs.md"])
+def test_python_on_arrays_runs(page: str, tmp_path: Path, monkeypatch) -> None:
+    """The section's blocks, in order and in one namespace, for an epoch each."""
+    from spen_plugins.runs.train import training
+    from spen_plugins.samples import labels
+
+    def shorter(config, arguments):
+        return evaluate(config, {**arguments, "trainer.epochs": "1", "trainer.epoch_updates": "1"})
+
+    monkeypatch.setattr(training, "evaluate", shorter)
+    monkeypatch.setattr(labels, "SIZES", {"train": 40, "validation": 20, "test": 20})
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text().split("\n## In Python, on arrays\n")[1].split("\n## ")[0]
+    names: dict = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(compile(block, page, "exec"), names)
+    assert names["classifier"].get_params()["method"] == "nce"
+
+
+def test_python_of_the_docs_is_python() -> None:
+    for page in PAGES:
+        for block in blocks(page, "python"):
+            compile(block, str(page), "exec")
+
+
+def test_the_plain_script_of_seal_runs_as_it_stands(capsys: pytest.CaptureFixture) -> None:
+    """Both nets learn: far better than chance on unseen rows, and gold has a lower energy than its opposite."""
+    names: dict = {"__name__": "__main__"}
+    with torch.random.fork_rng():
+        exec(compile(file_block(ROOT / "docs/plain_seal.md", "plain_seal.py"), "plain_seal.py", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 10 and float(printed[-1].split()[-1]) > 0.65
+    x, y, energy = names["x"][500:], names["y"][500:], names["seal"].energy.eval()
+    with torch.no_grad():
+        lower = energy(x, y.unsqueeze(1)) < energy(x, 1 - y.unsqueeze(1))
+    assert lower.float().mean() > 0.8
+    assert not names["seal"].task.training and names["seal"].predict(x).unique().tolist() == [0, 1]
+
+
+def test_the_config_in_the_docs_is_an_experiment() -> None:
+    [block] = blocks(ROOT / "docs/configs.md", "json")
+    check(json.loads(block), "docs/configs.md", Registry())
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(value) and name.startswith("spen_")]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_docs_have_every_hook(hook: str) -> None:
+    """A heading with the signature, and below it the base class with every method a plugin may write."""
+    from spen_plugins.registry.kinds import KINDS
+
+    text = (ROOT / "docs/plugins.md").read_text()
+    [(key, kind)] = [(key, kind) for key, kind in KINDS.items() if kind.hook == hook]
+    if kind.base is None:
+        assert f'### `{hook}() -> {{"name": "module:function"}}`' in text
+        return
+    base = kind.load(kind.base)
+    heading = f'### `{hook}() -> {{"name": {base.__name__}}}`'
+    assert heading in text
+    section = text.split(heading, 1)[1].split("\n### ", 1)[0]
+    assert f"Config key `{key}`" in section and f"class {base.__name__}(" in section
+    for name in getattr(base, "__abstractmethods__", ()) or ("forward",):
+        written = re.sub(r"\bself, ", "", str(inspect.signature(getattr(base, name))).replace("'", ""))
+        [shown] = re.findall(rf"def {name}(\(.*?\)(?: -> \S.*?)?)(?:  |$)", section, re.MULTILINE)
+        assert re.sub(r"\bself, |\bself", "", shown).strip() == re.sub(r"\(self\)", "()", written), name
+
+
+def test_docs_have_no_hook_that_is_gone() -> None:
+    headed = re.findall(r"^### `(\w+)\(", (ROOT / "docs/plugins.md").read_text(), re.MULTILINE)
+    assert sorted(headed) == sorted(HOOKS)

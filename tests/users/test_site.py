@@ -1,0 +1,51 @@
+"""`make docs`: a site without warnings, with every public name, that loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.loaded import ROOT
+
+API = ROOT / "docs/api.md"
+PACKAGES = ("spen_plugins", "spen_plugins.nn", "spen_plugins.testing")
+
+
+@pytest.mark.slow
+def test_the_site(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, env=quiet)
+    assert done.returncode == 0, done.stdout + done.stderr
+    api = (tmp_path / "api/index.html").read_text(encoding="utf-8")
+    for package in PACKAGES:
+        for name in import_module(package).__all__:
+            assert name.startswith("_") or f'id="{package}.{name}"' in api, name
+    for notebook in (ROOT / "docs/notebooks").glob("*.ipynb"):
+        page = (tmp_path / "notebooks" / notebook.stem / "index.html").read_text(encoding="utf-8")
+        assert f'href="../{notebook.name}"' in page and (tmp_path / "notebooks" / notebook.name).exists()
+        assert 'class="highlight"' in page
+    for page in tmp_path.rglob("*.html"):
+        loaded = re.findall(r"<(?:link|script|img)\b[^>]*?(?:href|src)=\"(https?:[^\"]*)", page.read_text("utf-8"))
+        assert not loaded, f"{page}: {loaded}"
+
+
+def test_the_site_has_every_page() -> None:
+    def pages(entry: object) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        return [page for part in (entry.values() if isinstance(entry, dict) else entry) for page in pages(part)]
+
+    text = re.sub(r"!!\S+ ?", "", (ROOT / "mkdocs.yml").read_text())  # tags of mkdocs' own
+    written = [path.name for path in (ROOT / "docs").glob("*.md")]
+    notebooks = [f"notebooks/{path.stem}.md" for path in (ROOT / "docs/notebooks").glob("*.ipynb")]
+    results = [f"results/{path.name}" for path in (ROOT / "docs/results").glob("*.md")]
+    assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks, *results])
+    assert re.findall(r"<!-- names of (\S+) -->", API.read_text()) == list(PACKAGES)
