@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import rich.console
-import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -36,11 +35,6 @@ class Console(rich.console.Console):
     def render_str(self, text: str, **settings: Any) -> Text:
         """A text as rich draws it, in tables too."""
         return super().render_str(visible(text), **settings)
-
-
-def say(text: str) -> None:
-    """Print a message to standard error."""
-    typer.echo(visible(text), err=True)
 
 
 def plain(table: Table) -> str:

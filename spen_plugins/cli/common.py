@@ -16,8 +16,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from spen_plugins.console import say
-from spen_plugins.errors import ConfigError, SpenError, visible
+from spen_plugins.errors import ConfigError, SpenError, say, visible
 from spen_plugins.files import is_stream, to_json, writing
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spen_plugins.console import say
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

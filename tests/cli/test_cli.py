@@ -68,7 +68,6 @@ def fake(monkeypatch):
         "data.parts.file_parts",
     ):
         importlib.import_module(f"spen_plugins.{user}")
-    importlib.import_module("spen_plugins.runs.predict.writing")
 
     def put(name: str, **members):
         module = types.ModuleType(f"spen_plugins.{name}")
