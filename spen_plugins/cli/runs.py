@@ -12,7 +12,6 @@ import typer
 
 from spen_plugins.cli.common import ColumnWords, Out, check_kept, columns_given, guarded, say, write_lines
 from spen_plugins.errors import ConfigError
-from spen_plugins.task_parts import read_text
 
 
 class OwnPart(StrEnum):
@@ -110,6 +109,7 @@ def predict(
         raise ConfigError("expected a FILE (- for standard input), or --text TEXT, and not both")
     check_kept(out, file)
     from spen_plugins.runs.predict import predictor, tokenised, writing
+    from spen_plugins.task_parts import read_text
 
     loaded = predictor.load(run, device, _table(refine), precision)
     writer = writing.writer(loaded, form, out, energy)

@@ -442,7 +442,7 @@ def test_describe_what_there_is_not(spen, words):
 
 class Predictor:
     task = types.SimpleNamespace(
-        read_inputs=lambda path: ["x", "y"], notes=lambda: ["f: read as it is"], formats=dict, shown=None, space=None
+        read=lambda path: ["x", "y"], notes=lambda: ["f: read as it is"], formats=dict, shown=None, space=None
     )
 
     def predict_examples(self, examples, energy=False):
