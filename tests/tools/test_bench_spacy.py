@@ -1,11 +1,9 @@
-"""tools/train_spacy.py and tools/bench_spacy.py: corpora as Docs, scores, the table."""
+"""tools/bench/train_spacy.py and tools/bench/bench_spacy.py: corpora as Docs, scores, the table."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -22,21 +20,10 @@ from spen_plugins.runs.train import runner
 from spen_plugins.samples import srl
 from spen_plugins.samples.tagged import sample_corpus
 from spen_plugins.scores.spans import Argument
-from tests.loaded import ROOT
-
-TOOLS = ROOT / "tools"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def tools() -> Iterator[None]:
-    """The tools can import one another, as when one of them is run."""
-    sys.path.insert(0, str(TOOLS))
-    yield
-    sys.path.remove(str(TOOLS))
 
 
 def tool(name: str) -> ModuleType:
-    return importlib.import_module(name)
+    return importlib.import_module(f"tools.bench.{name}")
 
 
 def columns(sentences: list[TaggedSentence], path: Path) -> Path:
@@ -158,7 +145,7 @@ def test_a_pipeline_is_measured(ruler, monkeypatch, capsys):
 
 
 def test_the_first_sentences_only(ruler):
-    from spacy_contestant import Contestant, measure
+    from tools.bench.spacy_contestant import Contestant, measure
 
     found = measure(Contestant("one", str(ruler[0])), "ner", ruler[1], 1, "cpu")
     assert found["f1"] == 1.0
@@ -191,7 +178,7 @@ def metrics(run: Path) -> dict[str, float]:
 
 
 def test_a_run_scores_as_its_own_metrics_say(tmp_path):
-    from spacy_contestant import Contestant, measure
+    from tools.bench.spacy_contestant import Contestant, measure
 
     run = train(tmp_path / "run", {"type": "tagging", "corpus": "ner", "scheme": "bio"})
     test = columns(sample_corpus("ner")["test"], tmp_path / "names.conll")
@@ -203,7 +190,7 @@ def test_a_run_scores_as_its_own_metrics_say(tmp_path):
 
 def test_a_run_for_roles_scores_as_its_own_metrics_say(tmp_path):
     """Given the corpus' predicates; the second run's own F1 is that of the predicates it finds."""
-    from spacy_contestant import Contestant, measure
+    from tools.bench.spacy_contestant import Contestant, measure
 
     run = train(tmp_path / "roles", {"type": "srl", "corpus": "sample"})
     finds = train(tmp_path / "predicates", {"type": "tagging", "corpus": "predicates", "scheme": "bio"})

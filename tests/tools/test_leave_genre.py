@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spen_plugins.errors import SpenError
-from tools.leave_genre import write_parts
+from tools.results.leave_genre import write_parts
 
 
 def sentence(genre: str, word: str) -> str:

@@ -1,4 +1,4 @@
-"""`tools/results.py`: tables in the pages of results."""
+"""`tools/results/results.py`: tables in the pages of results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.loaded import ROOT, module_of
 
-TOOLS = ROOT / "tools"
+TOOLS = ROOT / "tools/results"
 PAGE = """# Page
 
 ## one

@@ -1,4 +1,4 @@
-"""tools/simulate_scale.py and tools/bench_annotate.py: simulated jobs that can be reckoned by hand, compared rows."""
+"""The simulation of large jobs by hand-worked cases, and the comparison of annotated rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from tests.loaded import ROOT, module_of
 
-TOOLS = ROOT / "tools"
+TOOLS = ROOT / "tools/bench"
 NEVER = 1e30
 
 

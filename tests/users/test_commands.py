@@ -284,9 +284,9 @@ RESULTS = ["docs/results.md", *sorted(str(path.relative_to(ROOT)) for path in (R
 
 
 def published() -> Iterator[tuple[str, str]]:
-    """Groups of tools/results.yaml with the commands of their rows, as docs/results shows them."""
-    tool = module_of(ROOT / "tools/results.py")
-    for name, group in yaml.safe_load((ROOT / "tools/results.yaml").read_text()).items():
+    """Groups of tools/results/results.yaml with the commands of their rows, as docs/results shows them."""
+    tool = module_of(ROOT / "tools/results/results.py")
+    for name, group in yaml.safe_load((ROOT / "tools/results/results.yaml").read_text()).items():
         for row, spec in group["rows"].items():
             command = tool.command(group["config"], tool._arguments(group, spec), 0)
             if "of" in spec:

@@ -1,6 +1,6 @@
 """PropBank's rolesets: the senses of predicates, what they mean, and what their numbered roles mean.
 
-The file is in the folder `frames`, with its source and its licence, CC BY-SA 4.0; `tools/make_rolesets.py` makes it.
+It is in the folder `frames`, with its source and its licence, CC BY-SA 4.0; tools/english/make_rolesets.py makes it.
 """
 
 from __future__ import annotations

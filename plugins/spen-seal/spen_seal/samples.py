@@ -14,7 +14,7 @@ How = Literal["discrete", "continuous"]
 Form = Literal["auto", "dense", "sparse"]
 """Representation of discrete samples: tensors of zeros and ones, or lists of the labels that are on."""
 
-# Thresholds above which sparse samples are faster, measured with tools/bench_sparse.py on one core: number of labels,
+# Thresholds above which sparse samples are faster, measured with tools.bench.bench_sparse on a core: number of labels,
 # numbers in the samples of an example, and, from above, the share of labels that are on.
 MANY_LABELS, MANY_NUMBERS, FEW_ON = 400, 4000, 0.05
 

@@ -40,7 +40,7 @@ local parts(names) = {
     inference_net: { type: 'choice', dim: 96 },
     trainer+: { batch_size: 32, epoch_updates_at_most: 320 },
   },
-  // Names of four corpora, as tools/english_data.py joins them.
+  // Names of four corpora, as tools/english/english_data.py joins them.
   ner: {
     task: {
       type: 'tagging',
@@ -58,7 +58,7 @@ local parts(names) = {
 
 function(
   part='pos',  // pos, predicates, srl, senses or ner
-  names='runs/english/data',  // where tools/english_data.py wrote to
+  names='runs/english/data',  // where tools/english/english_data.py wrote to
   seed=0  // of initial weights, row order, dropout and sampling
 )
   {

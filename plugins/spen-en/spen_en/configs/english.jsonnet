@@ -41,7 +41,7 @@ local parts(names, taught) = {
     inference_net: { type: 'independent' },
     trainer: training { epochs: 12 },
   },
-  // Gold roles, and those that spen_en_md finds in text without labels, as tools/teach_roles.py writes them.
+  // Gold roles, and those that spen_en_md finds in text without labels, as tools/english/teach_roles.py writes them.
   srl: {
     precision: 'bf16',
     task: { type: 'srl', unique_roles: true } + roles { train: taught },
@@ -62,7 +62,7 @@ local parts(names, taught) = {
     inference_net: { type: 'choice', dim: 40 },
     trainer: training { batch_size: 64, epochs: 9, net+: { lr: 3e-3, clip: 5 } },
   },
-  // Names of four corpora, as tools/english_data.py joins them.
+  // Names of four corpora, as tools/english/english_data.py joins them.
   ner: {
     task: {
       type: 'tagging',
@@ -80,8 +80,8 @@ local parts(names, taught) = {
 
 function(
   part='pos',  // pos, predicates, srl, senses or ner
-  names='runs/english/data',  // where tools/english_data.py wrote to
-  taught='runs/english/taught.jsonl',  // what tools/teach_roles.py wrote
+  names='runs/english/data',  // where tools/english/english_data.py wrote to
+  taught='runs/english/taught.jsonl',  // what tools/english/teach_roles.py wrote
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed } + choose.from(parts(names, taught), part, 'part')

@@ -1,0 +1,77 @@
+"""A plain CRF tagger (CRFsuite, averaged perceptron, hand-made features) on CoNLL-U: accuracy and words per second.
+
+    pip install python-crfsuite
+    SPEN_DATA=... python -m tools.bench.bench_crf_tagger \\
+        data:pos/ewt/en_ewt-ud-train.conllu data:pos/ewt/en_ewt-ud-test.conllu
+
+A reference for `bench_spacy.py --task tag`: words of the test file as they are, features computed in the timed
+part, one thread, the process' own time, best of five passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pycrfsuite
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.errors import SpenError
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("train", help="training file, or its data: path")
+    parser.add_argument("test", help="file to tag and score")
+    parser.add_argument("--tags", default="xpos", help="field that holds the tags (default: xpos)")
+    parser.add_argument("--rounds", type=int, default=10, help="rounds over the training file (default: 10)")
+    given = parser.parse_args()
+    try:
+        train, test = (read_conllu(locate(path), tags=given.tags) for path in (given.train, given.test))
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+    trainer = pycrfsuite.Trainer(algorithm="ap", params={"max_iterations": given.rounds}, verbose=False)
+    for sentence in train:
+        trainer.append(features(sentence.words), sentence.tags)
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        started = time.process_time()
+        trainer.train(str(model))
+        print(f"trained in {time.process_time() - started:.0f} s, {model.stat().st_size / 1e6:.1f} MB on disk")
+        tagger = pycrfsuite.Tagger()
+        tagger.open(str(model))
+        words = sum(len(sentence.words) for sentence in test)
+        seconds = []
+        for _ in range(5):
+            started = time.process_time()
+            said = [tagger.tag(features(sentence.words)) for sentence in test]
+            seconds.append(time.process_time() - started)
+    right = sum(a == b for tags, s in zip(said, test, strict=True) for a, b in zip(tags, s.tags, strict=True))
+    print(f"accuracy {100 * right / words:.2f}, {words / min(seconds):,.0f} words/s")
+
+
+def features(words: Sequence[str]) -> list[list[str]]:
+    """Features of each word: itself, its affixes and shape, and the words around it."""
+    lower = ["<s>", "<s>", *(word.lower() for word in words), "</s>", "</s>"]
+    found = []
+    for i, word in enumerate(words, 2):
+        own = lower[i]
+        some = ["bias", f"w={own}", f"shape={shape(word)}"]
+        some += [f"pre{n}={own[:n]}" for n in (2, 3)] + [f"suf{n}={own[-n:]}" for n in (1, 2, 3, 4)]
+        some += [f"{by}:{lower[i + by]}" for by in (-2, -1, 1, 2)] + [f"{by}:{lower[i + by][-3:]}" for by in (-1, 1)]
+        some += [name for name, has in (("digit", str.isdigit), ("upper", str.isupper)) if any(map(has, word))]
+        found.append(some)
+    return found
+
+
+def shape(word: str) -> str:
+    """Letters as X and x, digits as d, of the first eight characters."""
+    return "".join("X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word[:8])
+
+
+if __name__ == "__main__":
+    main()

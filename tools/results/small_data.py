@@ -1,0 +1,318 @@
+"""Our defaults on few examples, beside what most people would try: spaCy for names and tags, scikit-learn for labels.
+
+    python -m tools.results.small_data runs/small                       # everything: hours
+    python -m tools.results.small_data runs/small --only names --sizes 50 200 --seeds 0 1 2
+    python -m tools.results.small_data runs/small --only names --methods compound cross_entropy crf
+
+`cross_entropy_twice` is the control of a method that pretrains the net: cross entropy once more, with a new optimiser,
+from the net of `cross_entropy`, and of the two the one that is better on validation.
+
+Of each corpus a training part of N examples is drawn by a seed, and a validation part of N / 4 (at least 20); the test
+part is the corpus's own. No default was chosen on wikigold and gum. Ours is
+`spen-run CONFIG` on these files as on a user's own, with no further argument (but for labels threshold=validation);
+roles have our cross entropy as the other. What is done is kept, and printed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.schemes import Scheme, convert
+from spen_plugins.errors import SpenError
+from spen_plugins.files import save_json, writing
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.scores.bootstrap import differences
+from tools.results.run_records import record, run_lines
+
+TWICE = "_twice"
+PARTS = ("numerator", "denominator")
+BIBTEX, BIBTEX_SPLIT = "data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json"
+
+
+def corpus(pattern: str) -> tuple[str, ...]:
+    """Train, validation and test file."""
+    return tuple(map(pattern.format, ("train", "dev", "test")))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A corpus: our config and the score that both sides are compared by.
+
+    Args:
+        config, score: ours.
+        files: train, validation and test of the corpus; none for bibtex, whose rows a split chooses.
+        other: the other's name, and the function that trains and scores it.
+        arguments: of our config, besides the files.
+        sizes: numbers of training examples.
+        scheme: of its tags, if they are spans in another than BIO; the parts are written in BIO.
+    """
+
+    config: str
+    score: str
+    files: tuple[str, ...]
+    other: tuple[str, Callable[[Case, Path, int], float]]
+    arguments: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = (50, 200, 1000)
+    scheme: Scheme = "bio"
+
+    def file(self, folder: Path, part: str) -> Path:
+        """A part that `draw` wrote, or the corpus's test part."""
+        if part == "test" and self.scheme == "bio":
+            return locate(self.files[2])
+        return folder / f"{part}{locate(self.files[0]).suffix}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of parts, runs and scores")
+    parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
+    parser.add_argument("--sizes", nargs="+", type=int, help="numbers of training examples (default: each corpus's)")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument(
+        "--methods", nargs="+", help="methods of the config, in place of its default and the other side"
+    )
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
+    parser.add_argument("--tables", action="store_true", help="print what is done, train nothing")
+    given = parser.parse_args()
+    try:
+        for name in given.only:
+            for size in given.sizes or CASES[name].sizes:
+                if given.methods:
+                    lines = by_method(name, size, given.seeds, given.out, given.methods, given.tables)
+                    print(*lines, sep="\n", flush=True)
+                else:
+                    found = [scores(name, size, seed, given.out, given.tables) for seed in given.seeds]
+                    print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
+                if given.csv:
+                    record(lines_of(name, size, given.seeds, given.out), given.csv)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def lines_of(name: str, size: int, seeds: Sequence[int], out: Path) -> list[dict[str, Any]]:
+    """Lines of the finished runs for `docs/results/runs.csv`."""
+    folders = {seed: out / name / f"{size}-{seed}" for seed in seeds}
+    runs = [(seed, done.parent) for seed, folder in folders.items() for done in sorted(folder.glob("*/metrics.json"))]
+    group, score = f"small_data, {name}, {size}", [CASES[name].score]
+    return [line for seed, run in runs for line in run_lines(group, run.name, seed, score, run)]
+
+
+def row(name: str, size: int, pairs: Sequence[tuple[float, float]]) -> str:
+    """A line of the table, in per cent: ours, the other, and their difference with its standard error over seeds."""
+    if not pairs:
+        return f"| {name} | {size} | not run |"
+    ours, others = zip(*pairs, strict=True)
+    gaps = [a - b for a, b in pairs]
+    error = statistics.stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else float("nan")
+    means = f"{100 * statistics.fmean(ours):.1f} | {CASES[name].other[0]} {100 * statistics.fmean(others):.1f}"
+    return (
+        f"| {name} | {size} | {means} | {100 * statistics.fmean(gaps):+.1f} ± {100 * error:.1f} | {len(pairs)} seeds |"
+    )
+
+
+def scores(name: str, size: int, seed: int, out: Path, kept_only: bool) -> tuple[float, float] | None:
+    """Ours and the other's test score, computed unless kept in `out`; None if `kept_only` and there is none."""
+    case, folder = CASES[name], out / name / f"{size}-{seed}"
+    kept = folder / "scores.json"
+    if not kept.exists():
+        if kept_only:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        draw(case, folder, size, seed)
+        other = case.other[1](case, folder, seed)
+        save_json({"ours": ours(case, folder / "ours", folder, seed), "other": other}, kept)
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    return found["ours"], found["other"]
+
+
+def by_method(name: str, size: int, seeds: Sequence[int], out: Path, methods: Sequence[str], kept: bool) -> list[str]:
+    """A line for each method: validation and test, in per cent, means over seeds, its difference on test to the first
+    method with an interval over draws and test examples together, and each draw's test score; with `kept` of what is
+    done alone."""
+    case, folders = CASES[name], {seed: out / name / f"{size}-{seed}" for seed in seeds}
+    runs: dict[str, dict[int, RunFolder]] = {}
+    for method in methods:
+        for seed, folder in folders.items():
+            if not kept and not (folder / method / "metrics.json").exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                draw(case, folder, size, seed)
+                trained(case, folder, seed, method)
+        done = {seed: folder for seed, folder in folders.items() if (folder / method / "metrics.json").exists()}
+        runs[method] = {seed: better(case, folder, method) for seed, folder in done.items()}
+    return [line(case, f"| {name} | {size} | {method} |", found, runs[methods[0]]) for method, found in runs.items()]
+
+
+def line(case: Case, label: str, ours: dict[int, RunFolder], first: dict[int, RunFolder]) -> str:
+    """One method's line; its difference to the first method's runs is over the draws that both have."""
+    scores = [[100 * run.metrics()[part][case.score] for part in ("validation", "test")] for run in ours.values()]
+    if not scores:
+        return f"{label} not run | | | |"
+    gap, shared = "", ours.keys() & first.keys()
+    if shared and ours != first:
+        ratios = [[runs[seed].ratios("test") for seed in sorted(shared)] for runs in (first, ours)]
+        _, (mean, over) = differences(
+            *(np.array([[one[part].numpy() for one in runs] for runs in ratios]) for part in PARTS), 0
+        )
+        gap = f"{100 * mean:+.1f} [{100 * over.low:.1f}, {100 * over.high:.1f}]"
+    means = " | ".join(f"{statistics.fmean(values):.1f}" for values in zip(*scores, strict=True))
+    return f"{label} {means} | {gap} | {', '.join(f'{test:.1f}' for _, test in scores)} |"
+
+
+def trained(case: Case, folder: Path, seed: int, method: str) -> None:
+    """Train a method, or once more the net of `METHOD_twice`'s first training."""
+    first = method.removesuffix(TWICE)
+    ours(case, folder / first, folder, seed, f"method={first}")
+    if first != method:
+        ours(case, folder / method, folder, seed, f"method={first}", f"init.inference_net={folder / first}")
+
+
+def better(case: Case, folder: Path, method: str) -> RunFolder:
+    """A method's run; of two trainings, one after the other, that with the better validation score."""
+    runs = [RunFolder.open(folder / name) for name in dict.fromkeys((method.removesuffix(TWICE), method))]
+    return max(runs, key=lambda run: run.metrics()["validation"][case.score])
+
+
+def draw(case: Case, folder: Path, size: int, seed: int) -> None:
+    """Write the parts: files of whole sentences, or for labels the split of rows."""
+    draws = random.Random(seed)
+    if not case.files:
+        split = json.loads(locate(BIBTEX_SPLIT).read_text(encoding="utf-8"))
+        chosen = {"train": size, "valid": max(20, size // 4)}
+        parts = {part: sorted(draws.sample(split[part], count)) for part, count in chosen.items()}
+        save_json({**parts, "test": split["test"]}, folder / "split.json")
+        return
+    for part, source in zip(("train", "validation", "test"), case.files, strict=True):
+        if part == "test" and case.scheme == "bio":
+            continue
+        sentences = sentences_of(locate(source), case.scheme)
+        count = {"train": size, "validation": max(20, size // 4), "test": len(sentences)}[part]
+        with writing(case.file(folder, part)) as target:
+            target.write_text("\n\n".join(draws.sample(sentences, count)) + "\n\n", encoding="utf-8")
+
+
+def sentences_of(path: Path, scheme: Scheme) -> list[str]:
+    """The sentences of a file in columns, without marks of a document's start; tags of spans in BIO."""
+    blocks = [block for block in path.read_text(encoding="utf-8").split("\n\n") if block.strip()]
+    blocks = [block for block in blocks if "-DOCSTART-" not in block]
+    if scheme == "bio":
+        return blocks
+    found = []
+    for block in blocks:
+        rows = [line.rsplit(maxsplit=1) for line in block.splitlines() if line.strip()]
+        tags = convert([tag for _, tag in rows], scheme, "bio")
+        found.append("\n".join(f"{cells}\t{tag}" for (cells, _), tag in zip(rows, tags, strict=True)))
+    return found
+
+
+def ours(case: Case, run: Path, folder: Path, seed: int, *more: str) -> float:
+    """Test score of `spen-run`, which goes on with what it began."""
+    if not (run / "metrics.json").exists():
+        command = ["--resume", str(run)] if (run / "config.json").exists() else _command(case, run, folder, seed, more)
+        subprocess.run([sys.executable, "-m", "spen_plugins.cli.run", *command, "--quiet"], check=True)
+    return json.loads((run / "metrics.json").read_text(encoding="utf-8"))["test"][case.score]
+
+
+def _command(case: Case, run: Path, folder: Path, seed: int, more: Sequence[str]) -> list[str]:
+    if not case.files:
+        files = [f"data={locate(BIBTEX)}", f"split={folder / 'split.json'}"]
+    else:
+        names = {"data": "train", "validation": "validation", "test": "test"}
+        files = [f"{key}={case.file(folder, part)}" for key, part in names.items()]
+    return [case.config, *files, *case.arguments, *more, f"seed={seed}", "--out", str(run)]
+
+
+def our_cross_entropy(case: Case, folder: Path, seed: int) -> float:
+    """Our own config without an energy."""
+    return ours(case, folder / "cross_entropy", folder, seed, "method=cross_entropy")
+
+
+def spacy(kind: str) -> Callable[[Case, Path, int], float]:
+    """spaCy's own component, its efficiency config."""
+
+    def train_and_score(case: Case, folder: Path, seed: int) -> float:
+        import spacy
+
+        from tools.bench.spacy_docs import plain, read
+        from tools.bench.spacy_scores import score
+        from tools.bench.train_spacy import train
+
+        tags = "upos"
+        files = {"train": case.file(folder, "train"), "dev": case.file(folder, "validation")}
+        train(kind, files, folder / "spacy", tags)
+        nlp = spacy.load(folder / "spacy" / "model-best")
+        sentences = read(kind, case.file(folder, "test"), tags)
+        docs = list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
+        return score(kind, docs, sentences)["accuracy" if kind == "tag" else "f1_strict"]
+
+    return train_and_score
+
+
+def logistic_regression(case: Case, folder: Path, seed: int) -> float:
+    """scikit-learn's, one for each label, with the threshold of best example F1 on the validation part."""
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import f1_score
+    from sklearn.multiclass import OneVsRestClassifier
+
+    from spen_plugins.config.evaluation import evaluate, parse_arguments
+    from spen_plugins.config.experiment import check, make_task
+    from spen_plugins.registry import Registry
+
+    words = _command(case, folder, folder, seed, ())[1:-2]
+    task = make_task(check(evaluate(case.config, parse_arguments(words)), case.config, Registry()))
+    task.load()
+    x, y = {}, {}
+    for part in ("train", "validation", "test"):
+        batch = task.collate(task.part(part))
+        y[part] = batch.gold[:, 0].numpy().astype(int)
+        x[part] = np.zeros((len(batch), task.inputs.size), dtype=np.float32)
+        rows = np.repeat(np.arange(len(batch)), np.diff([*batch.x.inputs["offsets"], len(batch.x.inputs["indices"])]))
+        x[part][rows, batch.x.inputs["indices"].numpy()] = 1
+    model = OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(x["train"], y["train"])
+
+    def example_f1(part: str, threshold: float) -> float:
+        return float(f1_score(y[part], model.predict_proba(x[part]) > threshold, average="samples", zero_division=0))
+
+    return example_f1("test", max(np.arange(0.05, 0.96, 0.05), key=lambda t: example_f1("validation", t)))
+
+
+def names(files: str, scheme: Scheme = "bio") -> Case:
+    """Names of a corpus, beside spaCy's."""
+    return Case("ner_infnet", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme)
+
+
+CASES = {
+    "names": names("data:ner/btc/btc.{}"),
+    "wikigold": names("data:ner/wikigold/{}.conll", "iob1"),
+    "gum": names("data:ner/gum/{}.conll"),
+    "tags": Case(
+        "pos_infnet", "accuracy", corpus("data:pos/ewt/en_ewt-ud-{}.conllu"), ("spaCy", spacy("tag")), ("tags=upos",)
+    ),
+    "roles": Case(
+        "srl_seal", "span_f1", corpus("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll"), ("CE", our_cross_entropy)
+    ),
+    "labels": Case(
+        "mlc_seal",
+        "example_f1",
+        (),
+        ("logistic regression", logistic_regression),
+        ("threshold=validation",),
+        (200, 1000),
+    ),
+}
+
+
+if __name__ == "__main__":
+    main()
