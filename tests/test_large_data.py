@@ -32,7 +32,7 @@ from spen_plugins.readers.shards import checksum, pieces, shards
 from spen_plugins.readers.tagged import TagPlaces
 from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.readers.text import sha256
-from spen_plugins.runs import runner
+from spen_plugins.runs import runner, signals
 from spen_plugins.trainer import TrainerConfig
 from tests.loaded import loaded
 from tests.test_encoders import save_model
@@ -206,7 +206,7 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
             return len(polled) == 10  # the third batch of the second epoch, which ends the first pass
 
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "interrupts", lambda: nullcontext(Stopped()))
+        patch.setattr(signals, "interrupts", lambda: nullcontext(Stopped()))
         with pytest.raises(Interrupted):
             runner.run(config, "test", folder / "stopped", runner.RunOptions("cpu", quiet=True))
     run = runner.resume(folder / "stopped", runner.RunOptions("cpu", quiet=True))
