@@ -32,7 +32,7 @@ from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
 from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, epochs_of
-from spen_plugins.runs.train import runner
+from spen_plugins.runs.train import runner, signals
 from spen_plugins.trainer import TrainerConfig
 from tests.builtin.features.test_encoders import save_model
 from tests.loaded import ROOT, loaded
@@ -206,7 +206,7 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
             return len(polled) == 10  # the third batch of the second epoch, which ends the first pass
 
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "interrupts", lambda: nullcontext(Stopped()))
+        patch.setattr(signals, "interrupts", lambda: nullcontext(Stopped()))
         with pytest.raises(Interrupted):
             runner.run(config, "test", folder / "stopped", runner.RunOptions("cpu", quiet=True))
     run = runner.resume(folder / "stopped", runner.RunOptions("cpu", quiet=True))

@@ -43,8 +43,8 @@ def is_parent(path: Path) -> bool:
     return (path / PLAN).exists()
 
 
-def read_plan(out: Path) -> records.Plan:
-    """The file and the evaluated configs of a folder of seeds."""
+def read_plan(out: Path) -> dict[str, Any]:
+    """The table in a folder's `seeds.json`: the config's file, and the evaluated config of each seed."""
     return records.checked(records.Plan, read_json(out / PLAN), out / PLAN)
 
 
