@@ -161,10 +161,10 @@ def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("described", "says"),
     [
-        ({"format": 99}, "has format 99; this version reads format 2: upgrade spen-plugins"),
+        ({"format": 99}, "has format 99; this version reads format 3: upgrade spen-plugins"),
         (
             {"format": 1, "seed": 0},
-            "has format 1: an earlier version .* wrote it, and this one reads format 2; train it",
+            "has format 1: an earlier version .* wrote it, and this one reads format 3; train it",
         ),
         ({"seed": 0}, "has no format number: an earlier version"),
         ({"format": "two"}, "has format 'two'"),

@@ -15,7 +15,7 @@ from spen_plugins.data.text import sha256
 if TYPE_CHECKING:
     from spen_plugins.model import Model
 
-FORMAT = 2
+FORMAT = 3
 """Version of a run folder's files and of the configs in them; other versions are refused."""
 
 PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors", "peft")
