@@ -1,0 +1,1 @@
+"""The command `spen package`: finished runs as an installable pipeline."""
