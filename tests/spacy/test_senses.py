@@ -17,9 +17,9 @@ from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
 from spen_spacy import Argument, lexicon
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of, set_extensions
-from spen_spacy.package_card import card
-from spen_spacy.package_meta import sources
-from spen_spacy.package_runs import components
+from spen_spacy.packaging.card import card
+from spen_spacy.packaging.meta import sources
+from spen_spacy.packaging.runs import components
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = "The old farmer gave the book. Then they told Anna it."

@@ -20,8 +20,8 @@ import spen_en_md
 from spen_plugins import RunFolder
 from spen_plugins.errors import ConfigError
 from spen_spacy import component
-from spen_spacy.package import make_pipeline, write_pipeline
-from spen_spacy.package_runs import Component
+from spen_spacy.packaging.package import make_pipeline, write_pipeline
+from spen_spacy.packaging.runs import Component
 
 TEXT = "Anna told Bob that the farmer sent a letter to Boston."
 WORDS = ["tok2vec", "senter", "morphologizer", "trainable_lemmatizer"]

@@ -16,8 +16,8 @@ from spen_plugins.runs.many import together
 from spen_plugins.runs.options import RunOptions
 from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES
-from spen_spacy.package import make_pipeline, write_pipeline
-from spen_spacy.package_runs import Component as Part
+from spen_spacy.packaging.package import make_pipeline, write_pipeline
+from spen_spacy.packaging.runs import Component as Part
 from tests.runs.test_together import few, given  # noqa: F401, a fixture
 
 SENTENCES = [

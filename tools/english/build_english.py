@@ -36,10 +36,10 @@ from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing, writing_folder
-from spen_spacy.package import make_pipeline, write_pipeline
-from spen_spacy.package_card import card
-from spen_spacy.package_meta import source
-from spen_spacy.package_runs import components
+from spen_spacy.packaging.card import card
+from spen_spacy.packaging.meta import source
+from spen_spacy.packaging.package import make_pipeline, write_pipeline
+from spen_spacy.packaging.runs import components
 from tools.bench.spacy_docs import plain, read
 from tools.bench.spacy_scores import score
 from tools.english.english_data import FILES, write_all

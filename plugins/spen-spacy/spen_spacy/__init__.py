@@ -29,7 +29,7 @@ _WHERE = {
 
 @hookimpl
 def spen_command() -> Functions:
-    return {"annotate": "spen_spacy.annotate.command:annotate", "package": "spen_spacy.cli:package"}
+    return {"annotate": "spen_spacy.annotate.command:annotate", "package": "spen_spacy.packaging.command:package"}
 
 
 def __getattr__(name: str) -> Any:

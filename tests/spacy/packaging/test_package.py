@@ -24,11 +24,11 @@ from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
 from spen_spacy import spen_command
-from spen_spacy.cli import package
-from spen_spacy.package_meta import performance, requirements, sources, written_tags
-from spen_spacy.package_runs import Component, components
+from spen_spacy.packaging.command import package
+from spen_spacy.packaging.meta import performance, requirements, sources, written_tags
+from spen_spacy.packaging.runs import Component, components
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 SENTENCE = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter"]
 LOADED = """
 import json, sys
@@ -342,7 +342,7 @@ def test_the_command_line_gives_the_function_its_arguments() -> None:
 
 
 def test_the_plugin_registers_the_command(folder) -> None:
-    assert spen_command()["package"] == "spen_spacy.cli:package"
+    assert spen_command()["package"] == "spen_spacy.packaging.command:package"
     done = CliRunner().invoke(main.app, ["package", folder("run", weights=False, **NER), "--name", "mine"])
     assert done.exit_code == 1 and "error: " in done.stderr and "has no weights yet" in done.stderr
     assert "note: the package is called en_mine" in done.stderr

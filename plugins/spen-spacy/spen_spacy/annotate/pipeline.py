@@ -13,8 +13,8 @@ from spacy.language import Language
 
 from spen_plugins import ConfigError, RunError, RunFolder, SpenError, __version__, did_you_mean, sha256
 from spen_spacy.component import Component
-from spen_spacy.package import make_pipeline
-from spen_spacy.package_runs import components, factory
+from spen_spacy.packaging.package import make_pipeline
+from spen_spacy.packaging.runs import components, factory
 from spen_spacy.places import installed
 
 NOT_HASHED = frozenset(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins import RunFolder
-from spen_spacy.package_meta import written_tags
-from spen_spacy.package_runs import PREDICATES, SENSES, Component
+from spen_spacy.packaging.meta import written_tags
+from spen_spacy.packaging.runs import PREDICATES, SENSES, Component
 
 DOES = {
     "spen_ner": "named entities: `doc.ents`, and with scores `doc.spans[{name!r}]`",

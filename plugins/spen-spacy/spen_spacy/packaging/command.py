@@ -81,8 +81,8 @@ def package(
     """Make an installable spaCy pipeline from finished runs, with a card of its scores and the data's licences."""
     # Prints and returns the path of the wheel, the sdist or the folder. A bad name, runs that make no pipeline, a
     # package that exists already and a run that can't be loaded are errors before anything is written.
-    from spen_spacy import package as making
-    from spen_spacy.package_runs import components
+    from spen_spacy.packaging import package as making
+    from spen_spacy.packaging.runs import components
 
     full = making.full_name(name, lang, _note)
     making.check(lang, version, build)

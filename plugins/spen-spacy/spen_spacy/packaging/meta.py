@@ -10,7 +10,7 @@ from typing import Any
 from spacy.attrs import POS, TAG
 
 from spen_plugins import DataSet, Registry, RunFolder
-from spen_spacy.package_runs import Component
+from spen_spacy.packaging.runs import Component
 from spen_spacy.pos import written
 
 SCORES = {

@@ -20,9 +20,9 @@ from packaging.version import InvalidVersion, Version
 from spacy.cli.package import package as spacy_package
 
 import spen_plugins as sp
-from spen_spacy.package_card import card
-from spen_spacy.package_meta import performance, requirements, sources
-from spen_spacy.package_runs import Component
+from spen_spacy.packaging.card import card
+from spen_spacy.packaging.meta import performance, requirements, sources
+from spen_spacy.packaging.runs import Component
 from spen_spacy.places import SETTINGS
 
 NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
