@@ -124,7 +124,10 @@ def test_the_net_at_the_start_comes_from_an_earlier_run(tmp_path) -> None:
     small = {**SMALL, "features.hidden": "[8]"}
     arguments = {k: v for k, v in small.items() if "clamped" not in k and "init" not in k} | {"method": "cross_entropy"}
     earlier = run(
-        evaluate(CONFIGS / "mlc_seal.jsonnet", arguments), "earlier", tmp_path / "a", device="cpu", quiet=True
+        evaluate(CONFIGS / "mlc_seal.jsonnet", arguments),
+        "earlier",
+        tmp_path / "a",
+        options=RunOptions("cpu", quiet=True),
     )
     still = {"energy.hidden": "4", "trainer.init_epochs": "0", "trainer.energy.lr": "1e-12"}
     bias = {"inference_net.net.bias": "null", "init.inference_net": str(earlier)}

@@ -509,7 +509,10 @@ def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
 def test_a_run_without_energy_has_no_trajectory(tmp_path):
     arguments = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
     folder = run(
-        evaluate_config("configs/mlc_seal.jsonnet", arguments), "x", tmp_path / "run", device="cpu", quiet=True
+        evaluate_config("configs/mlc_seal.jsonnet", arguments),
+        "x",
+        tmp_path / "run",
+        options=RunOptions("cpu", quiet=True),
     )
     with pytest.raises(ConfigError, match="without an energy"):
         next(sp.load(folder).trajectory_file(tmp_path / "none.arff"))
@@ -541,7 +544,10 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
     if method != "dvn":
         arguments["trainer.net_epochs"] = "3"
     folder = run(
-        evaluate_config("configs/mlc_seal.jsonnet", arguments), "x", tmp_path / "run", device="cpu", quiet=True
+        evaluate_config("configs/mlc_seal.jsonnet", arguments),
+        "x",
+        tmp_path / "run",
+        options=RunOptions("cpu", quiet=True),
     )
     stages = [json.loads(line)["stage"] for line in (folder / "history.jsonl").read_text().splitlines()]
     assert stages == ["net"] * (0 if method == "dvn" else 3) + ["energy"] * 2
@@ -554,7 +560,7 @@ def test_a_net_of_another_run_is_what_gbi_stands_on(tmp_path):
     shared = {"features.hidden": "[16]", "trainer.epochs": "2"}
     net = run(
         evaluate_config("configs/mlc_seal.jsonnet", {**shared, "method": "cross_entropy"}),
-        "x", tmp_path / "net", device="cpu", quiet=True,
+        "x", tmp_path / "net", RunOptions("cpu", quiet=True),
     )  # fmt: skip
     arguments = {**shared, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
     config = evaluate_config("configs/mlc_seal.jsonnet", {**arguments, "init.inference_net": str(net)})

@@ -15,7 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins import nn, testing
+from spen_plugins import figures, nn, testing
 from tests.loaded import ROOT
 
 SOURCE = Path(__file__).parent / "stranger" / "acme.py"
@@ -53,7 +53,7 @@ def config(site, tmp_path: Path) -> dict[str, Any]:
 
 
 def test_it_imports_public_names_alone() -> None:
-    public = {"spen_plugins": sp.__all__, "spen_plugins.nn": nn.__all__}
+    public = {"spen_plugins": sp.__all__, "spen_plugins.nn": nn.__all__, "spen_plugins.figures": figures.__all__}
     for node in ast.walk(ast.parse(SOURCE.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("spen_"):
             assert {alias.name for alias in node.names} <= set(public[node.module])
@@ -100,6 +100,10 @@ def test_it_trains_predicts_and_is_loaded_again(config: dict[str, Any], tmp_path
     done = run_spen(str(file), "--out", str(out))
     assert done.exit_code == 0, done.output
     assert "accuracy" in sp.RunFolder.open(out).metrics()["test"]
+    from spen_plugins.cli.main import app
+
+    drawn = CliRunner().invoke(app, ["plot", "topic-shares", str(out), "--out", str(tmp_path / "shares")])
+    assert drawn.exit_code == 0 and (tmp_path / "shares.svg").is_file(), drawn.output
     for path in sp.PARTS:
         (tmp_path / f"{path}.jsonl").unlink()
     answers = sp.load(out).predict([{"text": "rain and snow"}, {"text": ""}], energy=True)

@@ -165,7 +165,7 @@ def test_docs_have_every_hook(hook: str) -> None:
     assert f"Config key `{key}`" in section and f"class {base.__name__}(" in section
     for name in getattr(base, "__abstractmethods__", ()) or ("forward",):
         written = re.sub(r"\bself, ", "", str(inspect.signature(getattr(base, name))).replace("'", ""))
-        [shown] = re.findall(rf"def {name}(\(.*?\)(?: -> \S.*?)?)(?:  |$)", section, re.MULTILINE)
+        shown, *_ = re.findall(rf"def {name}(\(.*?\)(?: -> \S.*?)?)(?:  |$)", section, re.MULTILINE)
         assert re.sub(r"\bself, |\bself", "", shown).strip() == re.sub(r"\(self\)", "()", written), name
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import encoders
 import inputs
 from tries import command
-from warm import CONFIGS, Warm, spen, spen_run
+from warm import Warm, spen, spen_run
 
 FILES = (
     "weights.safetensors",
@@ -112,7 +112,7 @@ def _sweep(warm: Warm) -> Command:
         json.loads((folder / "run" / "best.json").read_text(encoding="utf-8"))
         return None
 
-    words = ["sweep", str(CONFIGS / "mlc_seal.jsonnet"), "space.yaml", *warm.arguments["mlc_seal"], "--out", "run"]
+    words = ["sweep", "mlc_seal", "space.yaml", *warm.arguments["mlc_seal"], "--out", "run"]
     words += ["--device", "cpu", "--trials"]
     damaged = {"kept": "run/**/*", "more": [*words, "3"]}
     return Command(spen, [*words, "2"], prepare=prepare, same="", check=check, **damaged)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import inputs
 from tries import Ended, Try, command, scores_of
-from warm import CONFIGS, Warm, spen_run
+from warm import Warm, spen_run
 
+from spen_plugins.config import shipped
 from spen_plugins.config.evaluation import evaluate
 
 TOTAL = 4_000
@@ -29,7 +29,7 @@ def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
 
 
 def _evaluated(name: str, arguments: list[str]) -> dict[str, Any]:
-    return evaluate(CONFIGS / f"{name}.jsonnet", dict(word.split("=", 1) for word in arguments))
+    return evaluate(name, dict(word.split("=", 1) for word in arguments))
 
 
 def _keys(value: Any, before: str = "") -> Iterator[str]:
@@ -112,13 +112,11 @@ def _written(name: str, suffix: str, data: bytes) -> Try:
 
 def _jsonnet(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
     """A file of the shipped configs is damaged."""
-    files = sorted(path.relative_to(CONFIGS) for path in CONFIGS.rglob("*sonnet"))
-    path = draw.choice([Path(f"{config}.jsonnet"), *files])
-    data = inputs.damaged((CONFIGS / path).read_bytes(), draw)
 
     def act(folder: Path) -> None:
-        shutil.copytree(CONFIGS, folder / "configs")
-        (folder / "configs" / path).write_bytes(data)
-        command(spen_run, str(folder / "configs" / f"{config}.jsonnet"), *warm.words(config)[1:])
+        files = shipped.copy(config, folder / "configs")
+        path = draw.choice([files[0], *files])
+        path.write_bytes(inputs.damaged(path.read_bytes(), draw))
+        command(spen_run, str(files[0]), *warm.words(config)[1:])
 
     return Try(name, act, _check([]))

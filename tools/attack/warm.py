@@ -25,9 +25,7 @@ import spen_plugins.runs.train.runner  # noqa: F401
 from spen_plugins.cli.main import main as spen
 from spen_plugins.cli.run import main as spen_run
 
-__all__ = ["CONFIGS", "Warm", "first", "spen", "spen_run", "warm"]
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+__all__ = ["Warm", "first", "spen", "spen_run", "warm"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Warm:
 
     def words(self, name: str, out: str = "run") -> list[str]:
         """A short run of a config."""
-        return [str(CONFIGS / f"{name}.jsonnet"), *self.arguments[name], "--out", out, "--quiet", "--device", "cpu"]
+        return [name, *self.arguments[name], "--out", out, "--quiet", "--device", "cpu"]
 
 
 def warm(folder: Path) -> Warm:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import spen_plugins as sp
+from spen_plugins.figures import Out, Run, group_of, load_task, new_figure, save_figure, styled
 from spen_plugins.nn import MarginCost, inner_product, local_layer, local_scores, local_sum, margin_cost
 
 
@@ -301,6 +302,21 @@ def count_topics(file: Path) -> None:
         print(topic, topics.count(topic))
 
 
+def topic_shares(run: Run, out: Out = None) -> None:
+    """Shares of the topics among the training texts of a run."""
+    group = group_of(run)
+    task = load_task(group.runs[0], sp.Registry())
+    topics = [topic for _, topic in task.part("train") if topic]
+    save_figure(_bars({topic: topics.count(topic) for topic in sorted(set(topics))}), group, "topic_shares", out)
+
+
+@styled
+def _bars(counts: Mapping[str, int]) -> Any:
+    figure = new_figure(4, 3)
+    figure.subplots().bar(list(counts), list(counts.values()))
+    return figure
+
+
 def model() -> Path:
     return Path(__file__).parent / "model"
 
@@ -343,6 +359,11 @@ def spen_trainer() -> sp.Classes:
 @sp.hookimpl
 def spen_command() -> sp.Functions:
     return {"count_topics": "spen_acme:count_topics"}
+
+
+@sp.hookimpl
+def spen_figure() -> sp.Functions:
+    return {"topic_shares": "spen_acme:topic_shares"}
 
 
 @sp.hookimpl
