@@ -14,8 +14,6 @@ from spen_plugins.registry.kinds import KINDS
 from tests.loaded import ROOT
 
 CORE = ROOT / "spen_plugins"
-LEAVE = ("research/cost_net.py", "research/game_plots.py")
-"""Figures of one plugin's methods, which leave the core."""
 
 
 def literals(path: Path) -> Iterator[str]:
@@ -37,5 +35,4 @@ def types() -> re.Pattern[str]:
 
 @pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: path.relative_to(CORE).as_posix())
 def test_no_string_names_a_plugins_type(path: Path, types: re.Pattern[str]) -> None:
-    if path.relative_to(CORE).as_posix() not in LEAVE:
-        assert not [name for text in literals(path) for name in types.findall(text)]
+    assert not [name for text in literals(path) for name in types.findall(text)]
