@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 ELSEWHERE = {"annotate": "spen-spacy", "cost-net": "spen-infnet", "package": "spen-spacy"}
 """Commands in the docs -> the distribution that provides them."""
+FIGURES = {
+    "denoise": "spen-images",
+    "game": "spen-infnet",
+    "gbi": "spen-e2e",
+    "hessian": "spen-implicit",
+    "masks": "spen-images",
+    "trajectory": "spen-e2e",
+}
+"""Figures in the docs, likewise."""
 
 
 class Commands(TyperGroup):
@@ -72,7 +81,8 @@ class Commands(TyperGroup):
         plugin = self.host.known.get(distribution.removeprefix("spen-"))
         if plugin is not None and plugin.error is not None:
             return plugin.error
-        return f"`spen {name}` comes with the plugin {distribution}, which is not installed: pip install {distribution}"
+        typed_words = f"`{self.program} {name}`"
+        return f"{typed_words} comes with the plugin {distribution}, which is not installed: pip install {distribution}"
 
     def _unknown(self, ctx: typer.Context, name: str) -> str:
         known = [*self.list_commands(ctx), *self.elsewhere]
@@ -91,7 +101,7 @@ class Figures(Commands):
     """The figures of `spen plot`."""
 
     kind, program = "figure", "spen plot"
-    elsewhere = {}  # noqa: RUF012
+    elsewhere = FIGURES
 
 
 class PluginCommand(TyperCommand):

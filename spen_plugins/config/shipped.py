@@ -32,9 +32,13 @@ def find(path: Path) -> Path:
     return core if core.is_file() else _shipped(path.stem) if path.stem in _files() else path
 
 
-def summary(name: str) -> str:
-    """The first line of a shipped config: what it trains."""
-    return _shipped(name).read_text(encoding="utf-8").partition("\n")[0].lstrip("/ ").strip()
+def summaries() -> dict[str, str]:
+    """What each shipped config trains, the first line of its file; or that two plugins have it."""
+    found = {}
+    for name, (path, *others) in sorted(_files().items()):
+        first = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("/ ").strip()
+        found[name] = f"ships with two plugins: {', '.join(map(str, [path, *others]))}" if others else first
+    return found
 
 
 def copy(name: str, folder: Path) -> list[Path]:
@@ -75,7 +79,7 @@ def _files() -> dict[str, list[Path]]:
         spec = find_spec(plugin.entry.partition(":")[0].partition(".")[0])  # of a whole package: imports nothing
         for place in (spec and spec.submodule_search_locations) or ():
             for path in (Path(place) / "configs").resolve().glob("*.jsonnet"):
-                if path.stem not in core:
+                if path.stem not in core and path not in files.get(path.stem, []):
                     files.setdefault(path.stem, []).append(path)
     return files
 

@@ -23,7 +23,7 @@ __getattr__, __all__ = lazy_names(
             "read_file_parts",
         ),
         "data.parts.partly_labelled": ("WithoutGold",),
-        "builtin.tasks.roles.predicate_kinds": ("kind_of",),
+        "data.sentences.predicate_kinds": ("kind_of",),
         "sentences.role_parts": (
             "hide_roles",
             "kept",
@@ -97,7 +97,6 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from spen_plugins.builtin.tasks.roles.predicate_kinds import kind_of
     from spen_plugins.data.equal_inputs import shared_inputs
     from spen_plugins.data.formats import Format, Head
     from spen_plugins.data.parts.file_parts import (
@@ -114,6 +113,7 @@ if TYPE_CHECKING:
     from spen_plugins.data.raw_text import RawText
     from spen_plugins.data.sentences.columns import TaggedSentence
     from spen_plugins.data.sentences.conllu import read_conllu
+    from spen_plugins.data.sentences.predicate_kinds import kind_of
     from spen_plugins.data.sentences.role_items import FORMS, of_one_predicate, sentence_of, sentences_of_text
     from spen_plugins.data.sentences.roles import read_roles, role_files
     from spen_plugins.data.sentences.srl import Proposition, Sentence

@@ -66,6 +66,7 @@ def fake(monkeypatch):
         "report.label_plots",
         "runs.predict.tokenised",
         "data.parts.file_parts",
+        "runs.predict.writing",
     ):
         importlib.import_module(f"spen_plugins.{user}")
 

@@ -60,6 +60,8 @@ def test_plugins_ship_configs(elsewhere, monkeypatch, tmp_path_factory):
         "lib/choose.libsonnet",
     ]
     install("other", "{}")
+    listed = CliRunner().invoke(app, ["configs"])
+    assert listed.exit_code == 0 and "leaves" in listed.output and "ships with two plugins" in listed.output
     with pytest.raises(ConfigError, match=r"'leaves' ships with two plugins; give the path of one: .*acme.*other"):
         evaluate("leaves")
 

@@ -20,7 +20,7 @@ from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.predict.tokenised import TokenisedText
 from spen_plugins.testing import check_task
-from tests.builtin.tasks.test_srl_task import TEST, TRAIN, UNSEEN
+from tests.builtin.tasks.roles.test_srl_task import TEST, TRAIN, UNSEEN
 
 # Ann came and saw 27 Ships . / She saw ships . / Bo saw 14 ships today .
 TREES = (

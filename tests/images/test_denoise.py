@@ -1,4 +1,4 @@
-"""`configs/denoise_e2e.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
+"""`denoise_e2e.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`configs/masks_implicit.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
+"""`masks_implicit.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
 
 from __future__ import annotations
 

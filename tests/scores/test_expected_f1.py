@@ -27,7 +27,7 @@ from spen_plugins.scores import expected_f1 as module
 from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
 from spen_plugins.scores.label_decoder import TEMPERATURES, Fit, LabelDecoder, between
 from spen_plugins.scores.labels import GRID, example_f1
-from tests.builtin.tasks.test_multilabel import drawn, proposal
+from tests.builtin.tasks.labels.test_multilabel import drawn, proposal
 from tests.loaded import loaded
 
 

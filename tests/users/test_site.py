@@ -15,7 +15,7 @@ import yaml
 from tests.loaded import ROOT
 
 API = ROOT / "docs/api.md"
-PACKAGES = ("spen_plugins", "spen_plugins.nn", "spen_plugins.testing")
+PACKAGES = ("spen_plugins", "spen_plugins.nn", "spen_plugins.sentences", "spen_plugins.figures", "spen_plugins.testing")
 
 
 @pytest.mark.slow

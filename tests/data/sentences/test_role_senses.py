@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.builtin.tasks.roles.predicate_kinds import kind_of
+from spen_plugins.data.sentences.predicate_kinds import kind_of
 from spen_plugins.data.sentences.role_items import sentence_of
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import ConfigError, DataError

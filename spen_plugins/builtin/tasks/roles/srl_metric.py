@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.tasks.roles.predicate_kinds import KINDS, kind_of
+from spen_plugins.data.sentences.predicate_kinds import KINDS, kind_of
 from spen_plugins.errors import DataError
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
 from spen_plugins.sentences.batches import Entry, SentenceBatch
