@@ -16,7 +16,8 @@ from spen_plugins.batch import Batch
 from spen_plugins.data.schemes import Span
 from spen_plugins.task import Indexer
 
-PADDING, UNKNOWN = "<pad>", "<unk>"
+PADDING = "<pad>"
+UNKNOWN = "<unk>"
 WHOLE = "sentence."
 """Begins the names of the tensors that have a row for each different sentence of a batch."""
 REMEMBERED = 300_000

@@ -166,7 +166,7 @@ def test_nothing_written_can_run_code(whole: Path) -> None:
 
 def test_the_environment_is_complete(whole: Path) -> None:
     environment = json.loads((whole / "environment.json").read_text())
-    assert environment["format"] == 2 and environment["seed"] == 3
+    assert environment["format"] == 3 and environment["seed"] == 3
     assert environment["packages"]["torch"] and environment["plugins"]["seal"]
     metrics = json.loads((whole / "metrics.json").read_text())
     assert set(metrics) == {"validation", "test", "protocol"}
