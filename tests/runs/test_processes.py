@@ -26,7 +26,7 @@ from spen_plugins.cli.run import main
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import processes
 from spen_plugins.runs.devices import is_main_process, launched, make_accelerator
-from spen_plugins.runs.train import runner
+from spen_plugins.runs.train import preparing
 from spen_plugins.samples import tagged
 from tests.loaded import ROOT
 
@@ -125,9 +125,9 @@ def test_gradients_are_the_sums_of_all_processes(tmp_path: Path) -> None:
 def runs(rank: int, lines: Sequence[Sequence[str]], said: Path) -> None:
     """`spen-run` with each line's words in turn, in float64, on few sentences."""
     tagged.SIZES = {"train": 61, "validation": 15, "test": 15}
-    to, build = Batch.to, runner.build
+    to, build = Batch.to, preparing.build
     Batch.to = lambda self, device: replace(to(self, device), gold=self.gold.double(), x=doubled(self.x))
-    runner.build = lambda *given: (built := build(*given), built.model.double())[0]
+    preparing.build = lambda *given: (built := build(*given), built.model.double())[0]
     for words in lines:
         command(rank, words, said)
 
