@@ -1,7 +1,9 @@
-"""Text for a terminal: names from data are shown as they are, and none of their characters commands the terminal."""
+"""Text for a terminal or a markdown table: names from data are shown as they are, and none of their characters is a
+command or markup."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import rich.console
@@ -10,6 +12,8 @@ from rich.text import Text
 
 from spen_plugins.errors import visible
 
+MARKDOWN = re.compile(r"[\\`*~|$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
+CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 UNBOUNDED = 1 << 20
 """Characters in a line of a file or pipe, which has no width."""
 
@@ -48,3 +52,13 @@ def plain(table: Table) -> str:
     ]
     around = [[visible(str(text))] if text else [] for text in (table.title, table.caption)]
     return "\n".join([*around[0], *rows, *around[1]])
+
+
+def markdown_cell(text: str) -> str:
+    """A text as it is, in a cell of a markdown table: on one line, no tag, link or formula."""
+    return MARKDOWN.sub(r"\\\g<0>", one_line(text))
+
+
+def one_line(text: str) -> str:
+    """The text with a blank for each line break and other control character."""
+    return CONTROL.sub(" ", text)

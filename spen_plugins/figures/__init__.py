@@ -27,7 +27,7 @@ __getattr__, __all__ = lazy_names(
         ),
         "figures.layout": ("COLOURS", "filled", "legend_below", "looks", "new_figure", "shortened", "whole_numbers"),
         "figures.options": ("Out", "Run", "Runs", "group_of", "groups_of", "save_figure"),
-        "report.tables": ("markdown_cell",),
+        "console": ("markdown_cell",),
         "runs.many.groups": ("Group",),
         "runs.predict.own_data": ("load_task",),
     },
@@ -39,6 +39,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from spen_plugins.console import markdown_cell
     from spen_plugins.figures.kit import (
         Curve,
         Record,
@@ -62,6 +63,5 @@ if TYPE_CHECKING:
         whole_numbers,
     )
     from spen_plugins.figures.options import Out, Run, Runs, group_of, groups_of, save_figure
-    from spen_plugins.report.tables import markdown_cell
     from spen_plugins.runs.many.groups import Group
     from spen_plugins.runs.predict.own_data import load_task

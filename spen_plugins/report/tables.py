@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from spen_plugins.console import markdown_cell, one_line
 from spen_plugins.data.csv_rows import written
 from spen_plugins.report.compare import Comparison
 from spen_plugins.report.costs import SIZES
@@ -16,11 +17,9 @@ from spen_plugins.scores.bootstrap import Interval, scale
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
 LATEX |= {character: f"${character}$" for character in "<>|"}  # other characters in LaTeX's default encoding
-MARKDOWN = re.compile(r"[\\`*~|$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
 BOTH = "seeds and examples"
 GAINS = ("standard error", "seeds", f"{BOTH} low", f"{BOTH} high", f"{BOTH} p", "low", "high", "p")
 """Columns of a difference in CSV, besides itself; the last three are over examples alone."""
-CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 
 
@@ -197,16 +196,6 @@ def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
     seeds = difference.seeds
     intervals = [(i.low, i.high, i.p) if i else (None,) * 3 for i in (difference.both, difference.examples)]
     return [seeds.mean, seeds.error, seeds.count, *intervals[0], *intervals[1]]
-
-
-def markdown_cell(text: str) -> str:
-    """A text as it is, in a cell of a markdown table: on one line, no tag, link or formula."""
-    return MARKDOWN.sub(r"\\\g<0>", one_line(text))
-
-
-def one_line(text: str) -> str:
-    """The text with a blank for each line break and other control character."""
-    return CONTROL.sub(" ", text)
 
 
 def _tex(text: str) -> str:

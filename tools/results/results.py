@@ -27,9 +27,10 @@ from typing import Any
 
 import yaml
 
+from spen_plugins.console import markdown_cell
 from spen_plugins.files import writing
 from spen_plugins.report.compare import compare
-from spen_plugins.report.tables import markdown, markdown_cell
+from spen_plugins.report.tables import markdown
 from spen_plugins.runs.many.groups import read_group
 from tools.results.run_records import record, run_lines
 
