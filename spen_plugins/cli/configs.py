@@ -22,7 +22,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help=
 def configs(context: typer.Context) -> None:
     """List the configs that ship with the package. `spen-run NAME` trains one; with --arguments it explains it."""
     if context.invoked_subcommand is None:
-        typer.echo("\n".join(columns(list(map(list, shipped.summaries().items())))))
+        typer.echo("\n".join(columns([[name, text] for name, text in shipped.summaries().items()])))
 
 
 @app.command()

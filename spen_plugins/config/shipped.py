@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,11 +29,14 @@ def find(path: Path) -> Path:
     if path.is_file() or path.name != str(path) or path.suffix not in ("", ".jsonnet"):
         return path
     core = FOLDER / f"{path.stem}.jsonnet"
-    return core if core.is_file() else _shipped(path.stem) if path.stem in _files() else path
+    if core.is_file():
+        return core
+    files = _files()
+    return _only(path.stem, files) if path.stem in files else path
 
 
 def summaries() -> dict[str, str]:
-    """What each shipped config trains, the first line of its file; or that two plugins have it."""
+    """The first line of each shipped config's file, which says what it trains; or that two plugins have it."""
     found = {}
     for name, (path, *others) in sorted(_files().items()):
         first = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("/ ").strip()
@@ -85,13 +88,18 @@ def _files() -> dict[str, list[Path]]:
 
 
 def _shipped(name: str) -> Path:
-    files = _files()
-    found = files.get(name.removesuffix(".jsonnet"), [])
-    if not found:
+    files, stem = _files(), name.removesuffix(".jsonnet")
+    if stem not in files:
         raise ConfigError(f"no config {name!r} ships.{did_you_mean(name, files)} There are: {', '.join(sorted(files))}")
-    if len(found) > 1:
-        raise ConfigError(f"config {name!r} ships with two plugins; give the path of one: {', '.join(map(str, found))}")
-    return found[0]
+    return _only(stem, files)
+
+
+def _only(name: str, files: Mapping[str, Sequence[Path]]) -> Path:
+    path, *others = files[name]
+    if others:
+        places = ", ".join(map(str, files[name]))
+        raise ConfigError(f"config {name!r} ships with two plugins; give the path of one: {places}")
+    return path
 
 
 def _with_imports(path: Path) -> Iterator[Path]:
