@@ -159,7 +159,7 @@ class Rewards(ABC):
 
     @abstractmethod
     def reward(self, x: X, y: Tensor) -> Tensor:
-        """How good outputs look without gold, from rules about the task: `(batch, sample)` in [0, 1].
+        """The quality of outputs without gold, from rules about the task: `(batch, sample)` in [0, 1].
 
         Args:
             x: the inputs.

@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def importer(itself: str, path: str, text: str, shipped: str) -> Callable[[str, str], tuple[str, str]]:
-    """What rjsonnet asks for imports: the folder of the file that imports, and the name -> the file and its content.
+    """The import callback of rjsonnet: the folder of the file that imports, and the name -> the file and its content.
 
     Files are below the config's folder, or ship with the package; links lead nowhere else.
 

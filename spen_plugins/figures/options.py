@@ -1,4 +1,4 @@
-"""What functions of the hook `spen_figure` take and do: runs, options of the command line, saving."""
+"""Arguments of functions of the hook `spen_figure`, the runs that they name, and saving."""
 
 from __future__ import annotations
 

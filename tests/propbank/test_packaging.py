@@ -1,4 +1,4 @@
-"""What a wheel of spen-propbank holds."""
+"""The content of a wheel of spen-propbank."""
 
 from __future__ import annotations
 

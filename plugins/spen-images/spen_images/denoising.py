@@ -14,7 +14,8 @@ import spen_plugins as sp
 from spen_images import images
 from spen_images.batches import padding_mask
 from spen_images.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
-from spen_images.denoising_values import WHITE, Example, image_of
+from spen_images.denoising_values import Example, image_of
+from spen_images.images import WHITE
 
 
 class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):

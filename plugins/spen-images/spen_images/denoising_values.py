@@ -12,8 +12,6 @@ from torch import Tensor
 from spen_images import images
 from spen_plugins import locate
 
-WHITE = 255.0
-
 
 class Example(NamedTuple):
     """An image: clean with noise to add, noisy as it was given, or both. Grey levels are from 0 to 255."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from spen_plugins import DataError, opened, shorten
 
+WHITE = 255.0
 SUFFIXES = (".png", ".jpg", ".jpeg")
 PNG = "iVBORw0KGgo"
 """How every PNG begins in base64."""

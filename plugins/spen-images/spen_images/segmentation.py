@@ -13,8 +13,9 @@ from pydantic import Field
 import spen_plugins as sp
 from spen_images import images, masks
 from spen_images.batches import padding_mask
+from spen_images.images import WHITE
 from spen_images.segmentation_metric import DEFINITIONS, SegmentationMetric
-from spen_images.segmentation_values import WHITE, Example, image_of, mask_of
+from spen_images.segmentation_values import Example, image_of, mask_of
 
 
 class Segmentation(sp.Task, sp.Augments):

@@ -11,8 +11,6 @@ from torch import Tensor
 from spen_images import images, masks
 from spen_plugins import DataError, locate
 
-WHITE = 255.0
-
 
 class Example(NamedTuple):
     """An image, with or without its mask."""

@@ -26,7 +26,7 @@ Where = Annotated[At, typer.Option(help="Where the energy is differentiated: at 
 
 
 def hessian(run: Run, labels: Shown = 40, at: Where = At.output, examples: Examples = 50, out: Out = None) -> None:
-    """What the energy has learned about pairs: −∂²E/∂y∂y of labels or neighbouring tags, next to counts."""
+    """Pairs in the energy: −∂²E/∂y∂y of labels or of neighbouring tags, next to counts in the data."""
     from spen_implicit.hessian import learned_pairs
     from spen_implicit.hessian_plots import hessian_figure
 

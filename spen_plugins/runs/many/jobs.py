@@ -70,7 +70,7 @@ def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions)
 
 
 def _label(folder: Path, folders: Collection[Path]) -> str:
-    """What tells a folder from others in a message."""
+    """The prefix that tells a folder from others in a message."""
     return f"{folder.name}: " if len(folders) > 1 else ""
 
 

@@ -163,7 +163,7 @@ def _passed_over(built: Built) -> list[str]:
 
 
 def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
-    """What to do about a run that was stopped."""
+    """Advice to the user of a run that was stopped."""
     if isinstance(task, TakesExamples) and task.in_memory:
         return "Its examples were given in Python and are not kept: train again"
     launcher = ", started as this run was" if accelerator.num_processes > 1 else ""

@@ -1,4 +1,4 @@
-"""What files of roles say of their predicates: senses, auxiliaries, kinds."""
+"""Senses, auxiliaries and kinds of predicates in files of roles."""
 
 from __future__ import annotations
 

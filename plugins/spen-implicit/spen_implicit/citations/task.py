@@ -122,7 +122,7 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         return self._tagging.example(_ruled(sentence), "input")
 
     def reward(self, x: sp.X, y: Tensor) -> Tensor:
-        """What rules say about words, times a mean of terms about the shape of a citation: `reward.reward`."""
+        """The rules' votes on words, times a mean of terms about the shape of a citation: `reward.reward`."""
         return reward(y, *self._looks(x, y))
 
     @torch.no_grad()
