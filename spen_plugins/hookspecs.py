@@ -68,8 +68,8 @@ def spen_command() -> Functions:
 def spen_figure() -> Functions:
     """Figures of finished runs: functions that Typer turns into a command, `spen plot NAME`, as `spen_command`.
 
-    `spen_plugins.figures` has the plotting kit, the usual arguments and `save`, which writes the files. Names of the
-    core's figures are refused.
+    `spen_plugins.figures` has the plotting kit, the usual arguments and `save_figure`, which writes the files. Names of
+    the core's figures are rejected.
     """
 
 
