@@ -50,7 +50,7 @@ class PartlyLabelled(ABC):
     @property
     @abstractmethod
     def keys_without_gold(self) -> Sequence[str]:
-        """Dotted keys of the config by which it has some, such as `task.unlabelled`; empty if all have gold."""
+        """Dotted keys of the config that give examples without gold, as `task.unlabelled`; empty if all have it."""
 
 
 class Augments(ABC):
@@ -89,7 +89,7 @@ class NamesColumns:
     """A task whose files have columns that the config names; a file to predict may have them by other names."""
 
     column_keys: ClassVar[Sequence[str]] = ()
-    """Keys of the config that say so."""
+    """Keys of the config that name columns."""
 
 
 class TakesMatrices(ABC):
@@ -146,8 +146,11 @@ class FitsDecoder(ABC):
 
     @abstractmethod
     def use_threshold(self) -> float | None:
-        """Decode outputs that are no probabilities, as an optimiser's: by a threshold, which is returned; None if
-        `decode` needs no change."""
+        """Decode by a threshold from now on, for outputs that are no probabilities, such as an optimiser's.
+
+        Returns:
+            The threshold; None if `decode` needs no change.
+        """
 
     @abstractmethod
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
