@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.ngrams import Grams, NgramIndexer, check_hashing
+from spen_plugins.builtin.features.ngrams import Grams, NgramIndexer
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.task import Indexer, Task, TextInputs, VectorInputs
@@ -35,7 +35,6 @@ class Bag(FeatureNetwork):
         if isinstance(task.inputs, VectorInputs):
             self.output_dim = task.inputs.size
         elif isinstance(task.inputs, TextInputs):
-            check_hashing(config)
             plain = config.model_copy(update={"norm": "none"})  # of norm 1 after idf
             self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, plain)
             self.output_dim = self._indexer.size

@@ -23,7 +23,8 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.words import WordConfig, WordNetwork
+from spen_plugins.builtin.features.word_config import WordConfig
+from spen_plugins.builtin.features.words import WordNetwork
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.task import Task

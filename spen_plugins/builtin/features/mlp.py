@@ -6,7 +6,7 @@ import math
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
@@ -30,6 +30,13 @@ class Layers(Config):
     activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
     """Activation after each layer."""
 
+    @model_validator(mode="after")
+    def _check_dropout(self) -> Layers:
+        if isinstance(self.dropout, list) and len(self.dropout) != len(self.hidden):
+            layers = len(self.hidden)
+            raise ValueError(f"dropout: found {len(self.dropout)} numbers; expected one, or one per layer ({layers})")
+        return self
+
 
 class Mlp(FeatureNetwork):
     """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
@@ -47,7 +54,6 @@ class Mlp(FeatureNetwork):
                 "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are others; "
                 "take 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
             )
-        check_layers(config)
         size, width = task.inputs.size, config.hidden[0]
         self.first = BagLinear(size, width) if task.inputs.listed else _linear(size, width)
         self.rest = after_first(config)
@@ -76,17 +82,12 @@ class BagLinear(nn.Module):
         return Lists(indices, offsets, self.weight.shape[0], values).sums(self.weight) + self.bias
 
 
-def check_layers(config: Layers) -> None:
-    """Raise `ConfigError` unless every layer has a dropout."""
-    _per_layer(config.dropout, len(config.hidden))
-
-
 def after_first(config: Layers) -> nn.Sequential:
     """All modules after the first linear layer."""
     layers: list[nn.Module] = []
-    for i, (width, dropout) in enumerate(
-        zip(config.hidden, _per_layer(config.dropout, len(config.hidden)), strict=True)
-    ):
+    one = config.dropout
+    each = one if isinstance(one, list) else [one] * (len(config.hidden) - 1) + [0.0]
+    for i, (width, dropout) in enumerate(zip(config.hidden, each, strict=True)):
         if i:
             layers.append(_linear(config.hidden[i - 1], width))
         layers.append(_ACTIVATIONS[config.activation]())
@@ -100,12 +101,3 @@ def _linear(before: int, after: int) -> nn.Linear:
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
     nn.init.zeros_(layer.bias)
     return layer
-
-
-def _per_layer(dropout: float | list[float], layers: int) -> list[float]:
-    each = dropout if isinstance(dropout, list) else [dropout] * (layers - 1) + [0.0]
-    if len(each) != layers:
-        raise ConfigError(
-            f"features.dropout: found {len(each)} numbers; expected one, or one for each of {layers} layers"
-        )
-    return [float(p) for p in each]

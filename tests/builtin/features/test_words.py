@@ -23,6 +23,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.train import runner
 from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags, check_feature_network
+from tests.loaded import parsed
 
 GLOVE = "the 0.5 1 -2\nDogs 1 1 1\ndogs 2 2 2\n0000 3 0 0\n. . 4 0 0\nthe 9 9 9\n"
 PATHS = "00\tthe\t9\n0100\tdogs\t5\n0111\tchase\t4\n10\t<@MENTION>\t3\n110\t<URL-bit.ly>\t2\n111\t<URL->\t1\n"
@@ -288,8 +289,8 @@ def test_training_reads_some_of_everything_as_unknown(network, files):
 def test_nothing_to_look_at_is_a_config_error():
     with pytest.raises(ConfigError, match=r"features 'bilstm' looks at nothing: word_dim, .*; give one of them"):
         ready(BiLstm, Tagged(), **NONE)
-    with pytest.raises(ConfigError, match=r"features\.clusters\.prefixes: found \[2, 2\]"):
-        ready(BiLstm, Tagged(), clusters={"file": "x", "prefixes": [2, 2]})
+    with pytest.raises(ConfigError, match=r"features\.clusters\.prefixes': found \[2, 2\]"):
+        parsed("features", "bilstm", clusters={"file": "x", "prefixes": [2, 2]})
     with pytest.raises(DataError, match="no such file"):
         ready(BiLstm, Tagged(), vectors={"file": "nowhere.txt"})
 
