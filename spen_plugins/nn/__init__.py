@@ -14,6 +14,7 @@ __getattr__, __all__ = lazy_names(
     {
         "inference.descent": ("gradient_at",),
         "inference.steppers": ("Gradient",),
+        "nn.compound": ("CompoundObjective", "to_minimise"),
         "nn.cost": ("MarginCost", "margin_cost"),
         "nn.entropies": ("entropy",),
         "nn.local": (
@@ -26,7 +27,8 @@ __getattr__, __all__ = lazy_names(
             "output_size",
             "require_tags",
         ),
-        "nn.recurrent": ("Lstm", "reversed_places"),
+        "nn.recurrent": ("Lstm", "read_both_ways", "reversed_places"),
+        "nn.value": ("ValueLoss",),
         "spaces.base": ("at_least_float32", "inner_product"),
     },
 )
@@ -39,6 +41,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from spen_plugins.inference.descent import gradient_at
     from spen_plugins.inference.steppers import Gradient
+    from spen_plugins.nn.compound import CompoundObjective, to_minimise
     from spen_plugins.nn.cost import MarginCost, margin_cost
     from spen_plugins.nn.entropies import entropy
     from spen_plugins.nn.local import (
@@ -51,5 +54,6 @@ if TYPE_CHECKING:
         output_size,
         require_tags,
     )
-    from spen_plugins.nn.recurrent import Lstm, reversed_places
+    from spen_plugins.nn.recurrent import Lstm, read_both_ways, reversed_places
+    from spen_plugins.nn.value import ValueLoss
     from spen_plugins.spaces.base import at_least_float32, inner_product

@@ -1,4 +1,4 @@
-"""Parts of recurrent networks: an LSTM, and reversed sentences."""
+"""Parts of recurrent networks: an LSTM, and sentences read in both directions."""
 
 from __future__ import annotations
 
@@ -38,3 +38,17 @@ def reversed_places(here: Tensor) -> Tensor:
     place = torch.arange(len(here), device=here.device).unsqueeze(1)
     lengths = here.sum(0).long()
     return torch.where(place < lengths, lengths - 1 - place, place)
+
+
+def read_both_ways(h: Tensor, back: Tensor, ahead: Lstm, behind: Lstm) -> Tensor:
+    """The states of two LSTMs, one of which reads backwards: `(token, batch, before)` -> `(token, batch, 2 * hidden)`.
+
+    Args:
+        h: `(token, batch, before)`.
+        back: `reversed_places` of the sentences.
+        ahead, behind: the LSTMs, the second one for the words from last to first.
+    """
+    back = back.unsqueeze(-1)
+    left, _ = ahead(h)
+    right, _ = behind(h.gather(0, back.expand_as(h)))
+    return torch.cat([left, right.gather(0, back.expand_as(right))], -1)

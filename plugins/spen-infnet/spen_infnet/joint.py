@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_infnet.tag_lm import TagLm
+from spen_infnet.tag_lm import LanguageModel
 from spen_plugins.nn import entropy
 
 
@@ -205,9 +205,9 @@ def tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> Sequen
     return examples if all(known) else [example for example, one in zip(examples, known, strict=True) if one]
 
 
-def tag_lms(energy: sp.Energy) -> list[TagLm]:
+def tag_lms(energy: sp.Energy) -> list[LanguageModel]:
     """The tag language models of an energy."""
-    return [module for module in energy.modules() if isinstance(module, TagLm)]
+    return [module for module in energy.modules() if isinstance(module, LanguageModel)]
 
 
 def tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
@@ -255,7 +255,7 @@ def _tag_lm_loss(context: sp.Context) -> sp.Terms:
     return {f"nll_{i}": batch.weigh(_negative_log_likelihood(lm, batch)) for i, lm in lms}
 
 
-def _negative_log_likelihood(lm: TagLm, batch: sp.Batch) -> torch.Tensor:
+def _negative_log_likelihood(lm: LanguageModel, batch: sp.Batch) -> torch.Tensor:
     """−ln p(gold) `(batch,)`, of both directions together: the energy of gold without the energy's weight."""
     return -sum(terms.sum(-1)[:, 0] for terms in lm.terms(lm.encode(batch.x), batch.gold).values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from typing import Any, Literal
 
 import torch
@@ -31,8 +32,8 @@ class LmConfig(sp.Config):
     energy, so that the outputs that a loss compares are scored by the same thinned model."""
 
 
-class TagLm(sp.Energy):
-    """E(y) = −w Σ_{t=1}^{T+1} log(y_tᵀ h(y_0 … y_{t−1})), an LSTM over soft tags (Tu, Pang & Gimpel 2020, Eq. 8).
+class LanguageModel(sp.Energy, ABC):
+    """−w Σ log(y_tᵀ ȳ_t) over the tags of a sequence and its end, ȳ_t predicted by an LSTM over the soft tags before.
 
     y_0 is the start of the sequence, and y_{T+1}, its end, is the last prediction. The backward model starts from the
     end and predicts t = T … 0. Each direction has its own parameters and stays within each sentence's length.
@@ -41,20 +42,11 @@ class TagLm(sp.Energy):
     minimising the energy of the text's own tags.
     """
 
-    class Config(LmConfig):
-        directions: list[Direction] = Field(default=["forward"], min_length=1)
-        """Directions whose models are summed: "forward" alone is the paper's GE(a), both are GE(b)."""
-
-    config: Config
-
-    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_tags(self)
         if len(set(config.directions)) != len(config.directions):
-            raise sp.ConfigError(
-                f"energy.directions: found {config.directions}; expected each direction once at most; "
-                "'weight' makes an energy count more"
-            )
+            raise sp.ConfigError(f"energy.directions: found {config.directions}; expected each direction once at most")
         words = 0 if features is None else features.output_dim
         self.readers = nn.ModuleDict(
             {
@@ -83,18 +75,26 @@ class TagLm(sp.Energy):
         back = reversed_places(here)
         # Time first, the layout of LSTM kernels; samples become rows of the batch.
         y = y.permute(2, 0, 1, 3) * here.view(t, b, 1, 1)
-        found = {}
+        terms = {}
         for name, reader in self.readers.items():
             tags, words = y, features.words
             if name == "backward_lm":
                 tags = tags.gather(0, back.view(t, b, 1, 1).expand_as(tags))
                 words = words if words is None else words.gather(0, back.unsqueeze(-1).expand_as(words))
-            terms = reader(tags, words, here.sum(0).long(), features.dropout[name])
-            found[name.removesuffix("_lm")] = terms.permute(1, 2, 0)
-        return found
+            log_p = reader(tags, words, here.sum(0).long(), features.dropout[name])
+            terms[name.removesuffix("_lm")] = log_p.permute(1, 2, 0)
+        return terms
 
 
-class WordTagLm(TagLm):
+class TagLm(LanguageModel):
+    """E(y) = −w Σ_{t=1}^{T+1} log(y_tᵀ h(y_0 … y_{t−1})) (Tu, Pang & Gimpel 2020, Eq. 8)."""
+
+    class Config(LmConfig):
+        directions: list[Direction] = Field(default=["forward"], min_length=1)
+        """Directions whose models are summed: "forward" alone is the paper's GE(a), both are GE(b)."""
+
+
+class WordTagLm(LanguageModel):
     """E(x, y) = −w Σ_{t=1}^{T+1} log(y_tᵀ g(x_0 … x_{t−1}, y_0 … y_{t−1})) (Tu, Pang & Gimpel 2020, Eq. 9).
 
     As `tag_lm`, with the words read so far as further inputs: those before t forwards, after t backwards. A tag is
