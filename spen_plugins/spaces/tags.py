@@ -16,7 +16,7 @@ from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.schemes import allowed_transitions, span_links
 from spen_plugins.spaces.unique import Scores, begin_once
-from spen_plugins.spaces.viterbi import is_possible, span_viterbi
+from spen_plugins.spaces.viterbi import is_possible, viterbi
 
 
 class TagSequence(OutputSpace):
@@ -85,8 +85,8 @@ class TagSequence(OutputSpace):
         return mask.sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
-        found = gold.sum((0, 1, 2))
-        return found, found.sum()
+        counts = gold.sum((0, 1, 2))
+        return counts, counts.sum()
 
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentTags:
         return IndependentTags(self, logits, mask, **kept)
@@ -124,8 +124,7 @@ class IndependentTags(Proposal):
             return tags
         broken = ~is_possible(tags, *scores[1:])
         if broken.any():
-            mask = None if scores.mask is None else scores.mask[broken]
-            tags[broken] = span_viterbi(scores.emissions[broken], mask, self.space.links)
+            tags[broken] = viterbi(*scores.rows(broken))
         if scores.mask is not None:
             tags = tags * scores.mask
         if self.space.unique is None:

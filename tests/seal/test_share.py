@@ -87,12 +87,13 @@ def test_an_energy_that_rests_keeps_its_scale() -> None:
     for context in contexts():
         loss(context)
     before = loss.state_dict()["means"]
-    for _ in range(300):
-        loss(contexts(0.0)[0])
+    resting = contexts(0.0)[0]
+    for _ in range(100):
+        loss(resting)
     assert loss.state_dict()["means"][1] == before[1] > 0
     late = SharedLoss(0.5, 1.0, False)
     for _ in range(100):
-        late(contexts(0.0)[0])
+        late(resting)
     late(contexts()[0])
     first = SharedLoss(0.5, 1.0, False)
     first(contexts()[0])

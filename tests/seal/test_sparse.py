@@ -177,10 +177,10 @@ def test_an_energy_without_bags_is_given_the_dense_outputs():
 def test_sparse_says_what_it_needs():
     task, batch = toy("labels")
     loss = make(Nce, task, sampling="sparse")
-    with pytest.raises(ConfigError, match=r"Table takes dense outputs only.*seal\.labels, core\.local"):
+    with pytest.raises(ConfigError, match=r"Table has dense outputs only.*seal\.labels, core\.local"):
         loss(Table(task, 4).at(batch.x), batch, proposal_for(task, batch))
     tags, sentences = toy("tags")
-    with pytest.raises(ConfigError, match="TagSequence drawn by IndependentTags"):
+    with pytest.raises(ConfigError, match="IndependentTags has dense outputs only"):
         make(Nce, tags, sampling="sparse")(
             make(LinearChain, tags).at(sentences.x), sentences, proposal_for(tags, sentences)
         )
@@ -195,7 +195,7 @@ def test_a_net_with_its_own_samples_gives_no_bags():
     task, batch = toy("labels")
     logits = proposal_for(task, batch).logits
     assert task.space.independent(logits).sparse
-    with pytest.raises(ConfigError, match="LabelSet drawn by Own"):
+    with pytest.raises(ConfigError, match="Own has dense outputs only"):
         samples.need_sparse(make(Local, task), Own(task.space, logits))
 
 

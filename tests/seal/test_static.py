@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
@@ -110,12 +110,6 @@ def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone
     predicting = run(made, "x.jsonnet", tmp_path / "b", RunOptions("cpu", quiet=True))
     ours, theirs = weights(teaching, "energy"), weights(predicting, "energy")
     assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def test_the_net_may_go_on_from_where_it_is(tmp_path):
-    experiment = check(config(method="static_nce", **{"trainer.fresh_net": "false"}), "x", Registry())
-    built = build(experiment)
-    assert built.trainer.stages(built.model, built.task)[-1].start is None
 
 
 def test_the_energys_epoch_is_chosen_by_its_predictions_or_its_loss(tmp_path):

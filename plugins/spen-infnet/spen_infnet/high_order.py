@@ -37,7 +37,7 @@ class SkipChain(sp.Energy):
         self.pairs = nn.Parameter(torch.empty(config.order, tags, tags).uniform_(-SPREAD, SPREAD))
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        y = masked(y, features)
+        y = mask_tags(y, features)
         # A slice that begins after the last token is empty, and its sum is 0.
         return -sum(
             at_least_float32((y[:, :, : max(y.shape[2] - i, 0)] @ w) * y[:, :, i:]).sum((2, 3))
@@ -81,30 +81,30 @@ class HighOrder(sp.Energy):
             self.factors = nn.Parameter(torch.empty(places, tags, config.rank).uniform_(-spread, spread))
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        scores = self.from_table if self.config.form == "table" else self.from_factors
-        return -at_least_float32(scores(masked(y, features))).sum(-1)
+        scores = self._score_by_table if self.config.form == "table" else self._score_by_factors
+        return -at_least_float32(scores(mask_tags(y, features))).sum(-1)
 
-    def from_table(self, y: Tensor) -> Tensor:
+    def _score_by_table(self, y: Tensor) -> Tensor:
         """Scores of windows `(batch, sample, window)`: the table times the products of its two halves' tags."""
-        tags = windows(y, self.config.order + 1)
+        tags = list_windows(y, self.config.order + 1)
         half = len(tags) // 2
         left, right = reduce(kronecker, tags[:half]), reduce(kronecker, tags[half:])
         return ((left @ self.table.view(left.shape[-1], right.shape[-1])) * right).sum(-1)
 
-    def from_factors(self, y: Tensor) -> Tensor:
+    def _score_by_factors(self, y: Tensor) -> Tensor:
         """Scores of windows `(batch, sample, window)`; `factors[j]` belongs to the window's j-th tag, U_{M−j}."""
         places, tags, rank = self.factors.shape
         parts = (y @ self.factors.transpose(0, 1).reshape(tags, -1)).unflatten(-1, (places, rank))
-        shifted = [windows(part, places)[j] for j, part in enumerate(parts.unbind(3))]
+        shifted = [list_windows(part, places)[j] for j, part in enumerate(parts.unbind(3))]
         return reduce(torch.mul, shifted).sum(-1)
 
 
-def masked(y: Tensor, mask: Tensor | None) -> Tensor:
+def mask_tags(y: Tensor, mask: Tensor | None) -> Tensor:
     """y with zeros on padding: any product with padding is then 0."""
     return y if mask is None else y * mask[:, None, :, None]
 
 
-def windows(y: Tensor, size: int) -> list[Tensor]:
+def list_windows(y: Tensor, size: int) -> list[Tensor]:
     """The first, second, …, last member of all windows of consecutive tokens, `(batch, sample, window, …)` each."""
     count = max(y.shape[2] - size + 1, 0)
     return [y[:, :, i : i + count] for i in range(size)]

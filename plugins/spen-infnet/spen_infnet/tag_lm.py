@@ -59,7 +59,7 @@ class LanguageModel(sp.Energy, ABC):
         words = None if self.features is None else self.features(x)
         like, p = next(self.readers.parameters()), self.config.dropout if self.training else 0.0
         masks = {
-            name: (dropout_mask(like, x.size, reader.width, p), dropout_mask(like, x.size, reader.hidden, p))
+            name: (draw_mask(like, x.size, reader.width, p), draw_mask(like, x.size, reader.hidden, p))
             for name, reader in self.readers.items()
         }
         return Read(x.mask, None if words is None else words.transpose(0, 1), masks)
@@ -156,9 +156,11 @@ class TagReader(nn.Module):
         if words is not None:
             read = torch.cat([read, words.unsqueeze(2).expand(t, b, n, words.shape[-1])], -1)
         h = torch.cat([self.start.expand(1, b, n, self.width).to(read), read])
-        h = dropped(h, dropout[0])
+        h = apply_mask(h, dropout[0])
         h, _ = self.lstm(h.flatten(1, 2))
-        expected = torch.softmax(at_least_float32(self.next(dropped(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1)
+        expected = torch.softmax(
+            at_least_float32(self.next(apply_mask(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1
+        )
         # After the last tag of a sequence the next symbol is the end, the last class.
         place = torch.arange(t + 1, device=y.device).unsqueeze(1)
         ends = (place == lengths).to(expected).unsqueeze(-1)
@@ -167,7 +169,7 @@ class TagReader(nn.Module):
         return torch.log(agreed + EPS) * (place <= lengths).unsqueeze(-1)
 
 
-def dropout_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:
+def draw_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:
     """Factors for vectors, `(examples, size)`; None for no dropout."""
     if not p:
         return None
@@ -175,6 +177,6 @@ def dropout_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | N
     return kept.to(like.dtype) / (1 - p)
 
 
-def dropped(h: Tensor, mask: Tensor | None) -> Tensor:
+def apply_mask(h: Tensor, mask: Tensor | None) -> Tensor:
     """`(token, batch, sample, size)` times a mask `(batch, size)`."""
     return h if mask is None else h * mask.unsqueeze(1)

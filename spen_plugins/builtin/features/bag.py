@@ -26,8 +26,6 @@ class Bag(FeatureNetwork):
     class Config(Grams):
         buckets: int = Field(2**17, ge=0)
         """Number of entries shared by hashed n-grams of texts."""
-        idf: bool = True
-        """If true, an n-gram of a text counts by its inverse document frequency."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -47,7 +45,7 @@ class Bag(FeatureNetwork):
 
     def learn(self, batches: Iterable[X]) -> None:
         """Set the idf of texts' n-grams from training texts."""
-        if self._indexer is None or not self.config.idf:
+        if self._indexer is None:
             return
         texts, having = 0, np.zeros(self.output_dim)
         for x in batches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
@@ -16,19 +16,16 @@ from spen_plugins.settings.config import Config
 from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import Task, VectorInputs
 
-_ACTIVATIONS = {"softplus": nn.Softplus, "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh}
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Layers(Config):
-    """Layers of linear, activation, dropout."""
+    """Layers of linear, softplus, dropout."""
 
     hidden: list[PositiveInt] = Field([400, 400], min_length=1)
     """Width of each layer."""
     dropout: Dropout | list[Dropout] = 0.0
-    """Dropout after each activation: one number per layer, or one for all but the last (which has none)."""
-    activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
-    """Activation after each layer."""
+    """Dropout after each softplus: one number per layer, or one for all but the last (which has none)."""
 
     @model_validator(mode="after")
     def _check_dropout(self) -> Layers:
@@ -39,7 +36,7 @@ class Layers(Config):
 
 
 class Mlp(FeatureNetwork):
-    """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
+    """Layers of linear, softplus, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
 
     Weights are Kaiming-uniform with the gain of ReLU, biases zero. If inputs are binary or sparse, the first layer sums
     the weight rows of the non-zero ones, so zeros cost nothing and no dense batch is formed.
@@ -90,7 +87,7 @@ def after_first(config: Layers) -> nn.Sequential:
     for i, (width, dropout) in enumerate(zip(config.hidden, each, strict=True)):
         if i:
             layers.append(_linear(config.hidden[i - 1], width))
-        layers.append(_ACTIVATIONS[config.activation]())
+        layers.append(nn.Softplus())
         if dropout > 0:
             layers.append(nn.Dropout(dropout))
     return nn.Sequential(*layers)

@@ -476,17 +476,17 @@ def test_texts_are_indexed_once_and_equal_networks_share(files):
 
 
 @pytest.mark.parametrize(
-    ("fields", "found"),
+    ("fields", "message"),
     [
-        ({"buckets": 0}, "found 0 with words=2"),
-        ({"buckets": 0, "words": 1, "vocabulary": False}, "vocabulary=false"),
-        ({"characters": [4, 3]}, r"features\.characters: found \[4, 3\]"),
-        ({"dropout": [0.1, 0.2]}, "2 numbers"),
+        ({"buckets": 0}, "buckets: found 0; hashed n-grams"),
+        ({"buckets": 0, "words": 1, "vocabulary": False}, "buckets: found 0; hashed n-grams"),
+        ({"characters": [4, 3]}, r"characters: found \[4, 3\]"),
+        ({"dropout": [0.1, 0.2]}, "found 2 numbers"),
     ],
 )
-def test_wrong_networks(fields, found):
-    with pytest.raises(ConfigError, match=found):
-        network(**fields)
+def test_wrong_networks(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        parsed("features", "ngrams", **fields)
 
 
 def test_networks_for_other_inputs_say_so():
