@@ -17,7 +17,7 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.nets.rerank import Rerank
-from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _by_token
+from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _draw_by_token
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
@@ -207,8 +207,8 @@ def test_tags_depend_neither_on_their_batch_nor_on_chance() -> None:
 
 
 def test_long_sentences_draw_in_blocks() -> None:
-    assert torch.equal(_by_token(5, 3 * BLOCK)[: BLOCK + 7], _by_token(5, BLOCK + 7))
-    assert len({round(float(number), 9) for number in _by_token(5, 2 * BLOCK).flatten()}) == 10 * BLOCK
+    assert torch.equal(_draw_by_token(5, 3 * BLOCK)[: BLOCK + 7], _draw_by_token(5, BLOCK + 7))
+    assert len({round(float(number), 9) for number in _draw_by_token(5, 2 * BLOCK).flatten()}) == 10 * BLOCK
 
 
 def test_other_outputs_and_nets_are_refused() -> None:
