@@ -27,7 +27,7 @@ __getattr__, __all__ = lazy_names(
             "output_size",
             "require_tags",
         ),
-        "nn.recurrent": ("Lstm", "read_both_ways", "reversed_places"),
+        "nn.recurrent": ("Lstm", "read_both_ways", "reverse_places"),
         "nn.value": ("ValueLoss",),
         "spaces.base": ("at_least_float32", "inner_product"),
     },
@@ -54,6 +54,6 @@ if TYPE_CHECKING:
         output_size,
         require_tags,
     )
-    from spen_plugins.nn.recurrent import Lstm, read_both_ways, reversed_places
+    from spen_plugins.nn.recurrent import Lstm, read_both_ways, reverse_places
     from spen_plugins.nn.value import ValueLoss
     from spen_plugins.spaces.base import at_least_float32, inner_product

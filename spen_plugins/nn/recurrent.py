@@ -27,7 +27,7 @@ class Lstm(nn.LSTM):
         return super().train(True)
 
 
-def reversed_places(here: Tensor) -> Tensor:
+def reverse_places(here: Tensor) -> Tensor:
     """`(token, batch)` indices that reverse each sentence within its length and keep padding in place.
 
     An LSTM over words reversed this way gives the same result as packing in about a third of the time.
@@ -45,7 +45,7 @@ def read_both_ways(h: Tensor, back: Tensor, ahead: Lstm, behind: Lstm) -> Tensor
 
     Args:
         h: `(token, batch, before)`.
-        back: `reversed_places` of the sentences.
+        back: `reverse_places` of the sentences.
         ahead, behind: the LSTMs, the second one for the words from last to first.
     """
     back = back.unsqueeze(-1)

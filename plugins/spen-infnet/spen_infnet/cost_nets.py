@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import Lstm, output_size, read_both_ways, reversed_places
+from spen_plugins.nn import Lstm, output_size, read_both_ways, reverse_places
 
 
 class Separated(sp.CostNet):
@@ -88,7 +88,7 @@ class StackedBiLstm(sp.CostNet):
         mask = batch.x.mask
         inputs = join_gold(batch, proposal)[:, 0].transpose(0, 1)
         here = inputs.new_ones(inputs.shape[:2]) if mask is None else mask.t()
-        states = read_both_ways(inputs, reversed_places(here), self.forwards, self.backwards).transpose(0, 1)
+        states = read_both_ways(inputs, reverse_places(here), self.forwards, self.backwards).transpose(0, 1)
         return self.space.independent(self.output(states).unsqueeze(1), mask)
 
 

@@ -183,7 +183,7 @@ class Joint(sp.Trainer):
             raise sp.DataError(
                 config.text or "the training part", None, "no tags", "tagged text to learn a language from"
             )
-        return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_likelihood)
+        return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_score_likelihood)
 
 
 def keep_tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> Sequence[Any]:
@@ -237,16 +237,16 @@ def _tag_lm_loss(context: sp.Context) -> sp.Terms:
     """−ln p(gold) of each language model."""
     batch = context.batch
     lms = enumerate(list_lms(context.model.energy))
-    return {f"nll_{i}": batch.weigh(_negative_log_likelihood(lm, batch)) for i, lm in lms}
+    return {f"nll_{i}": batch.weigh(_score_gold(lm, batch)) for i, lm in lms}
 
 
-def _negative_log_likelihood(lm: LanguageModel, batch: sp.Batch) -> torch.Tensor:
+def _score_gold(lm: LanguageModel, batch: sp.Batch) -> torch.Tensor:
     """−ln p(gold) `(batch,)`, of both directions together: the energy of gold without the energy's weight."""
     return -sum(terms.sum(-1)[:, 0] for terms in lm.terms(lm.encode(batch.x), batch.gold).values())
 
 
-def _likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
+def _score_likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
     """Mean ln p of the gold tag sequences under the language models."""
     known = [batch for batch in batches if batch.gold is not None]
-    values = [_negative_log_likelihood(lm, batch)[batch.labelled] for batch in known for lm in list_lms(model.energy)]
+    values = [_score_gold(lm, batch)[batch.labelled] for batch in known for lm in list_lms(model.energy)]
     return -float(torch.cat(values).mean())

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import Lstm, at_least_float32, require_tags, reversed_places
+from spen_plugins.nn import Lstm, at_least_float32, require_tags, reverse_places
 
 EPS = 1e-7
 """Added to a probability before its logarithm: a tag of probability 0 costs 16.1, and its gradient stays finite."""
@@ -72,7 +72,7 @@ class LanguageModel(sp.Energy, ABC):
         """log(y_tᵀ ȳ_t) of each direction in its reading order, `(batch, sample, token + 1)`, 0 after the last."""
         b, _, t, _ = y.shape
         here = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
-        back = reversed_places(here)
+        back = reverse_places(here)
         # Time first, the layout of LSTM kernels; samples become rows of the batch.
         y = y.permute(2, 0, 1, 3) * here.view(t, b, 1, 1)
         terms = {}

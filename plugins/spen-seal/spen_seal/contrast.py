@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_seal.samples import Form, candidates, nothing, sparse_candidates, use_sparse
+from spen_seal.samples import Form, draw_candidates, draw_sparse_candidates, make_zero_loss, use_sparse
 
 
 class ContrastConfig(sp.Config):
@@ -48,7 +48,7 @@ class Contrast(sp.EnergyLoss, ABC):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return nothing(energy, proposal)
+            return make_zero_loss(energy, proposal)
         y = self._candidates(energy, batch.gold, proposal)
         return ranking_loss(self._score(energy, y, proposal)) * batch.labelled
 
@@ -62,8 +62,8 @@ class Contrast(sp.EnergyLoss, ABC):
 
         def draw() -> Tensor | sp.SparseLabels:
             if c.sample == "discrete" and use_sparse(c.sampling, energy, proposal, c.samples):
-                return sparse_candidates(gold, proposal, c.samples)
-            return candidates(gold, proposal, c.samples, c.sample, c.std)
+                return draw_sparse_candidates(gold, proposal, c.samples)
+            return draw_candidates(gold, proposal, c.samples, c.sample, c.std)
 
         return draw() if c.redraw == "step" else proposal.keep((id(self), "candidates"), draw)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_plugins.nn import ValueLoss
-from spen_seal.samples import draw, nothing
+from spen_seal.samples import draw, make_zero_loss
 
 
 class ScoreLoss(ValueLoss, ABC):
@@ -33,7 +33,7 @@ class ScoreLoss(ValueLoss, ABC):
         if isinstance(self.task, sp.Rewards) and not batch.labelled.all():
             return self.value_loss(energy, batch, y, self.task.reward(batch.x, y)).sum(1)
         if batch.gold is None:
-            return nothing(energy, proposal)
+            return make_zero_loss(energy, proposal)
         return self.value_loss(energy, batch, y).sum(1) * batch.labelled
 
 

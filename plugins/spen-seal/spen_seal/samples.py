@@ -25,15 +25,15 @@ def draw(proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
         return proposal.sample(n) if sample == "discrete" else proposal.perturb(n, std)
 
 
-def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
+def draw_candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
     """Gold and `n` samples, in this order, for one call of the energy: `(batch, 1 + n, *variables)`."""
     drawn = draw(proposal, n, sample, std)
     return torch.cat([gold.to(drawn), drawn], 1)
 
 
-def sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
+def draw_sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
     """As `candidates`, with discrete samples as sparse labels."""
-    return sp.SparseLabels.of_dense(gold).join(proposal.sample_sparse(n))
+    return sp.SparseLabels.from_dense(gold).join(proposal.sample_sparse(n))
 
 
 def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
@@ -62,6 +62,6 @@ def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
             )
 
 
-def nothing(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
+def make_zero_loss(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
     """The loss of a batch without gold, `(batch,)`: 0, with a gradient of zeros."""
     return 0 * energy(proposal.mean)[:, 0]

@@ -13,7 +13,7 @@ from spen_plugins.batch import X
 from spen_plugins.builtin.features.word_config import WordConfig
 from spen_plugins.builtin.features.words import WordNetwork
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.nn import Lstm, read_both_ways, reversed_places
+from spen_plugins.nn import Lstm, read_both_ways, reverse_places
 from spen_plugins.task import Task
 
 
@@ -82,7 +82,7 @@ def run_lstms(
     """`(batch, token, width)` -> `(batch, token, 2 * hidden)` by the LSTMs, with dropout below each layer and above."""
     # Time first, the layout of LSTM kernels.
     h = dropout(h.transpose(0, 1))
-    back = reversed_places(mask.t())
+    back = reverse_places(mask.t())
     for ahead, behind in zip(forwards, backwards, strict=True):
         h = dropout(read_both_ways(h, back, ahead, behind))
     return h.transpose(0, 1)

@@ -53,7 +53,7 @@ class Mlp(FeatureNetwork):
             )
         size, width = task.inputs.size, config.hidden[0]
         self.first = BagLinear(size, width) if task.inputs.listed else _linear(size, width)
-        self.rest = after_first(config)
+        self.rest = make_rest(config)
         self.output_dim = config.hidden[-1]
 
     def forward(self, x: X) -> Tensor:
@@ -79,7 +79,7 @@ class BagLinear(nn.Module):
         return Lists(indices, offsets, self.weight.shape[0], values).sums(self.weight) + self.bias
 
 
-def after_first(config: Layers) -> nn.Sequential:
+def make_rest(config: Layers) -> nn.Sequential:
     """All modules after the first linear layer."""
     layers: list[nn.Module] = []
     one = config.dropout

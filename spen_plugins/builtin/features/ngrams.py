@@ -13,7 +13,7 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.mlp import BagLinear, Layers, after_first
+from spen_plugins.builtin.features.mlp import BagLinear, Layers, make_rest
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.settings.config import Config
@@ -74,7 +74,7 @@ class Ngrams(FeatureNetwork):
         # A text has few of very many n-grams, and its values have norm 1: an initial scale of one over the square root
         # of the table's rows, as in a dense layer, would start every text near 0.
         torch.nn.init.normal_(self.first.weight, std=0.1)
-        self.rest = after_first(config)
+        self.rest = make_rest(config)
         self.output_dim = config.hidden[-1]
 
     def indexer(self) -> tuple[str, Indexer]:

@@ -20,7 +20,7 @@ WEIGHTLESS = "WEIGHTS.txt"
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
 """Model types whose tokenisers need the option that every word follows a space."""
 _NO_ADAPTERS = "no-adapters"
-"""Where transformers looks for adapters once peft is installed, and finds none: their config may name another model."""
+"""Folder without adapters that transformers searches once peft is installed: their config may name another model."""
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
 """Names that models give the dropout of attention's weights."""
 
@@ -56,7 +56,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
         raise
     except Exception as error:  # of transformers, its tokenisers, safetensors and torch, whatever a file holds
         raise ConfigError(
-            f"features.model: found {model!r}, which could not be loaded ({_reason(error)}); expected a folder that "
+            f"features.model: found {model!r}, which could not be loaded ({_explain(error)}); expected a folder that "
             "holds config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a "
             "model on the Hugging Face hub. Without a network, load it once on a machine with one "
             f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
@@ -102,7 +102,7 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
         setattr(settings, _find_attention_dropout(model, settings), attention_dropout)
     spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
     tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
-    _space_words(tokenizer)
+    _separate_words(tokenizer)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
     if (Path(model) / WEIGHTLESS).exists():
         encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
@@ -124,7 +124,7 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     return encoder, tokenizer
 
 
-def _space_words(tokenizer: Any) -> None:
+def _separate_words(tokenizer: Any) -> None:
     """Let a tokeniser that marks spaces read each word of a sentence as after a space, as in a text.
 
     Not by the options of ByteLevel and Metaspace: after a pre-tokeniser that splits words, they mark each part.
@@ -177,7 +177,7 @@ def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
     check_finite("its states of a sentence", states)
 
 
-def _reason(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     """The first line of an error, in a sentence's size."""
     text = str(error).strip().partition("\n")[0]
     if "custom code" in text or "trust_remote_code" in text:

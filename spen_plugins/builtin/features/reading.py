@@ -73,7 +73,7 @@ def pool_words(states: Tensor, batch: Reading, pooling: Pooling) -> Tensor:
     if pooling == "first":
         return states.gather(1, first.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
     word = batch.owner.gather(1, first).unsqueeze(2)
-    own = (batch.owner.unsqueeze(1) == word) & (first.unsqueeze(2) // batch.width == _window_of_each(batch))
+    own = (batch.owner.unsqueeze(1) == word) & (first.unsqueeze(2) // batch.width == _number_windows(batch))
     share = own.to(states.dtype)
     return (share / share.sum(-1, keepdim=True).clamp(min=1)) @ states
 
@@ -92,11 +92,11 @@ def pool_texts(states: Tensor, batch: Reading, pooling: Pooling) -> Tensor:
         kept = owner == -1
     else:
         chosen = first.clamp(min=0).gather(1, owner.clamp(min=0)) // batch.width
-        kept = (owner == -1) | ((owner >= 0) & (chosen == _window_of_each(batch)))
+        kept = (owner == -1) | ((owner >= 0) & (chosen == _number_windows(batch)))
     share = kept.to(states.dtype).unsqueeze(1)
     return ((share / share.sum(-1, keepdim=True)) @ states).squeeze(1)
 
 
-def _window_of_each(batch: Reading) -> Tensor:
+def _number_windows(batch: Reading) -> Tensor:
     """The window of each piece, `(window * piece,)`."""
     return torch.arange(batch.owner.shape[1], device=batch.owner.device) // batch.width

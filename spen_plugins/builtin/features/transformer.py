@@ -63,7 +63,9 @@ class Transformer(FeatureNetwork):
         self.encoder, self._tokenizer = load(config.model, config.attention, config.attention_dropout)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
-        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, find_longest(self.encoder, self._tokenizer))
+        self._indexer = PieceIndexer(
+            _name_indexer(config.model), self._tokenizer, find_longest(self.encoder, self._tokenizer)
+        )
         marks = {} if self._whole else dict(task.inputs.marks)
         self._typed = next(iter(marks), None) if getattr(settings, "type_vocab_size", 0) >= 2 else None
         marks.pop(self._typed, None)
@@ -83,9 +85,9 @@ class Transformer(FeatureNetwork):
             checkpoint_gradients(self.encoder)
         self._stores, self._stored = False, Stored(config.store_gib)
         if config.store_gib:
-            self._lowest = self._unmoved()
+            self._lowest = self._find_stored_layers()
 
-    def _unmoved(self) -> list[nn.Module]:
+    def _find_stored_layers(self) -> list[nn.Module]:
         """The layers whose states are stored.
 
         Raises:
@@ -142,14 +144,14 @@ class Transformer(FeatureNetwork):
 
     def save_assets(self, folder: Path) -> None:
         """Save the encoder's architecture and tokeniser; its weights are among the run's."""
-        with writing_folder(folder / _slug(self.config.model)) as target:
+        with writing_folder(folder / _name_folder(self.config.model)) as target:
             self.encoder.config.save_pretrained(target)
             self._tokenizer.save_pretrained(target)
             (target / WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
-        target = assets / _slug(config.model)
+        target = assets / _name_folder(config.model)
         if not target.is_dir():  # no download instead
             raise RunError(
                 f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the folder of its run, "
@@ -169,19 +171,19 @@ class Transformer(FeatureNetwork):
     def forward(self, x: X) -> Tensor:
         if not self._whole:
             token_mask(x)
-        batch = self._reading(x)
+        batch = self._read(x)
         if self._stores and self.config.frozen == "all":
             kind = f"{'text' if self._whole else 'words'} {self.config.pooling}"
-            each = self._stored.compute(batch, lambda one: self._vectors(one, self._states(one))[0], kind)
+            each = self._stored.compute(batch, lambda one: self._pool(one, self._compute_states(one))[0], kind)
             vectors = torch.stack(each) if self._whole else _place(each, batch.first >= 0)
         elif self._stores:
-            vectors = self._vectors(batch, self._upper_states(batch))
+            vectors = self._pool(batch, self._compute_upper_states(batch))
         else:
-            vectors = self._vectors(batch, self._states(batch))
+            vectors = self._pool(batch, self._compute_states(batch))
         vectors = self.dropout(vectors)
         return vectors if self._whole else vectors * (batch.first >= 0).unsqueeze(-1)
 
-    def _reading(self, x: X) -> Reading:
+    def _read(self, x: X) -> Reading:
         ids, owner, first, windows = (
             x.inputs[f"{self._indexer.name}.{part}"] for part in ("ids", "owner", "first", "windows")
         )
@@ -189,7 +191,7 @@ class Transformer(FeatureNetwork):
         marks = {name: torch.where(owner >= 0, x.inputs[name].gather(1, owner.clamp(min=0)), 0) for name in names}
         return Reading(ids, owner, first, windows, marks)
 
-    def _inputs(self, batch: Reading) -> dict[str, Tensor]:
+    def _make_inputs(self, batch: Reading) -> dict[str, Tensor]:
         """The encoder's arguments, of each window by itself."""
         inputs = {"attention_mask": batch.rows((batch.owner > -2).long())}
         if self._typed is not None:
@@ -202,21 +204,21 @@ class Transformer(FeatureNetwork):
             inputs["input_ids"] = batch.rows(batch.ids)
         return inputs
 
-    def _states(self, batch: Reading) -> Tensor:
+    def _compute_states(self, batch: Reading) -> Tensor:
         """The encoder's last states, `(batch, piece, dim)`."""
         with Float32Attention() if is_casting() else nullcontext():
-            return batch.join(self.encoder(**self._inputs(batch)).last_hidden_state)
+            return batch.join(self.encoder(**self._make_inputs(batch)).last_hidden_state)
 
-    def _upper_states(self, batch: Reading) -> Tensor:
+    def _compute_upper_states(self, batch: Reading) -> Tensor:
         """The same, where the states below are stored."""
         each = self._stored.compute(
-            batch, lambda one: compute_states(self.encoder, self._lowest, self._inputs(one)).flatten(0, 1)
+            batch, lambda one: compute_states(self.encoder, self._lowest, self._make_inputs(one)).flatten(0, 1)
         )
         states = batch.rows(_place(each, batch.owner > -2))
         with replace_states(self._lowest, states, self._beside):
-            return self._states(batch)
+            return self._compute_states(batch)
 
-    def _vectors(self, batch: Reading, states: Tensor) -> Tensor:
+    def _pool(self, batch: Reading, states: Tensor) -> Tensor:
         """Vectors of texts, `(batch, dim)`, or of words, `(batch, token, dim)`."""
         pool = pool_texts if self._whole else pool_words
         return pool(states, batch, self.config.pooling)
@@ -229,13 +231,13 @@ def _place(vectors: list[Tensor], there: Tensor) -> Tensor:
     return full
 
 
-def _slug(model: str) -> str:
+def _name_folder(model: str) -> str:
     """Folder name for a model's name or path, of another model's another."""
     letters = re.sub(r"[^A-Za-z0-9_-]+", "-", model).strip("-")[-80:]
     digest = hashlib.sha256(model.encode()).hexdigest()[:12]
     return letters if letters == model else f"{letters}-{digest}".strip("-")
 
 
-def _name(model: str) -> str:
+def _name_indexer(model: str) -> str:
     """Indexer name, shared by equal models; without dots, which separate parts of a name."""
     return "pieces:" + model.replace("%", "%25").replace(".", "%2E")

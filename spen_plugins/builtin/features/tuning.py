@@ -48,7 +48,7 @@ def find_lowest(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
     layers = [] if frozen == "embeddings" else find_layers(encoder)
     if layers and frozen > len(layers):
         raise ConfigError(f"features.frozen: found {frozen}; expected at most {len(layers)}, the layers, or 'all'")
-    return [*_embeddings(encoder), *(layers[:frozen] if layers else ())]
+    return [*_find_embeddings(encoder), *(layers[:frozen] if layers else ())]
 
 
 def freeze(modules: list[nn.Module]) -> None:
@@ -59,12 +59,12 @@ def freeze(modules: list[nn.Module]) -> None:
 
 def check_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     """Check that there are layers to adapt, and each of the targets among what is trained."""
-    if not _trained(encoder, frozen):
+    if not _find_trained(encoder, frozen):
         raise ConfigError(
             f"features.lora: found frozen={frozen!r}, which leaves nothing to adapt; expected a lower number of layers"
         )
     for target in lora.targets or ():
-        if not _trained_names(encoder, [target], frozen):
+        if not _list_trained(encoder, [target], frozen):
             raise ConfigError(
                 f"features.lora.targets: found {lora.targets}, and of {encoder.config.model_type!r} nothing that is "
                 f"trained has a name that ends in {target!r}; expected ends of names of its linear layers: "
@@ -86,7 +86,7 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     targets = lora.targets or USUAL.get(encoder.config.model_type)
     if isinstance(targets, list) and frozen not in (0, "embeddings"):
         # By full names: peft's own choice of layers finds none at an encoder's root.
-        targets = _trained_names(encoder, targets, frozen)
+        targets = _list_trained(encoder, targets, frozen)
     try:
         inject_adapter_in_model(
             LoraConfig(r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets),
@@ -99,17 +99,17 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
         ) from error
 
 
-def _trained(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
-    """What is trained: the layers that are not frozen, or all where no layer is."""
+def _find_trained(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
+    """The trained parts: the layers that are not frozen, or all where no layer is."""
     if frozen == "all":
         return []
     return find_layers(encoder)[frozen:] if isinstance(frozen, int) and frozen else [encoder]
 
 
-def _trained_names(encoder: nn.Module, targets: list[str], frozen: int | str) -> list[str]:
+def _list_trained(encoder: nn.Module, targets: list[str], frozen: int | str) -> list[str]:
     """Full names, each ending in one of `targets`, of modules that are trained."""
     below = {id(part) for module in find_lowest(encoder, frozen) for part in module.modules()}
-    trained = {id(part) for module in _trained(encoder, frozen) for part in module.modules()} - below
+    trained = {id(part) for module in _find_trained(encoder, frozen) for part in module.modules()} - below
     ends = tuple(f".{target}" for target in targets)
     return [name for name, part in encoder.named_modules() if id(part) in trained and f".{name}".endswith(ends)]
 
@@ -143,7 +143,7 @@ def checkpoint_gradients(encoder: Any) -> None:
         encoder.disable_input_require_grads()
 
 
-def _embeddings(encoder: Any) -> list[nn.Module]:
+def _find_embeddings(encoder: Any) -> list[nn.Module]:
     """The parts of an encoder that embed pieces, with what is added to the embeddings, normalises and projects them."""
     named = (part for name, part in encoder.named_modules() if "embed" in name.rpartition(".")[2])
     return [encoder.get_input_embeddings(), *named]

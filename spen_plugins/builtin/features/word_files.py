@@ -23,7 +23,7 @@ class VectorRows(WordPart):
     """The row of a word's vector, 0 if it has none."""
 
     def __init__(self, vectors: WordVectors, config: Any) -> None:
-        self.name = f"vectors:{_checksum(config.file, config.fold, config.digits)}"
+        self.name = f"vectors:{_compute_checksum(config.file, config.fold, config.digits)}"
         self._vectors, self._fold, self._digits = vectors, config.fold, config.digits
         self.width = 1
 
@@ -35,7 +35,7 @@ class ClusterRows(WordPart):
     """The index of the word's prefix of each length, 0 if it has none."""
 
     def __init__(self, clusters: WordClusters, config: Any) -> None:
-        self.name = f"clusters:{_checksum(config.file, config.prefixes)}"
+        self.name = f"clusters:{_compute_checksum(config.file, config.prefixes)}"
         self._clusters = clusters
         self.width = len(config.prefixes)
         self._none = (0,) * len(config.prefixes)
@@ -103,5 +103,5 @@ def read_once(read: Callable[[Path], Contents], path: Path) -> Contents:
     return contents
 
 
-def _checksum(*values: Any) -> str:
+def _compute_checksum(*values: Any) -> str:
     return f"{zlib.crc32(repr(values).encode()):08x}"

@@ -77,7 +77,7 @@ class WordIndexer(Indexer):
         known = self._known  # threads may share a predictor
         for word in number:
             if word not in known:
-                known[word] = self._numbers(word)
+                known[word] = self._index_word(word)
         edges = np.cumsum([part.width for part in self.parts])
         table = np.stack([np.zeros(edges[-1], dtype=np.int32), *(known[word] for word in number)])
         tensors: dict[str, Tensor] = {}
@@ -85,7 +85,7 @@ class WordIndexer(Indexer):
             tensors.update(part.collate(columns, rows))
         return tensors
 
-    def _numbers(self, word: str) -> np.ndarray:
+    def _index_word(self, word: str) -> np.ndarray:
         """Indices of a word, those of one part after the other."""
         padded = ([*(numbers := part.numbers(word)), *[0] * (part.width - len(numbers))] for part in self.parts)
         return np.array(list(chain.from_iterable(padded)), dtype=np.int32)
@@ -99,12 +99,12 @@ class Affixes(WordPart):
 
     def numbers(self, word: str) -> Sequence[int]:
         lower = word.lower()
-        keys = (f"p{lower[:3]}", f"s{lower[-2:]}", f"t{lower[-3:]}", f"x{_shape(word)}")
+        keys = (f"p{lower[:3]}", f"s{lower[-2:]}", f"t{lower[-3:]}", f"x{_find_shape(word)}")
         # zlib's checksum is the same in every process; Python's own hash of a string is not.
         return [1 + zlib.crc32(k.encode("utf-8", "surrogatepass")) % (AFFIX_BUCKETS - 1) for k in keys]
 
 
-def _shape(word: str) -> str:
+def _find_shape(word: str) -> str:
     """Cases and digits with repetitions collapsed: "McDonald's" -> "XxXx'x"."""
     kinds = ["X" if c.isupper() else "x" if c.islower() else "0" if c.isdigit() else c for c in word[:20]]
     return "".join(kind for i, kind in enumerate(kinds) if not i or kind != kinds[i - 1])

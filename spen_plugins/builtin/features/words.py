@@ -123,9 +123,13 @@ class WordNetwork(FeatureNetwork):
     def save_assets(self, folder: Path) -> None:
         """Save the vectors and clusters, also for words unseen in training."""
         if self.vectors is not None:
-            save_bytes(self._vectors.to_bytes(), folder / _asset("vectors", self.config.vectors.file), parents=True)
+            save_bytes(
+                self._vectors.to_bytes(), folder / _name_asset("vectors", self.config.vectors.file), parents=True
+            )
         if self.clusters is not None:
-            save_bytes(self._clusters.to_bytes(), folder / _asset("clusters", self.config.clusters.file), parents=True)
+            save_bytes(
+                self._clusters.to_bytes(), folder / _name_asset("clusters", self.config.clusters.file), parents=True
+            )
 
     def checksums(self) -> dict[str, str]:
         named = (self.config.vectors, self.config.clusters)
@@ -136,7 +140,7 @@ class WordNetwork(FeatureNetwork):
         moved = {}
         for key in ("vectors", "clusters"):
             options = getattr(config, key)
-            if options is not None and (path := assets / _asset(key, options.file)).is_file():
+            if options is not None and (path := assets / _name_asset(key, options.file)).is_file():
                 moved[key] = options.model_copy(update={"file": str(path)})
         return config.model_copy(update=moved)
 
@@ -145,7 +149,7 @@ class WordNetwork(FeatureNetwork):
         inputs, words, mask = x.inputs, x.inputs["words"], token_mask(x)
         parts = []
         if self.words is not None:
-            parts.append(self.words(self._some_unknown(words, mask, UNKNOWN)))
+            parts.append(self.words(self._hide_some(words, mask, UNKNOWN)))
         if self.affixes is not None:
             parts.append(self.affixes(inputs[Affixes.name]))
         parts.extend(table(inputs[name]) for name, table in self.marks.items())
@@ -155,20 +159,20 @@ class WordNetwork(FeatureNetwork):
             spelt = self.cnn(self.characters(letters).unsqueeze(0)).squeeze(0)
             parts.append(F.embedding(inputs["words.characters.index"], spelt))
         for name, table in zip(self._columns, self.columns, strict=True):
-            parts.append(table(self._some_unknown(inputs[name], mask, UNKNOWN)))
+            parts.append(table(self._hide_some(inputs[name], mask, UNKNOWN)))
         if self.case is not None:
             parts.append(self.case(inputs[Case.name].squeeze(-1)))
         if self.vectors is not None:
-            parts.append(self.vectors(self._some_unknown(inputs[self._rows.name].squeeze(-1), mask, 0)))
+            parts.append(self.vectors(self._hide_some(inputs[self._rows.name].squeeze(-1), mask, 0)))
         if self.clusters is not None:
-            parts.append(self.clusters(self._some_unknown(inputs[self._prefixes.name], mask, 0)))
+            parts.append(self.clusters(self._hide_some(inputs[self._prefixes.name], mask, 0)))
         if self.hashed is not None:
-            parts.append(self.hashed(self._some_unknown(inputs[self._hashes.name], mask, 0)))
+            parts.append(self.hashed(self._hide_some(inputs[self._hashes.name], mask, 0)))
         if self.reader is not None:
             parts.append(self.reader(x))
         return torch.cat(parts, -1), mask
 
-    def _some_unknown(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
+    def _hide_some(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
         """Word dropout: in training a share of tokens read as unknown, `(batch, token)` or `(batch, token, width)`."""
         if not self.training or not self.config.word_dropout:
             return numbers
@@ -206,7 +210,7 @@ def token_mask(x: X) -> Tensor:
     return x.mask
 
 
-def _asset(kind: str, file: str) -> str:
+def _name_asset(kind: str, file: str) -> str:
     """An asset's name: equal for networks with the same file, made unique by a checksum of its path."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", Path(file).name).strip("-")[-40:]
     return f"{kind}-{slug}-{zlib.crc32(file.encode()):08x}" + (STORED if kind == "vectors" else ".txt")

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.losses.ssvm import net_output
+from spen_plugins.builtin.losses.ssvm import read_net_output
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
@@ -47,7 +47,7 @@ class Dvn(ValueLoss):
     def outputs(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The tuples' ŷ, `(batch, tuple, *variables)`, without gradient."""
         c, mask, gold = self.config, batch.x.mask, batch.gold
-        net = net_output(c.starts, proposal)
+        net = read_net_output(c.starts, proposal)
         start = descent.starts(c.starts, self.space, gold, mask, c.random, net)
         tuples = {"gold": gold}
         if "inference" in c.tuples:

@@ -95,7 +95,7 @@ def net_stage(
         return {"cross_entropy": cross_entropy(context, per_variable)}
 
     phase = Phase("inference_net", ("inference_net",), loss, player.model_copy(update={"steps": 1}))
-    select = partial(_net_score, task) if model.inference_net.uses_energy else None
+    select = partial(_score_net, task) if model.inference_net.uses_energy else None
     frozen = frozen_except(model, "inference_net")
     return Stage("net", (phase,), epochs, frozen=frozen, select=select, patience=patience)
 
@@ -122,7 +122,7 @@ def energy_stage(
     Raises:
         ConfigError: the energy loss has a net of its own, which would stay untrained.
     """
-    _refuse_own_net(model.energy_loss, trainer)
+    _check_no_own_net(model.energy_loss, trainer)
     frozen = frozen_except(model, "energy")
     return Stage("energy", (energy_phase(player),), epochs, frozen=frozen, select=select, patience=patience)
 
@@ -138,7 +138,7 @@ def _energy_measures(context: Context) -> Terms:
     return context.model.energy_loss.measures(context.energy, context.batch, context.proposal)
 
 
-def _refuse_own_net(loss: EnergyLoss, trainer: str) -> None:
+def _check_no_own_net(loss: EnergyLoss, trainer: str) -> None:
     """Raise `ConfigError` if the energy loss has a net, which would stay untrained."""
     own = next(loss.named_parameters(), None)
     if own is not None:
@@ -149,6 +149,6 @@ def _refuse_own_net(loss: EnergyLoss, trainer: str) -> None:
         )
 
 
-def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
+def _score_net(task: Task, model: Model, batches: Sequence[Batch]) -> float:
     net = model.inference_net
     return selection_score(task, ((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches))
