@@ -94,10 +94,7 @@ class Joint(sp.Trainer):
             if self.pretrain_epochs and not self.cross_entropy_weight:
                 raise ValueError("pretrain_epochs needs a cross_entropy_weight above 0: that stage has no other loss")
             if not self.same_batch and self.cost_net is not None and self.cost_net.steps not in (1, self.net.steps):
-                raise ValueError(
-                    f"same_batch=false updates each net once per batch, so cost_net.steps is 1, as net.steps counts "
-                    f"batches per update of the energy; found {self.cost_net.steps}"
-                )
+                raise ValueError(f"same_batch=false needs cost_net.steps 1, but found {self.cost_net.steps}")
             return self
 
     config: Config
@@ -219,7 +216,7 @@ def _net_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
 
 
 def _weigh_entropy(context: sp.Context) -> torch.Tensor:
-    """Entropy of the net's relaxed output, summed over its variables, `(batch,)`, times the examples' weights."""
+    """Entropy of the net's relaxed output, `(batch,)`, times the examples' weights."""
     return context.batch.weigh(entropy(context.proposal.space, context.proposal.mean)[:, 0])
 
 

@@ -96,6 +96,8 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
 
     there = {"trust_remote_code": False, "local_files_only": Path(model).is_dir()}
     settings = AutoConfig.from_pretrained(model, **there)
+    if getattr(settings, "quantization_config", None) is not None:
+        raise ValueError("found quantised weights (quantization_config); expected floats")
     settings._attn_implementation = "eager"  # config.json may name another, even a kernel to fetch from the hub
     settings.output_attentions = False  # fused kernels have none, and nobody here asks for them
     if attention_dropout is not None:

@@ -76,7 +76,7 @@ STRANGE = {
     "text": (settings(hidden_size="16"), "."),
     "other size": (settings(hidden_size=32), "."),
     "missing layer": (settings(num_hidden_layers=3), "found no weights of encoder.layer.2"),
-    "quantised": (settings(quantization_config={"quant_method": "bitsandbytes"}), "."),
+    "quantised": (settings(quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
     "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), "numbers in its states of a sentence NaN or infinite"),
     "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights of {LAST}"),
     "fewer words": (weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),

@@ -481,7 +481,7 @@ def test_texts_are_indexed_once_and_equal_networks_share(files):
         ({"buckets": 0}, "buckets: found 0; hashed n-grams"),
         ({"buckets": 0, "words": 1, "vocabulary": False}, "buckets: found 0; hashed n-grams"),
         ({"characters": [4, 3]}, r"characters: found \[4, 3\]"),
-        ({"dropout": [0.1, 0.2]}, "found 2 numbers"),
+        ({"dropout": [0.1, 0.2, 0.3]}, "found 3 numbers"),
     ],
 )
 def test_wrong_networks(fields, message):
