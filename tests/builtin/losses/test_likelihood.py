@@ -138,7 +138,7 @@ def test_ln_z_keeps_full_precision_under_autocast() -> None:
     [
         ("ner_infnet", {"energy": "skip_chain"}, r"Sum can't in closed form; take the energy linear_chain"),
         ("srl_seal", {"energy": "self_attention"}, "SelfAttention can't in closed form"),
-        ("srl_seal", {"energy.features.type": "shared"}, "so that the energy would be another"),
+        ("srl_seal", {"energy.features.type": "shared"}, "would change the fixed energy"),
     ],
 )
 def test_energies_that_cannot_teach_are_refused_before_training(config, more, says, tmp_path: Path) -> None:
