@@ -173,20 +173,6 @@ def test_functions_are_called_as_the_page_says(name: str) -> None:
         assert names == [p for p in parameters if p in names] and not set(names) - set(parameters), name
 
 
-def test_type_checkers_see_the_same_names() -> None:
-    for package in (sp, nn, sentences, figures):
-        module = package.__name__.replace(".", "/")
-        [block] = [
-            node
-            for node in ast.parse((ROOT / module / "__init__.py").read_text()).body
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        ]
-        names = {alias.name: node.module for node in block.body for alias in node.names}
-        assert sorted(names) == sorted(set(package.__all__) - {"__version__", "hookimpl"})
-        for name, where in names.items():
-            assert getattr(importlib.import_module(where), name) is getattr(package, name)
-
-
 def test_importing_what_hooks_need_imports_nothing_else() -> None:
     heavy = {"torch", "numpy", "pydantic", "transformers", "rich", "matplotlib"}
     modules = ", ".join(name for name in MODULES if not name.endswith("testing"))
