@@ -61,7 +61,7 @@ class Commands(TyperGroup):
         """A command by its typed name; an unknown name ends the program with an error."""
         if cmd_name in self._core:
             module, _, attribute = self._core[cmd_name].partition(":")
-            command = _made(cmd_name, getattr(importlib.import_module(module), attribute))
+            command = _make_command(cmd_name, getattr(importlib.import_module(module), attribute))
             command.invoke = guarded(command.invoke)
             return command
         plugins = self.host.providers(self.kind).get(cmd_name.replace("-", "_"), [])
@@ -81,16 +81,13 @@ class Commands(TyperGroup):
         plugin = self.host.known.get(distribution.removeprefix("spen-"))
         if plugin is not None and plugin.error is not None:
             return plugin.error
-        typed_words = f"`{self.program} {name}`"
-        return f"{typed_words} comes with the plugin {distribution}, which is not installed: pip install {distribution}"
+        command = f"`{self.program} {name}`"
+        return f"{command} comes with the plugin {distribution}, which is not installed: pip install {distribution}"
 
     def _unknown(self, ctx: typer.Context, name: str) -> str:
-        known = [*self.list_commands(ctx), *self.elsewhere]
+        near = did_you_mean(name, [*self.list_commands(ctx), *self.elsewhere])
         return "\n".join(
-            [
-                f"there is no {self.kind} {name!r}.{did_you_mean(name, known)} `{self.program} --help` lists them",
-                *self._notes(),
-            ]
+            [f"there is no {self.kind} {name!r}.{near} `{self.program} --help` lists them", *self._notes()]
         )
 
     def _notes(self) -> list[str]:
@@ -126,7 +123,7 @@ class PluginCommand(TyperCommand):
         if len(self._plugins) > 1:
             who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
             raise PluginError(f"{self._kind} {self.name!r}: {who} both have it; uninstall all but one")
-        command = _made(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
+        command = _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
         command.invoke = guarded(command.invoke)  # here, so that an application's subcommands are guarded too
         return command
 
@@ -148,11 +145,13 @@ def docstring(target: Callable[..., Any] | str) -> str:
         tree = ast.parse(spec.loader.get_source(module))  # type: ignore[union-attr]
     except Exception:  # running the command reports the error
         return ""
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-    return (ast.get_docstring(found[0]) or "").partition("\n")[0] if found else ""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+    return ""
 
 
-def _made(name: str, value: Any) -> Any:
+def _make_command(name: str, value: Any) -> Any:
     """The click command of a function or of an application with subcommands."""
     if not isinstance(value, typer.Typer):
         function, value = value, typer.Typer(add_completion=False, pretty_exceptions_enable=False)

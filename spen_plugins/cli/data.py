@@ -33,8 +33,6 @@ Keys = Annotated[
         "encoding=.",
     ),
 ]
-Labels = Annotated[str | None, typer.Option(metavar="A,B", help="Another spelling of labels=A,B.")]
-LabelCount = Annotated[int | None, typer.Option(metavar="N", help="Another spelling of label_count=N.")]
 
 Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
 Columns = Annotated[str, typer.Argument(metavar="FILE", help="A column file, or its data: path.", show_default=False)]
@@ -82,23 +80,13 @@ def list_data() -> None:
 
 @app.command()
 @guarded
-def split(
-    file: File,
-    keys: Keys = None,
-    out: Out = None,
-    seed: Seed = 0,
-    labels: Labels = None,
-    label_count: LabelCount = None,
-) -> None:
+def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> None:
     """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
     check_kept(out, file)
     from spen_plugins.data.parts.split import split_file
 
-    options = {"labels": labels, "label_count": label_count}
-    words = [*(keys or []), *(f"{key}={value}" for key, value in options.items() if value is not None)]
-    with columns_given(words) as columns:
-        made = split_file(file, out, seed, say, **columns)
-    typer.echo(str(made))
+    with columns_given(keys) as columns:
+        typer.echo(str(split_file(file, out, seed, say, **columns)))
 
 
 @app.command()

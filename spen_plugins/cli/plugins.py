@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ from spen_plugins.errors import visible
 
 if TYPE_CHECKING:
     from spen_plugins.registry import Registry
+    from spen_plugins.settings.fields import Field
 
 Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it registers.")]
 Kind = Annotated[
@@ -26,14 +29,13 @@ def list_plugins(check: Check = False) -> None:
     from spen_plugins.registry import Registry
 
     registry = Registry()
-    found = registry.check() if check else registry.plugins()
-    for plugin, line in zip(
-        found, columns([[p.name, p.status, f"{p.distribution} {p.version}", p.entry] for p in found]), strict=True
-    ):
+    plugins = registry.check() if check else registry.plugins()
+    rows = [[p.name, p.status, f"{p.distribution} {p.version}", p.entry] for p in plugins]
+    for plugin, line in zip(plugins, columns(rows), strict=True):
         typer.echo(line)
         for error in (plugin.error or "").splitlines():
             typer.echo(f"    {visible(error)}")
-    if any(plugin.error is not None for plugin in found):
+    if any(plugin.error is not None for plugin in plugins):
         raise typer.Exit(2)
 
 
@@ -69,16 +71,15 @@ def _listing(registry: Registry, kind: str) -> list[str]:
 def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
     from spen_plugins.settings.fields import fields
 
-    found = registry.resolve(kind, type_name)
+    cls = registry.resolve(kind, type_name)
     plugin = registry.plugin(type_name)
     lines = [f"{kind} {type_name}", ""]
-    if text := _text(found):
+    if text := _text(cls):
         lines += [*text.splitlines(), ""]
-    if not isinstance(found, type):
+    if not isinstance(cls, type):  # a function
         if kind == "command":
             lines.append(f"its options: spen {typed(type_name.rpartition('.')[2])} --help")
         return [*lines, f"from {plugin.distribution} {plugin.version}"]
-    cls = found
     lines.append(f"class: {cls.__module__}:{cls.__qualname__}, from {plugin.distribution} {plugin.version}")
     lines += _facts(kind, cls)
     rows = [
@@ -91,18 +92,16 @@ def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
     return lines
 
 
-def _text(found: Any) -> str:
+def _text(value: Any) -> str:
     """The docstring of a class or function, the help of an application."""
-    return inspect.cleandoc((found.info.help if isinstance(found, typer.Typer) else found.__doc__) or "")
+    return inspect.cleandoc((value.info.help if isinstance(value, typer.Typer) else value.__doc__) or "")
 
 
-def _leaves(fields: object) -> list:
+def _leaves(fields: Iterable[Field]) -> list[Field]:
     """Fields; nested ones are listed without the JSON default of their table."""
-    from dataclasses import replace
-
-    found = list(fields)  # type: ignore[call-overload]
-    parents = {f.name.rpartition(".")[0] for f in found}
-    return [replace(f, default="{…}") if f.name in parents and f.default not in (None, "null") else f for f in found]
+    fields = list(fields)
+    parents = {f.name.rpartition(".")[0] for f in fields}
+    return [replace(f, default="{…}") if f.name in parents and f.default not in (None, "null") else f for f in fields]
 
 
 def _facts(kind: str, cls: type) -> list[str]:

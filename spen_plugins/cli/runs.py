@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import ColumnWords, Out, check_kept, columns_given, guarded, say, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, columns_given, guarded, say_all, write_lines
 from spen_plugins.errors import ConfigError
 
 
@@ -113,7 +112,7 @@ def predict(
 
     loaded = predictor.load(run, device, _table(refine), precision)
     writer = writing.writer(loaded, form, out, energy)
-    _say(list(writing.labels_shown(loaded, every, form)))
+    say_all(writing.labels_shown(loaded, every, form))
     raw = tokenised.TokenisedText("", language, predicates, device)
     with columns_given(keys) as columns:
         if columns:
@@ -124,9 +123,9 @@ def predict(
         else:
             examples, notes = tokenised.read(loaded, file, raw)
         raw.check_used()
-        _say([*notes, *raw.notes()])
-        found = loaded.predict_examples(examples, energy)
-        writer(raw.located(found, examples) if form == writing.JSON_LINES else found, examples)
+        say_all([*notes, *raw.notes()])
+        answers = loaded.predict_examples(examples, energy)
+        writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
 
 
 @guarded
@@ -156,13 +155,8 @@ def evaluate(
             write_lines(loaded.trajectory_file(file, part), out)
         else:
             write_lines([loaded.evaluate_file(file, part)], out, indent=2)
-        _say([] if file is None else [*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
-
-
-def _say(notes: Sequence[str]) -> None:
-    """What a file was recognised as, on standard error."""
-    for note in notes:
-        say(note)
+        if file is not None:
+            say_all([*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
 
 
 def _table(refine: str | None) -> Any:

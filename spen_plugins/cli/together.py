@@ -58,10 +58,10 @@ def configs_of(words: Sequence[str]) -> dict[str, tuple[dict[str, Any], str]]:
     """Each part's evaluated config and its file."""
     from spen_plugins.config.evaluation import evaluate, parse_arguments
 
-    given = parse_arguments(words)
-    sources = {name: value for name, value in given.items() if "." not in name}
+    named = parse_arguments(words)
+    sources = {name: value for name, value in named.items() if "." not in name}
     arguments: dict[str, dict[str, str]] = {part: {} for part in (ALL, *sources)}
-    for name, value in given.items():
+    for name, value in named.items():
         part, dot, key = name.partition(".")
         if part not in arguments:
             raise ConfigError(

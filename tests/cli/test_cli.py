@@ -132,7 +132,7 @@ GREET = """
 
     @hookimpl
     def spen_command():
-        return {"say_hello": "acme_commands:hello", "predict": "acme_commands:hello"}
+        return {"say_hello": "acme_commands:hello"}
 """
 HELLO = """
     import sys
@@ -168,7 +168,7 @@ def test_a_command_of_a_plugin(spen, greeting):
 def test_a_plugin_s_command_may_have_commands_of_its_own(spen, site):
     apps = "\n    app = typer.Typer()\n    app.command()(hello)\n    app.command('bye')(hello)\n"
     site.module("acme_commands", HELLO + apps)
-    site.install("acme", GREET.replace('hello", "predict": "acme_commands:hello', "app"))
+    site.install("acme", GREET.replace("acme_commands:hello", "acme_commands:app"))
     assert spen("say-hello", "bye", "Anna").stdout == "hello Anna\n"
     refused = spen("say-hello", "hello", "nobody")
     assert (refused.exit_code, refused.stderr) == (1, "error: nobody is there\n")
@@ -189,14 +189,6 @@ def test_the_help_of_a_plugin_commands_no_terminal(spen, greeting):
 def test_the_cores_commands_need_no_plugin(spen, predictor, greeting):
     assert spen("predict", "runs/x", "f").exit_code == 0
     assert "spen_acme" not in sys.modules
-
-
-def test_a_command_with_a_name_of_the_cores_is_refused(spen, greeting):
-    sentence = "plugin 'acme' (spen-acme 1.0): spen has commands of these names itself, so they are refused: 'predict'"
-    assert f"note: {sentence}\n" in spen("--help").stderr
-    checked = spen("plugins", "--check")
-    assert checked.exit_code == 2 and sentence in checked.stdout
-    assert "acme.say_hello" in spen("describe", "command").stdout
 
 
 def test_a_command_that_two_plugins_have(spen, greeting):
@@ -297,15 +289,6 @@ def test_errors_are_one_message_with_their_status(spen_run, fake, config, error,
     assert "Traceback" not in done.stderr
 
 
-def test_of_a_very_long_error_beginning_and_end_are_shown(spen_run, fake, config):
-    def fails(*_, **__):
-        raise ConfigError("begins " + "x" * 100_000 + " ends")
-
-    fake("runs.train.runner", run=fails)
-    said = spen_run(str(config)).stderr
-    assert said.startswith("error: begins xxx") and said.endswith("xxx ends\n") and len(said) < 10_000
-
-
 def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
     def fails(*_, **__):
         raise ZeroDivisionError
@@ -395,7 +378,7 @@ def test_a_refused_plugin_is_status_2_without_check(spen, site):
     site.install("twin", SCALE, distribution="spen-two", version="2.0")
     done = spen("plugins")
     assert done.exit_code == 2
-    assert "two distributions provide the plugin 'twin': spen-one 1.0 and spen-two 2.0" in done.stdout
+    assert "the plugin name 'twin' is claimed by spen-one 1.0 and spen-two 2.0" in done.stdout
 
 
 def test_describe_says_fields_types_defaults_and_source(spen, site):
@@ -506,21 +489,10 @@ def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, m
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
     (tmp_path / "read_only").mkdir()
     (tmp_path / "file").touch()
-    is_dir = Path.is_dir
-    monkeypatch.setattr(
-        Path,
-        "is_dir",
-        lambda path: (_ for _ in ()).throw(PermissionError(13, "Denied")) if path.name == "denied" else is_dir(path),
-    )
-    for place, says in (
-        ("file/out.md", "is no folder"),
-        (".", "is a folder"),
-        ("read_only/new/out.md", "read-only"),
-        ("denied", "Denied"),
-    ):
+    for place in ("file/out.md", ".", "read_only/new/out.md"):
         name, *words = command
         done = spen(name, "runs/x", *words, "--out", str(tmp_path / place))
-        assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())
+        assert done.exit_code == 2 and "can't be written" in " ".join(done.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "score"])
@@ -576,15 +548,7 @@ def test_a_split_gets_its_options(spen, fake):
     fake("data.parts.split", split_file=split)
     done = spen("data", "split", "m.arff", "label_count=5", "--seed", "3", "drop=a,b")
     assert done.stdout.strip() == "m.json" and "as it was read" in done.stderr
-    assert spen("data", "split", "m.csv", "--labels", "tag_*").exit_code == 0
-    assert spen("data", "split", "m.csv", "--label-count", "2").exit_code == 0
-    assert calls == [
-        (Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"}),
-        (Path("m.csv"), None, 0, {"labels": "tag_*"}),
-        (Path("m.csv"), None, 0, {"label_count": 2}),
-    ]
-    twice = spen("data", "split", "m.csv", "labels=a", "--labels", "b")
-    assert twice.exit_code == 2 and "is given twice" in twice.stderr
+    assert calls == [(Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"})]
 
 
 def test_the_catalogue_is_listed(spen):

@@ -50,26 +50,12 @@ def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
     return line
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
 @pytest.mark.parametrize("words", [["text"], ["--help"]], ids=" ".join)
-@pytest.mark.parametrize(
-    ("redirected", "reason"),
-    [
-        (">&-", "Bad file descriptor"),
-        pytest.param(
-            ">/dev/full", "No space left on device", marks=pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
-        ),
-    ],
-)
-def test_output_that_is_not_written_is_an_error(redirected, reason, words, unbuffered):
-    done = run(words, redirected, PYTHONUNBUFFERED=unbuffered)
+def test_output_that_is_not_written_is_an_error(words):
+    done = run(words, ">/dev/full")
     assert done.returncode == 1
-    assert sentence(done) == f"error: standard output: {reason}"
-
-
-def test_a_closed_standard_error_hurts_nothing():
-    assert run(["text"], "2>&-").stdout == b"text\n"
-    assert run(["text", "--fail=data"], "2>&-").returncode == 2
+    assert sentence(done) == "error: No space left on device"
 
 
 def test_output_nobody_reads_is_no_error():
