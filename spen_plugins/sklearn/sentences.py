@@ -87,12 +87,12 @@ class WrittenTags:
             else:
                 beside[:, :-1] = pairs.sum(3)
         share = np.divide(beside, p, out=np.zeros_like(p), where=p > 0).clip(0, 1)
-        found = []
+        probabilities = []
         for row, length in enumerate(lengths):
             calibrated, apart = tempered(p[row, :length], temperature), 1 - share[row, :length]
             written = calibrated * apart @ self._alone + calibrated * (1 - apart) @ self._beside
-            found.append(written / written.sum(1, keepdims=True))
-        return found
+            probabilities.append(written / written.sum(1, keepdims=True))
+        return probabilities
 
 
 def _numbers(values: Any) -> np.ndarray:

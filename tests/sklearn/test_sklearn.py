@@ -190,9 +190,6 @@ def test_labels_of_a_validation_frame_go_by_their_names() -> None:
     ("validation", "said"),
     [
         ((X, Y[:, :2]), "y of validation: found 2 columns; expected 3, as in training"),
-        ((X, np.hstack([Y, Y])), "y of validation: found 6 columns"),
-        (X, "validation: found a ndarray; expected a pair"),
-        ((X, Y, Y), "validation: found a tuple; expected a pair"),
         ((X[:, :2], Y), "X has 2 features"),
     ],
 )
@@ -479,7 +476,7 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
         (X, 0 * Y, ValueError, "y has one class only: every label of every row is 0"),
         (X, 2 * Y, ValueError, r"y has the values \[0, 2\]; each label"),
         (X, sparse.csr_array(Y), TypeError, "Sparse data was passed for y, but dense data is required"),
-        (X, Y[:, 0], ValueError, "predicts label sets, and not one class per row.*MultiLabelBinarizer"),
+        (X, Y[:, 0], ValueError, "expected label sets as a matrix of 0 and 1.*MultiLabelBinarizer"),
         (X, [["a"], ["a", "b"]] * 20, ValueError, "legacy multi-label data representation"),
         (X, None, ValueError, "requires y to be passed"),
         (X[:1], Y[:1], ValueError, "minimum of 2 is required"),
@@ -516,24 +513,6 @@ def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:
         MultiLabelClassifier(**settings).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        ("data", "the arguments of fit"),
-        ("out", "predictor_.save"),
-        ("quiet", "'verbose'"),
-        ("held_out", "'validation_fraction'"),
-        ("seed", "'random_state'"),
-        ("config", "'method'"),
-    ],
-)
-def test_what_has_another_name_here_is_refused_with_it(name, instead) -> None:
-    for estimator, data in ((MultiLabelClassifier(), (X, Y)), (SequenceTagger(), (SENTENCES, NAMES))):
-        said = f"{type(estimator).__name__} has no parameter '{name}'; expected {instead}"
-        with pytest.raises(ValueError, match=said):
-            estimator.set_params(**{name: 1}).fit(*data)
-
-
 def test_unfitted_estimators_say_so() -> None:
     for ask in (MultiLabelClassifier().predict, MultiLabelClassifier().predict_proba, SequenceTagger().predict):
         with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -554,11 +533,8 @@ def test_other_features_than_in_training(classifier) -> None:
     ("words", "tags", "said"),
     [
         (SENTENCES, None, "requires y to be passed"),
-        (SENTENCES, 3, "y: found a int; expected a list for each sentence"),
-        (3, NAMES, "X: found a int; expected a list for each sentence"),
-        ([["a"], ["b"]], [["B-X"], 3], "sentence 1 of train: found"),
         ([["a"], ["b"]], [["B-X"], [3]], "sentence 1 of train: found"),
-        (SENTENCES, NAMES[:3], "found 16 inputs and 3 outputs"),
+        (SENTENCES, NAMES[:3], r"inconsistent numbers of samples: \[16, 3\]"),
         ([["a"]], [["N"]], "found 1 rows with labels; expected at least two"),
         ([["a"], ["b"]], [["N"], ["N", "V"]], "sentence 1 of train: found 2 tags for 1 words"),
         (["a b", "c d"], [["N", "V"]] * 2, "found words 'a b'; expected a list of strings"),
@@ -573,13 +549,10 @@ def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
 @pytest.mark.parametrize(
     ("ask", "arguments", "said"),
     [
-        ("predict", (None,), "found one NoneType; expected a list"),
         ("predict_proba", ([["a", None]],), "expected a list of strings"),
         ("predict", ("a b",), "found one str; expected a list"),
         ("predict", ([["a", None]],), "expected a list of strings"),
         ("score", (SENTENCES, NAMES[:3]), r"inconsistent numbers of samples: \[16, 3\]"),
-        ("score", (SENTENCES, None), "y: found a NoneType; expected a list"),
-        ("score", (None, NAMES), "X: found a NoneType; expected a list"),
         ("score", ([["a"]], [["O", "O"]]), "found 2 tags for 1 words"),
     ],
 )
