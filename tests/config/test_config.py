@@ -75,17 +75,15 @@ def test_defaults_and_imports_relative_to_the_config(function, tmp_path, monkeyp
         ("null", None),
         ('"3"', "3"),
         ("[1, 2]", [1, 2]),
-        ("bert-base-cased", "bert-base-cased"),
         ("", ""),
         ("NaN", "NaN"),
-        ("a=b", "a=b"),
         ("'quoted'", "'quoted'"),
         ("007", "007"),
     ],
 )
-@pytest.mark.parametrize("name", ["data", "task.corpus"])
-def test_a_value_is_json_or_else_a_string(function, name, text, value):
-    assert evaluate(function, {name: text})["task"]["corpus"] == value
+def test_a_value_is_json_or_else_a_string(function, text, value):
+    for name in ("data", "task.corpus"):
+        assert evaluate(function, {name: text})["task"]["corpus"] == value
 
 
 def test_a_parameter_wins_over_a_key_of_its_name(function):
@@ -175,32 +173,12 @@ def test_files_that_are_wrong_say_where(write, name, text, said):
     assert said in str(error.value)
 
 
-def test_what_a_shipped_library_refuses_is_said_of_the_config(write):
-    with pytest.raises(ConfigError, match=r"^(?!.*libsonnet).*m\.jsonnet: unknown method \"zz\"; known: a$"):
-        evaluate(
-            write(
-                "m.jsonnet", "local c = import 'lib/choose.libsonnet';\nfunction(m='a') c.from({ a: {} }, m, 'method')"
-            ),
-            {"m": "zz"},
-        )
-
-
-def test_an_error_in_a_library_of_your_own_names_it(write, tmp_path):
-    (tmp_path / "lib" / "bad.libsonnet").write_text("{\n  f(x):: error 'unknown method %s' % x,\n}")
-    with pytest.raises(ConfigError) as error:
-        evaluate(
-            write("m.jsonnet", "local b = import 'lib/bad.libsonnet';\nfunction(m='a') { a: b.f(m) }"), {"m": "zz"}
-        )
-    assert str(error.value) == "lib/bad.libsonnet:2: unknown method zz"
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
         ("a.jsonnet", "[" * 5000, "a.jsonnet: can't be evaluated: it is nested too deeply"),
         ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "a.jsonnet: can't be evaluated: memory allocation of"),
         ("a.yaml", "a: &a [*a]\n", "a.yaml:1: not YAML"),
-        ("a.yaml", "a: " + "[" * 5000, "a.yaml: can't be evaluated: it is nested too deeply"),
         ("a.json", '{"a": ' + "[" * 100_000, "a.json: can't be evaluated: it is nested too deeply"),
     ],
 )
@@ -220,6 +198,20 @@ def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
             evaluate(path)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_an_error_in_a_library_names_it_but_for_those_that_ship(write, tmp_path):
+    (tmp_path / "lib" / "bad.libsonnet").write_text("{\n  from(all, x, name):: error 'unknown method %s' % x,\n}")
+    for library, message in (
+        ("bad", "lib/bad.libsonnet:2: unknown method zz"),
+        ("choose", 'm.jsonnet: unknown method "zz"; known: a'),
+    ):
+        text = (
+            f"local c = import 'lib/{library}.libsonnet';\nfunction(m='a') {{ a: c.from({{ a: {{}} }}, m, 'method') }}"
+        )
+        with pytest.raises(ConfigError) as error:
+            evaluate(write("m.jsonnet", text), {"m": "zz"})
+        assert str(error.value) == message
 
 
 def test_files_that_are_not_there(write):

@@ -24,7 +24,9 @@ from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.random_state import random_state
 from spen_plugins.loop.rehearsal import rehearse
 from spen_plugins.registry import Registry
+from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner
+from spen_plugins.settings.fields import validate
 from spen_plugins.testing import ToyFeatures, ToyLabels
 from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 
@@ -266,6 +268,9 @@ def test_terms_are_tensors_by_name() -> None:
     for terms, says in (
         (torch.zeros(3), "the loss of phase 'p' is a Tensor; expected tensors by name"),
         ({"a": 1.0}, r"loss 'a' of phase 'p' is 1\.0; expected a tensor of shape \(batch,\)"),
+        ({}, "phase 'p' has no loss term"),
+        ({"a": torch.tensor(0.0)}, r"loss 'a' of phase 'p' has shape \(\); expected \(batch,\) = \(3,\)"),
+        ({"a": torch.zeros(3), "b": torch.zeros(3, 1)}, r"loss 'b' .* \(3, 1\)"),
     ):
         with pytest.raises(PluginError, match=says):
             ledger.check_terms(terms, 3, "p")
@@ -306,6 +311,39 @@ def test_a_prefix_is_the_name_of_something(toy: ToyTask, fields: Any, says: str)
     phase = replace(net_phase(), trains=fields.get("trains", ("inference_net",)))
     with pytest.raises(ConfigError, match=says):
         check_stages(model, [sp.Stage("a", (phase,), 1, frozen=fields.get("frozen", ("energy",)))])
+
+
+@pytest.mark.parametrize(
+    ("stages", "says"),
+    [
+        ([], "trains for no epoch: it has no stage"),
+        ([("a", 0), ("b", 0)], "trains for no epoch: stages a, b have 0"),
+        ([("a", 1), ("b", -1)], "'b' has -1"),
+        ([("a", 1), ("a", 2)], "several stages called a"),
+    ],
+)
+def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, says: str) -> None:
+    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    phases = (energy_phase(), net_phase())
+    with pytest.raises(ConfigError, match=says):
+        check_stages(model, [sp.Stage(name, phases, epochs) for name, epochs in stages])
+    check_stages(model, [sp.Stage("a", phases, 0), sp.Stage("b", phases, 1)])
+
+
+@pytest.mark.parametrize("field", ["type", "features", "net"])
+def test_a_field_may_not_be_called_as_a_key_of_the_table(field: str) -> None:
+    config = type("Config", (sp.Config,), {"__annotations__": {field: int}, field: 1})
+    energy = type("Mine", (sp.Energy,), {"Config": config, "parts": {"net": "inference_net"}})
+    with pytest.raises(PluginError, match=f"Mine.Config has a field '{field}', a key that its table has already"):
+        KINDS["energy"].check(energy, "energy 'mine'")
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [(int, "hello"), (float, float("inf"))])
+def test_a_default_is_checked_as_a_value_is(kind: type, wrong: Any) -> None:
+    config = type("Config", (sp.Config,), {"__annotations__": {"scale": kind}, "scale": wrong})
+    with pytest.raises(ConfigError, match=r"mine\.json: 'energy\.scale': found .*; expected "):
+        validate(config, {}, "energy", "mine.json")
+    assert validate(config, {"scale": 2}, "energy", "mine.json").scale == 2
 
 
 # A few examples pass through all stages before the first of them is trained
