@@ -58,7 +58,7 @@ def run_program(application: typer.Typer) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
     try:
-        guarded(application)()
+        report_errors(application)()
     except typer.Exit as error:
         sys.exit(error.exit_code)
     finally:
@@ -69,7 +69,7 @@ def run_program(application: typer.Typer) -> NoReturn:
     raise AssertionError("an application ends its process")
 
 
-def guarded(command: F) -> F:
+def report_errors(command: F) -> F:
     """The command with errors of users and of the system reported as one message and an exit status (1, 2 or 130)."""
 
     @functools.wraps(command)
@@ -120,7 +120,7 @@ def say_all(notes: Iterable[str]) -> None:
         say(note)
 
 
-def typed(name: str) -> str:
+def spell_command(name: str) -> str:
     """The command-line spelling of a command's registered name: `cost-net`."""
     return name.replace("_", "-")
 
@@ -184,7 +184,7 @@ ColumnWords = Annotated[
 
 
 @contextmanager
-def columns_given(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+def read_columns(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     """Values of `key=value` words for columns, by key, as `spen-run` parses them; inside, files of text are in the
     `encoding=` that they name."""
     from spen_plugins.config.evaluation import parse_arguments, parse_value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import columns, guarded, say, typed
+from spen_plugins.cli.common import columns, report_errors, say, spell_command
 from spen_plugins.errors import visible
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Kind = Annotated[
 Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind (default: list all).")]
 
 
-@guarded
+@report_errors
 def list_plugins(check: Check = False) -> None:
     """List the plugins found; with --check, import them all and report errors (exit status 2)."""
     from spen_plugins.registry import Registry
@@ -39,7 +39,7 @@ def list_plugins(check: Check = False) -> None:
         raise typer.Exit(2)
 
 
-@guarded
+@report_errors
 def describe(kind: Kind, type_name: Type = None) -> None:
     """Describe a type and its keys; for a command or a model, its function."""
     from spen_plugins.registry import Registry
@@ -55,7 +55,7 @@ def describe(kind: Kind, type_name: Type = None) -> None:
 
 
 def _listing(registry: Registry, kind: str) -> list[str]:
-    """One line per type: its name and the first line of its docstring."""
+    """One line per type: its name and the first line of its read_docstring."""
     from spen_plugins.errors import PluginError
 
     rows = []
@@ -78,7 +78,7 @@ def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
         lines += [*text.splitlines(), ""]
     if not isinstance(cls, type):  # a function
         if kind == "command":
-            lines.append(f"its options: spen {typed(type_name.rpartition('.')[2])} --help")
+            lines.append(f"its options: spen {spell_command(type_name.rpartition('.')[2])} --help")
         return [*lines, f"from {plugin.distribution} {plugin.version}"]
     lines.append(f"class: {cls.__module__}:{cls.__qualname__}, from {plugin.distribution} {plugin.version}")
     lines += _facts(kind, cls)
@@ -93,7 +93,7 @@ def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """The docstring of a class or function, the help of an application."""
+    """The read_docstring of a class or function, the help of an application."""
     return inspect.cleandoc((value.info.help if isinstance(value, typer.Typer) else value.__doc__) or "")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, guarded, run_program, show_version
+from spen_plugins.cli.common import columns, report_errors, run_program, show_version
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 
@@ -55,7 +55,7 @@ Version = Annotated[bool, typer.Option("--version", callback=show_version, is_ea
 
 
 @app.command()
-@guarded
+@report_errors
 def run(
     config: Config = None,
     arguments: Arguments = None,
@@ -108,22 +108,22 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
         own_seed = evaluate(config, {**arguments, "method": methods[0]}).get("seed", 0)
         seeds = parse_seeds(lists["seeds"]) if "seeds" in lists else [own_seed]
 
-        def of_method(method: str, seed: int) -> dict[str, Any]:
+        def evaluate_method(method: str, seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "method": method, "seed": str(seed)})
 
         from spen_plugins.runs.many.seeds import run_methods
 
-        return _chosen(run_methods(of_method, methods, seeds, str(config), out, options), options)
+        return _print_choice(run_methods(evaluate_method, methods, seeds, str(config), out, options), options)
     if "seeds" in lists:
         seeds = parse_seeds(lists["seeds"])
 
-        def of_seed(seed: int) -> dict[str, Any]:
+        def evaluate_seed(seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "seed": str(seed)})
 
-        of_seed(seeds[0])
+        evaluate_seed(seeds[0])
         from spen_plugins.runs.many.seeds import run_seeds
 
-        return run_seeds(of_seed, seeds, str(config), out, options)
+        return run_seeds(evaluate_seed, seeds, str(config), out, options)
     if options.jobs > 1:
         raise ConfigError(
             f"--jobs {options.jobs} runs several seeds or methods side by side; give them, as in seeds=0..4"
@@ -142,13 +142,13 @@ def _resume(path: Path, options: RunOptions) -> Path:
     from spen_plugins.runs.train import runner
 
     if methods_of(path):
-        return _chosen(resume_methods(path, options), options)
+        return _print_choice(resume_methods(path, options), options)
     if is_parent(path):
         return resume_seeds(path, options)
     return runner.resume(path, options)
 
 
-def _chosen(outcome: Outcome, options: RunOptions) -> Path:
+def _print_choice(outcome: Outcome, options: RunOptions) -> Path:
     """The folder of several methods, after their scores and the choice are printed."""
     from spen_plugins.console import Console
     from spen_plugins.report.chosen import print_choice
@@ -209,7 +209,7 @@ def _row(field: Field) -> list[str]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a docstring; abbreviations of citations don't end one."""
+    """The first sentence of a read_docstring; abbreviations of citations don't end one."""
     return re.split(
         r"(?<=\.)(?<!\bal\.)(?<!Sec\.)(?<!Eq\.)(?<!Figs\.)(?<!Fig\.)\s", " ".join(text.split()), maxsplit=1
     )[0]

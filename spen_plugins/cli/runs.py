@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import ColumnWords, Out, check_kept, columns_given, guarded, say_all, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, report_errors, say_all, write_lines
 from spen_plugins.errors import ConfigError
 
 
@@ -87,7 +87,7 @@ Precision = Annotated[
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; low is good.")]
 
 
-@guarded
+@report_errors
 def predict(
     run: Run,
     file: Input = None,
@@ -114,7 +114,7 @@ def predict(
     writer = writing.writer(loaded, form, out, energy)
     say_all(writing.labels_shown(loaded, every, form))
     raw = tokenised.TokenisedText("", language, predicates, device)
-    with columns_given(keys) as columns:
+    with read_columns(keys) as columns:
         if columns:
             loaded.name_columns(columns)
         if text is not None or str(file) == "-":
@@ -128,7 +128,7 @@ def predict(
         writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
 
 
-@guarded
+@report_errors
 def evaluate(
     run: Run,
     file: Gold = None,
@@ -148,7 +148,7 @@ def evaluate(
     from spen_plugins.runs.predict import predictor
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    with columns_given(keys) as columns:
+    with read_columns(keys) as columns:
         if columns:
             loaded.name_columns(columns)
         if trajectory:
@@ -165,7 +165,7 @@ def _table(refine: str | None) -> Any:
     return None if refine is None else parse_value(refine)
 
 
-@guarded
+@report_errors
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
     """The energy of the outputs in a file, and of the run's own: one JSON value per line. Low is good."""
     check_kept(out, file)
@@ -174,7 +174,7 @@ def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None
     write_lines(predictor.load(run, device).score_file(file), out)
 
 
-@guarded
+@report_errors
 def calibrate(
     run: Run,
     file: Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import guarded
+from spen_plugins.cli.common import report_errors
 
 
 class Pruner(StrEnum):
@@ -50,7 +50,7 @@ Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Start no
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 
 
-@guarded
+@report_errors
 def sweep(
     config: Config,
     space: Space,

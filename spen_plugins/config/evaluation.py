@@ -42,15 +42,15 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
-        return _with_keys(deepcopy(dict(path)), Path("config"), arguments)
+        return _set_keys(deepcopy(dict(path)), Path("config"), arguments)
     path = find(path)
     try:
-        return _evaluated(path, arguments)
+        return _evaluate_file(path, arguments)
     except RecursionError:
         raise ConfigError(f"{path}: can't be evaluated: it is nested too deeply") from None
 
 
-def _evaluated(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
+def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
     """A config file with its arguments applied."""
     text, known = _text(path), list[str]()
     if path.suffix == ".jsonnet":
@@ -67,10 +67,10 @@ def _evaluated(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
         config = _read_json(path, text) if path.suffix == ".json" else _read_yaml(path, text)
     if not isinstance(config, dict):
         raise ConfigError(f"{path}: the config is {_kind(config)}; expected a table with 'task', 'trainer' and so on")
-    return _with_keys(config, path, arguments, known)
+    return _set_keys(config, path, arguments, known)
 
 
-def _with_keys(
+def _set_keys(
     config: dict[str, Any], path: Path, arguments: Mapping[str, str], known: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The config with the keys that arguments name."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from spen_plugins.config.node import Node, make, network_of, parse
+from spen_plugins.config.node import Node, find_network, make, parse
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.settings.config import Config
@@ -164,7 +164,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     nodes = {name: getattr(experiment, name) for name in NETS}
     with memory_errors("building the nets", "take smaller ones"):
         net = make(nodes.pop("inference_net"), task, assets)
-        of_net = network_of(net)
+        of_net = find_network(net)
         others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}
     return Built(task, Model(net, **others), experiment.trainer.cls(experiment.trainer.config))
 

@@ -80,9 +80,9 @@ class PluginHost:
         self._register(CORE, builtin)
 
     def _discover(self, paths: Sequence[str] | None) -> None:
-        found = metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
+        installed = metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
         distributions: dict[str, metadata.Distribution] = {}
-        for distribution in found:  # an earlier folder of the path wins, as for imports
+        for distribution in installed:  # an earlier folder of the path wins, as for imports
             distributions.setdefault(str(distribution.metadata["Name"]).lower().replace("_", "-"), distribution)
         claims: dict[str, list[metadata.Distribution]] = {}
         for distribution in distributions.values():

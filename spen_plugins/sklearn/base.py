@@ -104,10 +104,10 @@ class Trained(BaseEstimator, ABC):
         seed = self.random_state
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        given = Given(parts, self.validation_fraction)
+        data = Given(parts, self.validation_fraction)
         weights = self.class_weight
         if isinstance(weights, Mapping):  # labels of an array are numbers
             weights = {str(name): float(weight) for name, weight in weights.items()}
         weighted = {} if weights is None else {"task.class_weight": weights}
         arguments = {"method": self.method, "seed": seed, **weighted, **arguments, **self._overrides}
-        self.run_ = StoredRun.train(config, given, self.device, not self.verbose, arguments)
+        self.run_ = StoredRun.train(config, data, self.device, not self.verbose, arguments)

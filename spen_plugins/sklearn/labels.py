@@ -15,7 +15,7 @@ from spen_plugins.data.tables.matrix import Matrix
 from spen_plugins.scores.calibration import LabelConfidences
 from spen_plugins.scores.label_decoder import between
 from spen_plugins.sklearn.base import Trained
-from spen_plugins.sklearn.stored import errors_of_values
+from spen_plugins.sklearn.stored import value_errors
 from spen_plugins.task_parts import parse_all
 
 NUMBERS = {"accept_sparse": "csr", "dtype": np.float32, "ensure_all_finite": "allow-nan"}
@@ -110,7 +110,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         self.labels_ = np.array(names)
         if validation is not None:
             rows, labels = self._check_examples(*validation, reset=False)
-            with errors_of_values():
+            with value_errors():
                 parts["validation"] = rows, labels.ordered(names, "y of validation")
         fixed = self.decode == "validation" and self.threshold != "validation"
         decode = "threshold" if fixed else self.decode
@@ -124,19 +124,19 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of each row, 0 or 1, of shape (n_samples, n_labels)."""
-        probabilities, chosen = self._predicted(X)
+        probabilities, chosen = self._compute_predictions(X)
         return (probabilities > self.threshold_ if chosen is None else chosen).astype(np.int64)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probability of each label, of shape (n_samples, n_labels)."""
-        return self._predicted(X)[0]
+        return self._compute_predictions(X)[0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of each label above those of the threshold, of shape (n_samples, n_labels); above 0: predicted.
 
         Without a threshold, above those half-way between the row's last predicted label and the next.
         """
-        p, predicted = self._predicted(X)
+        p, predicted = self._compute_predictions(X)
         logits = logit(p.astype(np.float64).clip(SURE, 1 - SURE))
         if self.threshold_ is None:
             return logits - between(torch.from_numpy(logits), torch.from_numpy(predicted > 0)).numpy()
@@ -163,15 +163,15 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             raise ValueError(f"y has one class only: every label of every row is {values[0]}")
         names = tuple(map(str, y.columns)) if hasattr(y, "columns") else None
         features = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
-        with errors_of_values():
+        with value_errors():
             rows = Matrix(Matrix.of(X, "X").values, tuple(map(str, features)))
             return rows, Matrix(Matrix.of(labels, "y").values, names)
 
-    def _predicted(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _compute_predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Calibrated probabilities, and the outputs if no threshold decides, `(n_samples, n_labels)` each."""
         predictor = self.predictor_
         X = validate_data(self, X, reset=False, **NUMBERS)
-        with errors_of_values():
+        with value_errors():
             examples = parse_all(predictor.task, Matrix.of(X, "X"))
         probabilities = np.empty((X.shape[0], len(self.labels_)), dtype=np.float64)
         chosen = None

@@ -22,12 +22,12 @@ class Sentences(np.ndarray):
     """
 
     @classmethod
-    def of(cls, lists: Iterable[Sequence[Any]]) -> Sentences:
+    def from_lists(cls, lists: Iterable[Sequence[Any]]) -> Sentences:
         """The array of these lists."""
         return object_array(map(list, lists)).view(cls)
 
     def __eq__(self, other: Any) -> Any:
-        other = Sentences.of(other) if isinstance(other, (list, tuple)) else other
+        other = Sentences.from_lists(other) if isinstance(other, (list, tuple)) else other
         return np.asarray(self) == np.asarray(other)
 
     def __ne__(self, other: Any) -> Any:
@@ -63,7 +63,7 @@ class WrittenTags:
         if self._looks_on:
             self._joined = self._joined & np.char.startswith(np.array(tags), "I-")
         self._alone, self._beside = (
-            np.stack([_one_hot(_written(tag, scheme, closes, beside), scheme, classes) for tag in tags])
+            np.stack([_one_hot(_write_tag(tag, scheme, closes, beside), scheme, classes) for tag in tags])
             for beside in (False, True)
         )
 
@@ -99,7 +99,7 @@ def _numbers(values: Any) -> np.ndarray:
     return values.detach().double().cpu().numpy()
 
 
-def _written(tag: str, scheme: str, closes: bool, beside: bool) -> str:
+def _write_tag(tag: str, scheme: str, closes: bool, beside: bool) -> str:
     """A net's tag as a scheme writes it.
 
     Args:

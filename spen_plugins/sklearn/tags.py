@@ -12,7 +12,7 @@ from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.loop import evaluate
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.sentences import Sentences, WrittenTags, object_array
-from spen_plugins.sklearn.stored import errors_of_values
+from spen_plugins.sklearn.stored import value_errors
 from spen_plugins.task_parts import parse_all
 
 SCHEMES = ("bio", "bioes", "iob1")
@@ -98,7 +98,7 @@ class SequenceTagger(Trained):
         if self.scheme not in ("auto", "none", *SCHEMES):
             known = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
             raise ValueError(f"scheme: found {self.scheme!r}; expected one of {known}")
-        scheme = scheme_of(y) if self.scheme == "auto" else self.scheme
+        scheme = find_scheme(y) if self.scheme == "auto" else self.scheme
         config, arguments = ("pos_infnet", {}) if scheme == "none" else ("ner_infnet", {"task.scheme": scheme})
         self._train(config, parts, arguments)
         self.scheme_ = scheme
@@ -110,8 +110,8 @@ class SequenceTagger(Trained):
 
         `predict(X) == y` compares sentence by sentence. A ValueError for something that is no list of sentences.
         """
-        with errors_of_values():
-            return Sentences.of(answer["tags"] for answer in self.predictor_.predict(X))
+        with value_errors():
+            return Sentences.from_lists(answer["tags"] for answer in self.predictor_.predict(X))
 
     def predict_proba(self, X: Sequence[Sequence[str]]) -> np.ndarray:
         """Marginal probabilities of each word's tags, calibrated as the scores of `predictor_.predict`.
@@ -125,7 +125,7 @@ class SequenceTagger(Trained):
         A ValueError for something that is no list of sentences.
         """
         predictor = self.predictor_
-        with errors_of_values():
+        with value_errors():
             examples = parse_all(predictor.task, X)
         written = WrittenTags(predictor.task.space.tags, self.scheme_, self.classes_.tolist())
         probabilities: list[np.ndarray] = [np.empty(0)] * len(examples)
@@ -145,7 +145,7 @@ class SequenceTagger(Trained):
         """
         check_consistent_length(X, y)
         predictor, task = self.predictor_, self.predictor_.task
-        with errors_of_values():
+        with value_errors():
             examples = parse_all(task, [{"words": _as_list(w), "tags": _as_list(t)} for w, t in zip(X, y, strict=True)])
             metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
         return float(metric.compute()[task.selection])
@@ -162,7 +162,7 @@ def _as_list(values: Any) -> Any:
     return values.tolist() if hasattr(values, "tolist") else values
 
 
-def scheme_of(sentences: Sequence[Sequence[str]]) -> str:
+def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
     """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O.
 
     Raises:

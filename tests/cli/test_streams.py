@@ -12,7 +12,7 @@ import pytest
 import typer
 from rich.table import Table
 
-from spen_plugins.cli.common import columns, guarded
+from spen_plugins.cli.common import columns, report_errors
 from spen_plugins.console import Console
 from spen_plugins.errors import visible
 
@@ -20,13 +20,13 @@ FULL = Path("/dev/full")
 
 PROGRAM = """
 import sys, typer
-from spen_plugins.cli.common import app, guarded, run_program
+from spen_plugins.cli.common import app, report_errors, run_program
 from spen_plugins.errors import DataError
 
 made = app("Says something.")
 
 @made.command()
-@guarded
+@report_errors
 def say(text: str, fail: str = ""):
     if fail == "memory":
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
@@ -94,7 +94,7 @@ def test_errors_of_the_system_have_no_traceback(error, capsys):
         raise error
 
     with pytest.raises(typer.Exit) as found:
-        guarded(fails)()
+        report_errors(fails)()
     assert found.value.exit_code == 1
     said = capsys.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1

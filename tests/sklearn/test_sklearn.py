@@ -33,7 +33,7 @@ from spen_plugins.scores.calibration import tempered
 from spen_plugins.scores.label_decoder import Fit
 from spen_plugins.scores.labels import example_f1
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
-from spen_plugins.sklearn.tags import scheme_of
+from spen_plugins.sklearn.tags import find_scheme
 from spen_plugins.task_parts import parse_all
 
 FEW = {"trainer.epochs": 2, "trainer.epoch_updates": 1, "features.hidden": [8], "energy.hidden": 4}
@@ -461,7 +461,7 @@ def test_probabilities_of_spans_are_of_the_tags_of_y(tagger) -> None:
     ],
 )
 def test_the_scheme_is_recognised(sentences, scheme) -> None:
-    assert scheme_of(sentences) == scheme
+    assert find_scheme(sentences) == scheme
 
 
 # Errors.
