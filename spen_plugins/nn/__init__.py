@@ -9,29 +9,7 @@ from typing import TYPE_CHECKING
 
 from spen_plugins.lazy import lazy_names
 
-__getattr__, __all__ = lazy_names(
-    globals(),
-    {
-        "inference.descent": ("gradient_at",),
-        "inference.steppers": ("Gradient",),
-        "nn.compound": ("CompoundObjective", "to_minimise"),
-        "nn.cost": ("MarginCost", "margin_cost"),
-        "nn.entropies": ("entropy",),
-        "nn.local": (
-            "LazyScores",
-            "MANY_LABELS",
-            "lazy_scores",
-            "local_layer",
-            "local_scores",
-            "local_sum",
-            "output_size",
-            "require_tags",
-        ),
-        "nn.recurrent": ("Lstm", "read_both_ways", "reverse_places"),
-        "nn.value": ("ValueLoss",),
-        "spaces.base": ("at_least_float32", "inner_product"),
-    },
-)
+__getattr__, __all__ = lazy_names(globals())
 
 
 def __dir__() -> list[str]:

@@ -21,25 +21,13 @@ from spen_plugins.data.sentences.write_roles import FileExamples
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.predict.tokenised import TokenisedText
 from spen_plugins.task_parts import parse_all
-from tests.cli.test_predict_text import BILSTM, NAMES, ROLES, train
 from tests.loaded import loaded
 
 pytest.importorskip("spacy")
 
 WORDS = [["Anna", "sent", "it", "."], ["Yes", "!"], ["Bob", "saw", "her"]]
 MARKED = {"sent", "saw"}
-SENSES = ROLES.replace("send\t(V*)", "send.01\t(V*)")
 Spen = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("runs")
-    return {
-        "srl": train("srl_seal", folder, ROLES, **BILSTM),
-        "predicates": train("predicates", folder, ROLES, **BILSTM),
-        "ner": train("ner_infnet", folder, NAMES, **BILSTM),
-    }
 
 
 @pytest.fixture

@@ -413,7 +413,7 @@ def test_unequal_seeds_of_several_rows_are_one_note(pair, tmp_path):
 
 
 def test_the_command(pair, tmp_path):
-    done = spen(*pair, "--scores", "example_f1,micro_f1", "--baseline", "theirs")
+    done = spen(*pair, "--scores", "example_f1,micro_f1", "--against", "theirs")
     assert done.exit_code == 0 and done.stdout.startswith("|  | example_f1 | micro_f1 | example_f1 − theirs | seeds")
     note = "ours and theirs don't have the same seeds"
     assert f"- {note}" in done.stdout and note not in done.stderr

@@ -21,7 +21,7 @@ from spen_images.images import image_files, read_image
 from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
-from spen_plugins.config.evaluation import evaluate, parse_arguments
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.row_split import read_split
 from spen_plugins.data.sentences.roles import read_roles
@@ -424,8 +424,6 @@ def test_words_of_a_command_line_are_utf_8(tmp_path: Path) -> None:
     word = b"caf\xe9".decode("utf-8", "surrogateescape")
     with pytest.raises(DataError, match="--text:1: found byte 0xe9, which is not UTF-8"):
         argument(word)
-    with pytest.raises(ConfigError, match=r"argument 'data': found 'caf.*', which is not UTF-8; rename the file"):
-        parse_arguments([f"data={word}"])
     with pytest.raises(ConfigError, match="found a name that is not UTF-8"):
         RunFolder.check_free(tmp_path / word)
 

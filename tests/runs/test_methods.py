@@ -48,7 +48,7 @@ def copied(both, tmp_path) -> Path:
     return Path(shutil.copytree(both[0], tmp_path / "x"))
 
 
-@pytest.mark.parametrize("text", ["cross_entropy,nce", '["cross_entropy", "nce"]', " cross_entropy, nce"])
+@pytest.mark.parametrize("text", ["cross_entropy,nce", " cross_entropy, nce"])
 def test_methods_are_a_list(text):
     assert parse_methods(text) == ["cross_entropy", "nce"]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +47,6 @@ class Sweep:
         name: the study's name in its storage; the folder's name by default.
         pruner: pruner of trials with low scores.
         seed: seed of the search; a trial's own is the config's.
-        timeout: seconds after which no trial starts.
         device: as of `RunOptions`.
     """
 
@@ -62,7 +59,6 @@ class Sweep:
     name: str | None = None
     pruner: studies.Pruner = "median"
     seed: int = 0
-    timeout: float = math.inf
     device: str | None = None
 
     def evaluate(self, drawn: Mapping[str, str]) -> dict[str, Any]:
@@ -130,8 +126,7 @@ def check_space(what: Sweep, space: Space) -> int:
 def _run_trials(study: Study, what: Sweep, space: Space, worker: str, say: Say) -> None:
     from optuna.trial import TrialState
 
-    began = time.monotonic()
-    while time.monotonic() - began < what.timeout:
+    while True:
         for number in studies.reclaim(study, what.folder / "workers"):
             say(f"trial {number} was killed; its parameters are tried again")
         if len(studies.counted(study)) >= what.trials:
