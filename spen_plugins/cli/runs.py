@@ -123,7 +123,6 @@ def predict(
             examples, notes = read_text(loaded.task, raw), []
         else:
             examples, notes = tokenised.read(loaded, file, raw)
-        raw.check_used()
         _say([*notes, *raw.notes()])
         found = loaded.predict_examples(examples, energy)
         writer(raw.located(found, examples) if form == writing.JSON_LINES else found, examples)

@@ -42,10 +42,10 @@ def with_characters(prediction: Mapping[str, Any], place: Place) -> dict[str, An
         spans = {key: table[key] for key in ("entities", "arguments") if key in table}
         return {**table, **{key: [located(s, s["start"], s["end"]) for s in some] for key, some in spans.items()}}
 
-    found = with_spans(prediction)
-    if "predicate" in found:
-        found["predicate"] = located_predicate(found["predicate"])
-    if "predicates" in found:
-        found["predicates"] = [located_predicate(table) for table in found["predicates"]]
+    sentence = with_spans(prediction)
+    if "predicate" in sentence:
+        sentence["predicate"] = located_predicate(sentence["predicate"])
+    if "predicates" in sentence:
+        sentence["predicates"] = [located_predicate(table) for table in sentence["predicates"]]
     line = {} if place.line is None else {"line": place.line}
-    return {**located(found, 0, len(place.tokens)), **line}
+    return {**located(sentence, 0, len(place.tokens)), **line}
