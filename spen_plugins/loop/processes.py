@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -18,6 +19,7 @@ from spen_plugins.errors import RunError
 from spen_plugins.loop.ledger import merged
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.random_state import set_random_state
+from spen_plugins.loop.recipe import Callbacks
 from spen_plugins.model import Model
 
 TABLE = (4096, 2**17)
@@ -30,7 +32,7 @@ class ProcessLost(RunError):
 
 @contextmanager
 def _with_the_others() -> Iterator[None]:
-    """What torch raises where a process waits for others, as `ProcessLost`."""
+    """Raises `ProcessLost` in place of torch's errors where a process waits for others."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -65,6 +67,34 @@ def same_weights(model: Model, accelerator: Accelerator) -> None:
                 distributed.broadcast(parameter.data, 0)
 
 
+class Requests:
+    """Requests to stop and to save a checkpoint, on which all processes agree.
+
+    Attributes:
+        agreed: of several processes, 1 if any is to stop, and 1 if a checkpoint is due in any, as of the last update.
+    """
+
+    def __init__(self, callbacks: Callbacks, accelerator: Accelerator) -> None:
+        self.callbacks, self._is_alone = callbacks, accelerator.num_processes == 1
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew, after a checkpoint was saved."""
+        self._saved_at, self.agreed = time.monotonic(), [0.0, 0.0]
+
+    def is_due(self) -> bool:
+        """True if it is time for a checkpoint here."""
+        return time.monotonic() - self._saved_at >= self.callbacks.checkpoint_seconds
+
+    def poll(self) -> list[float]:
+        """The requests of this process."""
+        return [self.callbacks.stop(), self.is_due()]
+
+    def read(self) -> list[float]:
+        """The requests of all processes."""
+        return self.poll() if self._is_alone else self.agreed
+
+
 class GradientSum:
     """Sums of gradients over the processes.
 
@@ -90,22 +120,22 @@ class GradientSum:
             The sums of `numbers`.
         """
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
-        rows = _rows(gradients)
+        rows = _rows_to_send(gradients)
         pieces = [each if chosen is None else each[chosen] for each, chosen in zip(gradients, rows, strict=True)]
-        found = [each.grad is not None for each in self.parameters]
-        sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*found, *numbers])]
-        message = self._joined(sent)
+        has_gradient = [each.grad is not None for each in self.parameters]
+        sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*has_gradient, *numbers])]
+        message = self._join(sent)
         with _with_the_others():
             distributed.all_reduce(message)
-        *sums, told = message.split([len(each) for each in sent])
-        counts = told.tolist()
+        *sums, last = message.split([len(each) for each in sent])
+        counts = last.tolist()
         for i, parameter in enumerate(self.parameters):
             total, chosen = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
             whole = total if chosen is None else gradients[i].index_copy_(0, chosen, total)
             parameter.grad = whole if counts[i] else None
         return counts[len(self.parameters) :]
 
-    def _joined(self, sent: Sequence[Tensor]) -> Tensor:
+    def _join(self, sent: Sequence[Tensor]) -> Tensor:
         """These vectors as one, in the widest of their precisions."""
         length, kind = sum(map(len, sent)), reduce(torch.promote_types, (each.dtype for each in sent))
         if len(self._memory) < length or self._memory.dtype != kind or self._memory.device != sent[0].device:
@@ -113,7 +143,7 @@ class GradientSum:
         return torch.cat(list(sent), out=self._memory[:length])
 
 
-def _rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
+def _rows_to_send(gradients: Sequence[Tensor]) -> list[Tensor | None]:
     """Of each gradient the rows to send; None: all."""
     least, numbers = TABLE
     matrices = {i: each for i, each in enumerate(gradients) if each.ndim == 2}
@@ -161,5 +191,5 @@ def restore_own(
 def shares(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:
     """This process's rows of a batch, in at most `parts` parts, none empty."""
     mine = rows[accelerator.process_index :: accelerator.num_processes]
-    found = np.array_split(mine, min(parts, max(len(mine), 1)))
-    return [part for part in map(np.ndarray.tolist, found) if part]
+    split = np.array_split(mine, min(parts, max(len(mine), 1)))
+    return [part for part in map(np.ndarray.tolist, split) if part]

@@ -22,15 +22,16 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunErro
 from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
-from spen_plugins.loop.attention import attention_of
 from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import proposals
-from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of, evaluation_batches
+from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
+from spen_plugins.loop.recipe import Callbacks, Recipe
+from spen_plugins.loop.torch_modes import attention_kernels
 from spen_plugins.runs.folder.folder import RunFolder
 
 
@@ -155,7 +156,8 @@ def make_loop(model: sp.Model, task: ToyTask, stages: list[sp.Stage], folder: Pa
     run = RunFolder.create(folder, {})
     config = sp.TrainerConfig(batch_size=8, **more.pop("config", {}))
     reporter = Reporter(Console(quiet=True), "accuracy", quiet=True)
-    return Loop(model, task, stages, config, run, 0, Accelerator(cpu=True), reporter, **more)
+    recipe = Recipe(model, task, stages, config, 0)
+    return Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(**more))
 
 
 def test_every_parameter_needs_exactly_one_owner(model: sp.Model) -> None:
@@ -477,10 +479,8 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
         with pytest.raises(Interrupted):
             loop.run()
         model, stages = fresh()
-        run = RunFolder(folder)
-        Loop(model, task, stages, loop.config, run, 0, loop.accelerator, loop.reporter, checkpoint_seconds=0.0).run(
-            resume=True
-        )
+        recipe = Recipe(model, task, stages, loop.config, 0)
+        Loop(recipe, RunFolder(folder), loop.accelerator, loop.reporter, Callbacks(0.0)).run(resume=True)
         for name in ("weights.safetensors", "history.jsonl"):
             assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop_after, name)
     assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
@@ -516,7 +516,8 @@ def noisy(folder: Path, *, resume: bool = False, stop: int = -1, **config: Any) 
         return make_loop(model, task, stages, folder, stop=asks, config=config), task
     reporter = Reporter(Console(quiet=True), "accuracy", quiet=True)
     config = sp.TrainerConfig(batch_size=8, **config)
-    return Loop(model, task, stages, config, RunFolder(folder), 0, Accelerator(cpu=True), reporter, stop=asks), task
+    recipe = Recipe(model, task, stages, config, 0)
+    return Loop(recipe, RunFolder(folder), Accelerator(cpu=True), reporter, Callbacks(stop=asks)), task
 
 
 def test_augmented_training_resumes_exactly(tmp_path: Path) -> None:
@@ -641,37 +642,6 @@ def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
     assert sorted(np.concatenate(evaluation_batches(lengths, 7))) == list(range(1000))
 
 
-def test_batches_by_tokens_hold_no_more_and_are_as_many_in_each_pass() -> None:
-    lengths = np.random.default_rng(0).integers(1, 40, 1000)
-    lengths[7] = 300
-    groups = np.arange(1000) // 3
-    lengths = np.where(groups == 2, 300, lengths[groups * 3])  # three long ones of one group
-    passes = [epoch_batches(lengths, 50, 1, 0, number, groups=groups, tokens=200) for number in range(3)]
-    for batches in passes:
-        assert sorted(np.concatenate(batches)) == list(range(1000))
-        sizes = [len(rows) * lengths[rows].max() for rows in batches]
-        assert all(size <= 200 or len(rows) == 1 for size, rows in zip(sizes, batches, strict=True))
-        assert sum(len(rows) == 1 for rows in batches) >= 3
-        assert np.mean(sizes) > 160, "they are full"
-        assert max(map(len, batches)) == 50, "short ones stop at the batch size"
-    assert len({len(batches) for batches in passes}) == 1
-    assert len({str(sorted(map(tuple, batches))) for batches in passes}) == 3, "each pass has others"
-    read = sum(len(set(groups[rows])) for rows in passes[0])
-    assert read < 340 + 1.2 * len(passes[0]), "a group is cut where a batch is full"
-    epochs = Epochs(lengths, 50, 1, 1, 0, None, None, groups, 200)
-    assert epochs.batches == len(passes[0]) == len(epochs.order(2))
-    half = Epochs(lengths, 50, 1, 1, 0, 40, None, groups, 200)
-    halves = [rows for epoch in range(4) for rows in half.order(epoch)]
-    assert np.array_equal(np.concatenate(halves[: len(passes[0])]), np.concatenate(passes[0]))
-
-
-def test_batches_by_tokens_want_words() -> None:
-    config, task = sp.TrainerConfig(batch_tokens=100), ToyTask(sp.Config())
-    task.load()
-    with pytest.raises(ConfigError, match=r"trainer.batch_tokens=100 of inputs that are no words"):
-        epochs_of(task, task.part("train"), config, 0, 0)
-
-
 def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
     torch.manual_seed(3)
     state = {"a": [1, 0.1, None, True, float("inf")], 7: {"t": torch.randn(3), "deep": [torch.arange(2)]}}
@@ -756,6 +726,6 @@ def test_attention_can_be_differentiated_twice_where_a_phase_does_that() -> None
     phase = sp.Phase("net", (), lambda context: {}, sp.Player())
     for twice in (False, True):
         stage = sp.Stage("s", (phase, replace(phase, name="energy", second_derivatives=twice)), 1)
-        with attention_of(stage):
+        with attention_kernels(stage):
             assert torch.backends.cuda.flash_sdp_enabled() != twice
     assert torch.backends.cuda.flash_sdp_enabled()

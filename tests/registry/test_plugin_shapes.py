@@ -44,8 +44,13 @@ def test_energies_are_a_number_an_output(task: ToyTask, shape: Any) -> None:
 def test_terms_are_a_number_an_example() -> None:
     ledger.check_terms({"a": torch.zeros(3)}, 3, "p")
     for terms, says in (
-        ({}, "phase 'p' has no loss term"),
-        ({"a": torch.tensor(0.0)}, r"loss 'a' of phase 'p' has shape \(\); expected \(batch,\) = \(3,\)"),
+        ({}, "the loss of phase 'p' is {}; expected tensors by name, at least one"),
+        (torch.zeros(3), "the loss of phase 'p' is tensor.*; expected tensors by name"),
+        ({"a": 1.0}, r"loss 'a' of phase 'p': found 1\.0; expected a tensor of shape \(batch,\)"),
+        (
+            {"a": torch.tensor(0.0)},
+            r"loss 'a' of phase 'p': found \(\); expected .* \(batch,\) = \(3,\)",
+        ),
         ({"a": torch.zeros(3), "b": torch.zeros(3, 1)}, r"loss 'b' .* \(3, 1\)"),
     ):
         with pytest.raises(PluginError, match=says):
@@ -63,10 +68,9 @@ def test_a_loss_of_a_whole_batch_is_refused_in_training(task: ToyTask, tmp_path:
 @pytest.mark.parametrize(
     ("stages", "says"),
     [
-        ([], "trains for no epoch: it has no stage"),
-        ([("a", 0), ("b", 0)], "trains for no epoch: stages a, b have 0"),
-        ([("a", 1), ("b", -1)], "'b' has -1"),
-        ([("a", 1), ("a", 2)], "several stages called a"),
+        ([], "trains for no epoch: found the stages none"),
+        ([("a", 0), ("b", 0)], "trains for no epoch: found the stages a, b with 0"),
+        ([("a", 1), ("a", 2)], "found the stages a, a; expected a name of its own for each"),
     ],
 )
 def test_stages_that_train_nothing_or_share_a_name(task: ToyTask, stages: Any, says: str) -> None:

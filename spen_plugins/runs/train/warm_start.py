@@ -36,15 +36,15 @@ def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
     try:
         other = RunFolder.open(run)
         theirs = other.facts()
-        found = below(net, other.weights())
-        if not found:
+        saved = below(net, other.weights())
+        if not saved:
             raise ConfigError(f"init.{net}: the run {run} has no {net}")
         wanted = below(net, tensors_of(model))
         # The inner net of an optimiser over y may have been trained without it; learned step sizes start anew.
         inner = below("net", wanted)
-        if inner and not any(name.startswith("net.") for name in found):
+        if inner and not any(name.startswith("net.") for name in saved):
             wanted = inner
-        put(found, wanted, run)
+        put(saved, wanted, run)
     except RunError as error:
         raise ConfigError(f"init.{net}: {error}") from error
     for name in sorted(facts.keys() & theirs.keys()):
