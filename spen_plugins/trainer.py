@@ -52,7 +52,7 @@ class TrainerConfig(Config):
     probe: ProbeConfig | None = None
     """Also logs scores of gradient-based inference while the energy trains; `spen plot gbi` of spen-e2e draws them."""
 
-    def batch_size_of(self, examples: int) -> int:
+    def choose_batch_size(self, examples: int) -> int:
         """Examples in a batch, of a training part of this many."""
         if self.epoch_updates == 1:
             return self.batch_size

@@ -112,7 +112,7 @@ def predict(
     from spen_plugins.task_parts import read_text
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    writer = writing.writer(loaded, form, out, energy)
+    writer = writing.make_writer(loaded, form, out, energy)
     _say(list(writing.labels_shown(loaded, every, form)))
     raw = tokenised.TokenisedText("", language, predicates, device)
     with columns_given(keys) as columns:

@@ -142,8 +142,8 @@ class Checkpoint:
 
 
 def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder: Path) -> None:
-    """Give phases, and the scaler of half precision, what a checkpoint has for them; `RunError` as `fitting`."""
-    with fitting(folder):
+    """Give phases, and the scaler of half precision, their state of a checkpoint; a `RunError` if it misfits."""
+    with translate_misfits(folder):
         if state["scaler"] and scaler is not None:
             scaler.load_state_dict(state["scaler"])
         for active in phases:
@@ -152,7 +152,7 @@ def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder
 
 
 @contextmanager
-def fitting(folder: Path) -> Iterator[None]:
+def translate_misfits(folder: Path) -> Iterator[None]:
     """Raises a `RunError` in place of errors for a state of another run."""
     try:
         yield

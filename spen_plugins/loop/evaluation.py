@@ -12,7 +12,7 @@ from torch import Tensor
 from spen_plugins.batch import Batch
 from spen_plugins.errors import PluginError
 from spen_plugins.loop.order import evaluation_batches
-from spen_plugins.loop.torch_modes import without_denormals
+from spen_plugins.loop.torch_modes import flush_denormals
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
@@ -48,7 +48,7 @@ def proposals(
         chosen = rows.tolist()
         batch = task.collate([examples[i] for i in chosen], chosen).to(device)
         with torch.no_grad():
-            with without_denormals():
+            with flush_denormals():
                 proposal = model.propose(batch.x)
             yield proposal, batch, chosen
 

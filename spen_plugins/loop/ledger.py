@@ -54,7 +54,7 @@ def add_norms(sums: Sums, phase: str, norms: Mapping[str, Tensor]) -> None:
         add(sums, "gradient_share", f"{phase}.{name}", value / total if total else 0.0, 1)
 
 
-def merged(sums: Sequence[Sums]) -> Sums:
+def merge_sums(sums: Sequence[Sums]) -> Sums:
     """The sums of all processes' sums."""
     all_sums: Sums = {}
     for own in sums:

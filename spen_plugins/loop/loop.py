@@ -14,20 +14,19 @@ from accelerate import Accelerator
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
-from spen_plugins.loop.active import ActivePhase, averaged, planned_updates
-from spen_plugins.loop.augmentation import batch_of
-from spen_plugins.loop.checkpoint import Store, fitting, put_phases
+from spen_plugins.loop.active import ActivePhase, make_phases, use_means
+from spen_plugins.loop.augmentation import collate_rows
+from spen_plugins.loop.checkpoint import Store, put_phases, translate_misfits
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import validate
 from spen_plugins.loop.order import epochs_of
-from spen_plugins.loop.ownership import parameters_of, touched
 from spen_plugins.loop.position import Position
-from spen_plugins.loop.processes import Requests, everyones, restore_own, same_weights, shares, wait_for_all
+from spen_plugins.loop.processes import Requests, broadcast_weights, gather, restore_own, split_rows, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state
 from spen_plugins.loop.recipe import ALONE, Callbacks, Recipe
-from spen_plugins.loop.torch_modes import attention_kernels, without_denormals
+from spen_plugins.loop.torch_modes import attention_kernels, flush_denormals
 from spen_plugins.trainer import Stage, Update
 
 
@@ -70,11 +69,11 @@ class Loop:
         state = saved.load(self.reporter.say) if resume and saved.exists() else None
         if state is not None:
             self.load_state_dict(state)
-            with fitting(saved.folder):
+            with translate_misfits(saved.folder):
                 restore_own(state, self.position, self.seed, self.accelerator, self.reporter.say)
         if self.accelerator.is_main_process:
             self.folder.truncate_history(self.position.history_lines)
-        with without_denormals():
+        with flush_denormals():
             while self.position.stage < len(self.stages):
                 with attention_kernels(stage := self.stages[self.position.stage]):
                     self._run_stage(stage, state)
@@ -84,7 +83,7 @@ class Loop:
         at = self.position
         self.begin(stage, state)
         self.reporter.stage(stage, at.epoch, self.epochs)
-        while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self.has_learned(stage, at.best)):
+        while at.epoch < stage.epochs and not (at.is_patience_over(stage) and self.has_learned(stage, at.best)):
             self.run_epoch(stage)
             at.next_epoch()
             if self.requests.agreed[1]:
@@ -104,16 +103,11 @@ class Loop:
         self.epochs = epochs_of(self.task, self.train, self.config, self.seed, self.position.stage)
         if not self.position.started and stage.start is not None:
             stage.start(self.model)
-            same_weights(self.model, self.accelerator)
+            broadcast_weights(self.model, self.accelerator)
         self.position.started = True
         if stage.set is not None:
             stage.set(self.model)
-        owned = {name: parameters_of(self.model, names) for name, names in self.owned[stage.name].items()}
-        self.active = [
-            ActivePhase(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator, n)
-            for phase, n in ((phase, planned_updates(stage, phase, self.epochs.batches)) for phase in stage.phases)
-            if owned[phase.name]  # an energy without parameters is fixed: its phase has no updates
-        ]
+        self.active = make_phases(self.model, stage, self.owned[stage.name], self.accelerator, self.epochs.batches)
         if state is not None:
             put_phases(state, self.active, self.accelerator.scaler, self.folder.checkpoint.folder)
 
@@ -133,10 +127,10 @@ class Loop:
             if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
         seconds = time.perf_counter() - started
-        with averaged(self.active):
+        with use_means(self.active):
             scores, score = self.validate(stage)
-            everyone = everyones((score, at.sums, self.requests.is_due()), self.accelerator)
-            (score, *_), at.sums = everyone[0], ledger.merged([sums for _, sums, _ in everyone])
+            everyone = gather((score, at.sums, self.requests.is_due()), self.accelerator)
+            (score, *_), at.sums = everyone[0], ledger.merge_sums([sums for _, sums, _ in everyone])
             self.requests.agreed = [0.0, any(due for *_, due in everyone)]
             better = score > at.best
             self.check_weights()
@@ -169,10 +163,10 @@ class Loop:
 
     def _micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
-        parts = shares(rows, self.accelerator, self.config.accumulate)
+        parts = split_rows(rows, self.accelerator, self.config.accumulate)
         at = self.position
         place = (self.seed, at.stage, self.epochs.number_of_pass(at.epoch, at.batch))
-        batches = (batch_of(self.task, stage, self.train, part, place) for part in parts)
+        batches = (collate_rows(self.task, stage, self.train, part, place) for part in parts)
         return [batch.to(self.accelerator.device) for batch in batches]
 
     def _update(self, stage: Stage, active: ActivePhase, contexts: Sequence[LiveContext], examples: int) -> None:
@@ -236,13 +230,13 @@ class Loop:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore position and weights; `begin` restores the optimisers."""
-        with fitting(self.folder.checkpoint.folder):
+        with translate_misfits(self.folder.checkpoint.folder):
             self.position = Position(**state["position"])
             self.model.load_state_dict(state["model"])
 
     def _save(self, alone: bool = False) -> None:
         self.check_weights()
-        own, *others = everyones({"random": random_state(), "sums": self.position.sums}, self.accelerator)
+        own, *others = gather({"random": random_state(), "sums": self.position.sums}, self.accelerator)
         if self.accelerator.is_main_process:
             scaler = self.accelerator.scaler and self.accelerator.scaler.state_dict()
             state = {**self.state_dict(), "random": own["random"], "others": others, "scaler": scaler}

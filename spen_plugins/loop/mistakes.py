@@ -18,7 +18,7 @@ MISTAKES = (AttributeError, ImportError, IndexError, NameError, RuntimeError, Ty
 
 
 @contextmanager
-def component_errors() -> Iterator[None]:
+def translate_mistakes() -> Iterator[None]:
     """Raises a `PluginError` that names method and line in place of `MISTAKES` in a component's code inside."""
     try:
         yield

@@ -77,7 +77,7 @@ def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: 
     least, most = config.epoch_updates, config.epoch_updates_at_most
     block = examples.block if on_disk else None
     groups = task.groups(examples) if isinstance(task, SharesSentences) and not on_disk else None
-    return Epochs(lengths, config.batch_size_of(len(lengths)), least, seed, stage, most, block, groups)
+    return Epochs(lengths, config.choose_batch_size(len(lengths)), least, seed, stage, most, block, groups)
 
 
 @lru_cache(maxsize=1)  # several epochs may be of one pass

@@ -35,7 +35,7 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
         raise ConfigError(f"stage {stage.name!r}: phases need different names, and none may be called 'frozen'")
     owned: dict[str, dict[str, nn.Parameter]] = {phase.name: {} for phase in stage.phases}
     for key, aliases in names.items():
-        owners = [owner for owner, prefixes in claims.items() if _claimed(aliases, prefixes)]
+        owners = [owner for owner, prefixes in claims.items() if _is_claimed(aliases, prefixes)]
         if len(owners) != 1:
             who = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
             raise ConfigError(f"stage {stage.name!r}: parameter {aliases[0]!r} needs exactly one owner, but {who}")
@@ -133,7 +133,7 @@ def parameters_of(model: Model, names: Iterable[str]) -> dict[str, nn.Parameter]
     return {name: model.get_parameter(name) for name in names}
 
 
-def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
+def find_touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
     """Names of the model's children that hold any of these parameters."""
     ids = {id(parameter) for parameter in parameters}
     return frozenset(
@@ -141,5 +141,5 @@ def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
     )
 
 
-def _claimed(names: Iterable[str], prefixes: Iterable[str]) -> bool:
+def _is_claimed(names: Iterable[str], prefixes: Iterable[str]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for name in names for prefix in prefixes)

@@ -23,7 +23,7 @@ class Position:
     history_lines: int = 0
     sums: Sums = field(default_factory=dict)
 
-    def patience_is_over(self, stage: Stage) -> bool:
+    def is_patience_over(self, stage: Stage) -> bool:
         """True if there was no better score for the stage's patience."""
         return stage.patience is not None and self.epoch - self.best_epoch > stage.patience
 

@@ -16,7 +16,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
-from spen_plugins.loop.ledger import merged
+from spen_plugins.loop.ledger import merge_sums
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.random_state import set_random_state
 from spen_plugins.loop.recipe import Callbacks
@@ -31,7 +31,7 @@ class ProcessLost(RunError):
 
 
 @contextmanager
-def _with_the_others() -> Iterator[None]:
+def _lost_process_errors() -> Iterator[None]:
     """Raises `ProcessLost` in place of torch's errors where a process waits for others."""
     try:
         yield
@@ -46,23 +46,23 @@ def _with_the_others() -> Iterator[None]:
 
 def wait_for_all(accelerator: Accelerator) -> None:
     """Wait until every process is here."""
-    with _with_the_others():
+    with _lost_process_errors():
         accelerator.wait_for_everyone()
 
 
-def everyones(value: Any, accelerator: Accelerator) -> list[Any]:
+def gather(value: Any, accelerator: Accelerator) -> list[Any]:
     """The values of all processes, the main one's first."""
     values = [value] * accelerator.num_processes
     if accelerator.num_processes > 1:
-        with _with_the_others():
+        with _lost_process_errors():
             distributed.all_gather_object(values, value)
     return values
 
 
-def same_weights(model: Model, accelerator: Accelerator) -> None:
+def broadcast_weights(model: Model, accelerator: Accelerator) -> None:
     """Copy the main process's weights to every process."""
     if accelerator.num_processes > 1:
-        with _with_the_others():
+        with _lost_process_errors():
             for parameter in model.parameters():
                 distributed.broadcast(parameter.data, 0)
 
@@ -125,7 +125,7 @@ class GradientSum:
         has_gradient = [each.grad is not None for each in self.parameters]
         sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*has_gradient, *numbers])]
         message = self._join(sent)
-        with _with_the_others():
+        with _lost_process_errors():
             distributed.all_reduce(message)
         *sums, last = message.split([len(each) for each in sent])
         counts = last.tolist()
@@ -151,7 +151,7 @@ def _rows_to_send(gradients: Sequence[Tensor]) -> list[Tensor | None]:
     rows: list[Tensor | None] = [None] * len(gradients)
     if tables:
         reached = torch.cat([each.amax(1).ne(0) | each.amin(1).ne(0) for each in tables.values()]).to(torch.uint8)
-        with _with_the_others():
+        with _lost_process_errors():
             distributed.all_reduce(reached, distributed.ReduceOp.MAX)
         for i, part in zip(tables, reached.split([len(each) for each in tables.values()]), strict=True):
             chosen = part.nonzero().flatten()
@@ -180,7 +180,7 @@ def restore_own(
             torch.manual_seed(hash((seed, number, position.stage, position.epoch, position.batch)) % 2**63)
             position.sums = {}
         else:
-            position.sums = merged([position.sums, *(other["sums"] for other in others)])
+            position.sums = merge_sums([position.sums, *(other["sums"] for other in others)])
     elif number:
         set_random_state(others[number - 1]["random"])
         position.sums = others[number - 1]["sums"]
@@ -188,7 +188,7 @@ def restore_own(
         set_random_state(state["random"])
 
 
-def shares(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:
+def split_rows(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:
     """This process's rows of a batch, in at most `parts` parts, none empty."""
     mine = rows[accelerator.process_index :: accelerator.num_processes]
     split = np.array_split(mine, min(parts, max(len(mine), 1)))

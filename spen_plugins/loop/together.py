@@ -11,14 +11,14 @@ from accelerate import Accelerator
 
 from spen_plugins.errors import Interrupted
 from spen_plugins.loop import ledger
-from spen_plugins.loop.checkpoint import Checkpoint, fitting
+from spen_plugins.loop.checkpoint import Checkpoint, translate_misfits
 from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import Requests
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.loop.recipe import Callbacks
-from spen_plugins.loop.torch_modes import without_denormals
+from spen_plugins.loop.torch_modes import flush_denormals
 
 
 class Together:
@@ -64,15 +64,15 @@ class Together:
             loop.folder.truncate_history(loop.position.history_lines)
             loop.begin(loop.stages[0], part and {**part, "scaler": state["scaler"]})
         if state is not None:
-            with fitting(self.checkpoint.folder):
+            with translate_misfits(self.checkpoint.folder):
                 self.position = Position(**state["position"])
                 set_random_state(state["random"])
         at, stage = self.position, next(iter(self.loops.values())).stages[0]
         batches = {name: loop.epochs.batches for name, loop in self.loops.items()}
         each = " + ".join(f"{count} ({name})" for name, count in batches.items())
         self.reporter.stage(stage, at.epoch, f"{sum(batches.values())} batches: {each}")
-        with without_denormals():
-            while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self._has_learned()):
+        with flush_denormals():
+            while at.epoch < stage.epochs and not (at.is_patience_over(stage) and self._has_learned()):
                 self.run_epoch()
                 at.next_epoch()
                 for loop in self.loops.values():

@@ -22,7 +22,7 @@ def attention_kernels(stage: Stage) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def without_denormals() -> Iterator[None]:
+def flush_denormals() -> Iterator[None]:
     """Inside, numbers below 1e-38 count as zero. No score depends on them, but a CPU may take 50 times as long for a
     convolution of them (SoftPlus of large β makes many). The caller's mode is restored."""
     smallest = torch.finfo(torch.float32).tiny

@@ -97,7 +97,7 @@ def _has_gpus(processes: int) -> bool:
 
 
 @contextmanager
-def callers_settings(device: str | None) -> Iterator[None]:
+def restore_settings(device: str | None) -> Iterator[None]:
     """Restores afterwards torch's settings that `make_accelerator` and accelerate change: deterministic algorithms, and
     the current GPU.
 

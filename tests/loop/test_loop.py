@@ -22,12 +22,12 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunErro
 from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
-from spen_plugins.loop.augmentation import augmented
+from spen_plugins.loop.augmentation import augment_rows
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
-from spen_plugins.loop.ownership import assign, touched
+from spen_plugins.loop.ownership import assign, find_touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
 from spen_plugins.loop.recipe import Callbacks, Recipe
@@ -179,7 +179,7 @@ def test_a_shared_parameter_counts_once_and_touches_both(model: sp.Model) -> Non
     model.energy.linear = model.inference_net.linear
     owned = assign(model, sp.Stage("s", (net_phase(),), 1))
     assert len(owned["net"]) == 2
-    assert touched(model, owned["net"].values()) == {"energy", "inference_net"}
+    assert find_touched(model, owned["net"].values()) == {"energy", "inference_net"}
     with pytest.raises(ConfigError, match="claimed by energy and net"):
         assign(model, sp.Stage("s", (energy_phase(), net_phase()), 1))
 
@@ -582,13 +582,13 @@ def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_pat
     task = NoisyTask(sp.Config())
     task.load()
     train = task.part("train")
-    found = augmented(task, [train[9], train[4]], [9, 4], 5, 1, 2)
+    found = augment_rows(task, [train[9], train[4]], [9, 4], 5, 1, 2)
     for row, (x, gold) in zip((9, 4), found, strict=True):
         noise = np.random.default_rng((5, 1, 2, row)).normal(size=4)
         torch.testing.assert_close(x, train[row][0] + torch.from_numpy(noise).float())
         assert gold is train[row][1]
     plain = ToyTask(sp.Config())
-    assert augmented(plain, train, range(32), 5, 1, 2) is train, "a task without augmentation costs nothing"
+    assert augment_rows(plain, train, range(32), 5, 1, 2) is train, "a task without augmentation costs nothing"
 
 
 @pytest.mark.parametrize(("learned", "epochs"), [(True, 2), (False, 6)])

@@ -16,7 +16,7 @@ import spen_plugins as sp
 from spen_plugins import testing
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, PluginError
-from spen_plugins.loop.mistakes import component_errors
+from spen_plugins.loop.mistakes import translate_mistakes
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
@@ -320,12 +320,12 @@ class WrongWidth(ToyEnergy):
 def test_a_mistake_in_training_is_named(toy: ToyTask, tmp_path: Path, energy: type[sp.Energy], says: str) -> None:
     model = sp.Model(ToyNet(sp.Config(), toy), energy(sp.Config(), toy), None)
     stage = sp.Stage("s", (net_phase(),), 1, frozen=sp.frozen_except(model, "inference_net"))
-    with pytest.raises(PluginError, match=says), component_errors():
+    with pytest.raises(PluginError, match=says), translate_mistakes():
         make_loop(model, toy, [stage], tmp_path / "run").run()
 
 
 def test_errors_outside_components_are_left_alone() -> None:
-    with pytest.raises(AttributeError), component_errors():
+    with pytest.raises(AttributeError), translate_mistakes():
         _ = object().nothing  # type: ignore[attr-defined]
 
 

@@ -45,7 +45,7 @@ from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import encoders, sources
 from spen_plugins.runs.folder.environment import FORMAT
-from spen_plugins.runs.folder.weights import narrow, put, tensors_of
+from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, narrow
 
 METHODS = "methods.json"
 """In a folder of runs by several methods: their names, and the one chosen."""
@@ -169,7 +169,7 @@ class RunFolder:
 
         With `apart` pretrained encoders are stored in `../../encoders`, an equal one of several runs once.
         """
-        tensors = tensors_of(nets)
+        tensors = list_tensors(nets)
         if apart and (index := encoders.take_out(tensors, nets, self.path, dtype is not None)):
             self.write(encoders.INDEX, index)
         if dtype is not None:
@@ -178,7 +178,7 @@ class RunFolder:
 
     def load_weights(self, model: Model) -> None:
         """Load the saved weights into `model`; a `RunError` if they are missing, damaged, or don't fit."""
-        put(self.weights(), tensors_of(model), self.path)
+        copy_tensors(self.weights(), list_tensors(model), self.path)
 
     def weights(self) -> dict[str, Tensor]:
         """All saved tensors by name; a `RunError` if they are missing or damaged."""

@@ -12,7 +12,7 @@ from spen_plugins.errors import RunError
 from spen_plugins.files import check_finite
 
 
-def tensors_of(nets: nn.Module) -> dict[str, Tensor]:
+def list_tensors(nets: nn.Module) -> dict[str, Tensor]:
     """Tensors to save: shared ones under their first name only."""
     seen: set[int] = set()
     kept = {}
@@ -31,12 +31,12 @@ def narrow(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return converted if torch.equal(converted.isfinite(), tensor.isfinite()) else tensor
 
 
-def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def select_below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors named `prefix.…`, by the rest of their names."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
 
 
-def put(saved: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
+def copy_tensors(saved: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
     """Copy saved tensors into those of a model.
 
     Args:

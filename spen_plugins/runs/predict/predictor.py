@@ -59,7 +59,7 @@ class Predictor:
             self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
         # The caller's random state is kept; drawn weights are overwritten.
-        with torch.random.fork_rng(devices=[]), _in_float32():
+        with torch.random.fork_rng(devices=[]), _use_float32():
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -202,7 +202,7 @@ class Predictor:
 
 
 @contextmanager
-def _in_float32() -> Iterator[None]:
+def _use_float32() -> Iterator[None]:
     """Inside, nets are built in float32, which pretrained encoders are read in, whatever torch's default type is."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)

@@ -19,7 +19,7 @@ from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.data.tokeniser import blank_tokeniser
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.predict.characters import Place, paragraphs, with_characters
+from spen_plugins.runs.predict.characters import Place, add_characters, split_paragraphs
 from spen_plugins.runs.predict.predictor import Predictor, load
 from spen_plugins.task import Task
 from spen_plugins.task_parts import ReadsText, read_inputs, read_text
@@ -81,7 +81,7 @@ class TokenisedText:
             return [list(words) for words in self.words]
         self._tokenised = True
         texts = [self.text] if self.lines is None else self.lines
-        parts = [(part, (start, i)) for i, text in enumerate(texts, 1) for part, start in paragraphs(text)]
+        parts = [(part, (start, i)) for i, text in enumerate(texts, 1) for part, start in split_paragraphs(text)]
         sentences: list[list[str]] = []
         self._places = []
         for doc, (start, line) in self._tokeniser.pipe(parts, as_tuples=True):
@@ -95,7 +95,7 @@ class TokenisedText:
         return sentences
 
     def located(self, predictions: Sequence[Any], examples: Sequence[Any]) -> Sequence[Any]:
-        """Predictions with the characters that they are of, as `with_characters`; without, if no text was tokenised.
+        """Predictions with the characters that they are of, as `add_characters`; without, if no text was tokenised.
 
         Args:
             predictions: one for each example.
@@ -104,7 +104,7 @@ class TokenisedText:
         if not self._places:
             return predictions
         rows = examples.rows if isinstance(examples, FileExamples) else range(len(self._places))
-        return [with_characters(one, self._places[row]) for one, row in zip(predictions, rows, strict=True)]
+        return [add_characters(one, self._places[row]) for one, row in zip(predictions, rows, strict=True)]
 
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """The words that are predicates, from 0, of each sentence.

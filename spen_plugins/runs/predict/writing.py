@@ -15,7 +15,7 @@ from spen_plugins.task_parts import ListsLabels, WritesFormats
 JSON_LINES = "jsonl"
 
 
-def writer(
+def make_writer(
     predictor: Predictor, form: str, out: Path | None, energy: bool = False
 ) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """A function that writes predictions and their examples in a format, to a file or to standard output.

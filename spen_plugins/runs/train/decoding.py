@@ -20,7 +20,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
-from spen_plugins.runs.folder.weights import put, tensors_of
+from spen_plugins.runs.folder.weights import copy_tensors, list_tensors
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.predict.predictor import Predictor
@@ -128,7 +128,7 @@ def _write(
     RunFolder.check_free(out, INSTEAD)
     task = load_own_data(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
-    put(weights, tensors_of(built.model), run)
+    copy_tensors(weights, list_tensors(built.model), run)
     accelerator = make_accelerator("no", options.device)
     built.model.to(accelerator.device)
     with writing_folder(out) as fresh:

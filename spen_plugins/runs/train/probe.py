@@ -15,7 +15,7 @@ STARTS = {"net_gbi": "net", "random_gbi": "random"}
 """Score in a history record -> starting points of the descent."""
 
 
-def probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
+def make_probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
     """The callback after validation for `trainer.probe`.
 
     It takes the epoch and its validation scores, and returns a history record's `probe`: the scores of the net and of

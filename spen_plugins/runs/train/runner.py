@@ -16,7 +16,7 @@ from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
-from spen_plugins.loop.processes import everyones, wait_for_all
+from spen_plugins.loop.processes import gather, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.recipe import Callbacks
@@ -26,7 +26,7 @@ from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train.finishing import finish
 from spen_plugins.runs.train.preparing import Given, Ready, build_again, build_first, describe, make_ready
-from spen_plugins.runs.train.probe import probe
+from spen_plugins.runs.train.probe import make_probe
 from spen_plugins.runs.train.signals import last_evaluation, training
 from spen_plugins.task import Task
 from spen_plugins.task_parts import PartlyLabelled, TakesExamples
@@ -69,7 +69,7 @@ def run(
     accelerator = make_accelerator(experiment.precision, options.device)
     built = build_first(experiment, given)
     ready = make_ready(experiment, built, accelerator)
-    folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
+    folder = RunFolder(Path(gather(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
     with _hold(folder, accelerator):
@@ -135,7 +135,7 @@ def _train(
         for note in (*task.notes(), *_note_unused_examples(ready.built)):
             reporter.say(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        after_validation = probe(ready.built, accelerator.device)
+        after_validation = make_probe(ready.built, accelerator.device)
         callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch, after_validation)
         loop = Loop(ready.recipe, folder, accelerator, reporter, callbacks)
         loop.run(resume)

@@ -13,7 +13,7 @@ from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.registry import Registry
-from spen_plugins.runs.devices import callers_settings
+from spen_plugins.runs.devices import restore_settings
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.predictor import Predictor, load
 from spen_plugins.runs.train import runner
@@ -73,7 +73,7 @@ def train(
     source = "config" if isinstance(config, Mapping) else str(config)
     if given is not None:
         evaluated = _in_memory(evaluated, source)
-    with _own_random_state(), callers_settings(device):
+    with _restore_random_state(), restore_settings(device):
         place = None if out is None else Path(out)
         path = runner.run(evaluated, source, place, RunOptions(device, quiet), given=given)
     return load(path, device or "cpu")
@@ -102,7 +102,7 @@ def _in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _own_random_state() -> Iterator[None]:
+def _restore_random_state() -> Iterator[None]:
     """What is drawn inside doesn't change what is drawn afterwards."""
     before = random_state()
     try:
