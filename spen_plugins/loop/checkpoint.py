@@ -118,7 +118,7 @@ class Checkpoint:
                 say(f"{reason}; training goes on from the one before")
             return state
         raise RunError(
-            f"{self.folder} has no checkpoint that can be read ({'; '.join(damaged) or 'no state-*.json'}). "
+            f"the checkpoint in {self.folder} can't be read ({'; '.join(damaged) or 'no state-*.json'}). "
             "Without that folder, resuming trains from the beginning"
         )
 

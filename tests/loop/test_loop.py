@@ -19,7 +19,6 @@ from torch import nn
 import spen_plugins as sp
 from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
-from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
 from spen_plugins.loop.augmentation import augment_rows
@@ -166,13 +165,10 @@ def test_every_parameter_needs_exactly_one_owner(model: sp.Model) -> None:
     with pytest.raises(ConfigError, match=r"energy\.linear\.weight.*claimed by energy and again"):
         again = sp.Phase("again", ("energy.linear",), lambda context: {}, ADAM)
         assign(model, sp.Stage("s", (energy_phase(), net_phase(), again), 1))
+    with pytest.raises(ConfigError, match="no phase trains it"):  # a prefix is a whole name
+        assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("ener",)))
     owned = assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("energy",)))
     assert list(owned["net"]) == ["inference_net.linear.weight", "inference_net.linear.bias"]
-
-
-def test_a_prefix_is_a_whole_name(model: sp.Model) -> None:
-    with pytest.raises(ConfigError, match="no phase trains it"):
-        assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("ener",)))
 
 
 def test_a_shared_parameter_counts_once_and_touches_both(model: sp.Model) -> None:
@@ -381,17 +377,6 @@ def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyT
         assert all(torch.isfinite(value).all() for value in saved.values())
 
 
-def test_stopping_does_not_save_weights_that_are_not_finite(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
-    def loss(context: Any) -> dict[str, torch.Tensor]:
-        return {"root": (context.proposal.logits * 0).sum((1, 2)).abs().sqrt()}
-
-    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 1, frozen=("energy",))
-    loop = make_loop(model, task, [stage], tmp_path / "run", stop=lambda: True)
-    with pytest.raises(NonFiniteLoss, match="weights of phase 'net' is nan"):
-        loop.run()
-    assert not loop.folder.checkpoint.exists()
-
-
 def test_shared_parameters_are_saved_once_and_come_back(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     model.energy.linear = model.inference_net.linear
     checkpoint = Checkpoint(tmp_path)
@@ -411,16 +396,6 @@ def test_a_term_that_does_not_reach_the_phase_has_no_gradient_norm(
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.run()
     assert loop.folder.history()[0]["gradient_norms"]["net.other"] == 0.0
-
-
-def test_a_full_disk_is_said_and_the_old_file_stays(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    save_json({"a": 1}, path)
-    with pytest.raises(RunError, match="No space left"), writing(path) as temporary:
-        temporary.write_text("half")
-        raise OSError(28, "No space left on device")
-    assert json.loads(path.read_text()) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_rule_that_does_not_add_up_refuses_parts_of_batches(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
@@ -521,13 +496,13 @@ def noisy(folder: Path, *, resume: bool = False, stop: int = -1, **config: Any) 
 
 
 def test_augmented_training_resumes_exactly(tmp_path: Path) -> None:
-    """Within an epoch, at its end, and in the second stage."""
-    noisy(tmp_path / "whole")[0].run()
-    for stop in (1, 3, 5, 7, 10, 14):
+    """Within an epoch of two passes, between them, at its end, and in the second stage."""
+    noisy(tmp_path / "whole", epoch_updates=8)[0].run()
+    for stop in (1, 3, 7, 10, 20, 31):
         folder = tmp_path / str(stop)
         with pytest.raises(Interrupted):
-            noisy(folder, stop=stop)[0].run()
-        noisy(folder, resume=True)[0].run(resume=True)
+            noisy(folder, stop=stop, epoch_updates=8)[0].run()
+        noisy(folder, resume=True, epoch_updates=8)[0].run(resume=True)
         for name in ("weights.safetensors", "history.jsonl"):
             assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop, name)
 
@@ -701,13 +676,8 @@ def test_a_seed_is_that_of_all_three(seed: int) -> None:
     expected = drawn()
     seed_everything(seed)
     assert drawn() == expected
-
-
-def test_a_seed_that_numpy_does_not_take() -> None:
-    seed_everything(2**40 + 5)
-    first = drawn()
-    seed_everything(2**40 + 5)
-    assert drawn() == first
+    seed_everything(seed + 2**40)  # which NumPy doesn't take
+    assert drawn() == expected
 
 
 def test_an_energy_that_stands_still_is_encoded_without_a_graph(task: ToyTask, tmp_path: Path) -> None:
