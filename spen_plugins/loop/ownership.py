@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from torch import nn
 
-from spen_plugins.errors import ConfigError, PluginError, did_you_mean
+from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.model import Model
 from spen_plugins.player import is_below, layers_below_top
 from spen_plugins.trainer import Phase, Stage
@@ -45,42 +45,22 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
 
 def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
-    """Check that all stages can run on a model: names, epochs, owners of parameters, and prefixes and layers of rates.
+    """Check that all stages can run on a model: names, epochs, owners of parameters, and settings of their rates.
 
     Returns:
         The owners of all parameters.
 
     Raises:
-        PluginError: it is no list of stages.
-        ConfigError: no epoch, or two stages of one name; as `assign`; a phase or `frozen` has a prefix of nothing; as
-            `_check_rates`.
+        ConfigError: no epoch, or two stages of one name; as `assign` and `_check_rates`.
     """
-    if not isinstance(stages, Sequence) or not all(isinstance(stage, Stage) for stage in stages):
-        raise PluginError(f"the trainer's stages are a {type(stages).__name__}; expected a list of Stage")
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
         raise ConfigError(f"found the stages {', '.join(names)}; expected a name of its own for each")
     if not any(stage.epochs > 0 for stage in stages):
         raise ConfigError(f"the trainer trains for no epoch: found the stages {', '.join(names) or 'none'} with 0")
-    for stage in stages:
-        _check_prefixes(model, stage)
     owners = {stage.name: {phase: list(some) for phase, some in assign(model, stage).items()} for stage in stages}
     _check_rates(model, [(phase, owners[stage.name][phase.name]) for stage in stages for phase in stage.phases])
     return owners
-
-
-def _check_prefixes(model: Model, stage: Stage) -> None:
-    """Raise a ConfigError for a prefix that is the name of no parameter and of no module."""
-    modules = (name for name, _ in model.named_modules(remove_duplicate=False))
-    names = {*modules, *(name for name, _ in model.named_parameters(remove_duplicate=False)), *vars(model)["_modules"]}
-    claims = [(f"phase {phase.name!r} trains", phase.trains) for phase in stage.phases]
-    for what, prefixes in (*claims, ("'frozen' has", stage.frozen)):
-        for prefix in prefixes:
-            if prefix not in names:
-                raise ConfigError(
-                    f"stage {stage.name!r}: {what} {prefix!r}, and the model has no parameter or module of that name."
-                    f"{did_you_mean(prefix, names)}"
-                )
 
 
 def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> None:

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 import spen_plugins as sp
 from spen_plugins import testing
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import ConfigError, PluginError
+from spen_plugins.errors import PluginError
 from spen_plugins.loop.mistakes import translate_mistakes
-from spen_plugins.loop.ownership import check_stages
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner
@@ -264,29 +263,6 @@ def test_a_loss_without_gradient_is_told_in_training(toy: ToyTask, tmp_path: Any
     wrong = replace(net_phase(), loss=lambda context: {"ce": torch.zeros(len(context.batch))})
     with pytest.raises(PluginError, match=r"the loss of phase .* has no gradient"):
         make_loop(model, toy, [sp.Stage("s", (energy_phase(), wrong), 1)], tmp_path / "run").run()
-
-
-def test_stages_are_a_list(toy: ToyTask) -> None:
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
-    with pytest.raises(PluginError, match="the trainer's stages are a Stage; expected a list of Stage"):
-        check_stages(model, sp.Stage("a", (energy_phase(), net_phase()), 1))
-
-
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        (
-            {"trains": ("inference_net", "inference_net.liner")},
-            "phase 'net' trains 'inference_net.liner', .* Did you mean",
-        ),
-        ({"frozen": ("energy", "cost_net")}, "'frozen' has 'cost_net', and the model has no parameter or module"),
-    ],
-)
-def test_a_prefix_is_the_name_of_something(toy: ToyTask, fields: Any, says: str) -> None:
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
-    phase = replace(net_phase(), trains=fields.get("trains", ("inference_net",)))
-    with pytest.raises(ConfigError, match=says):
-        check_stages(model, [sp.Stage("a", (phase,), 1, frozen=fields.get("frozen", ("energy",)))])
 
 
 # A mistake in a component's code
