@@ -108,7 +108,7 @@ def _damage(path: Path) -> Iterator[None]:
 def open_file(path: str | Path) -> BufferedReader:
     """A file, or what a link to one leads to, opened in binary mode.
 
-    Anything else is refused: a pipe may hang, a device may never end.
+    Anything else is rejected: a pipe may hang, a device may never end.
 
     Raises:
         OSError: it can't be opened, or is no file; `strerror` says what was found.
@@ -119,7 +119,7 @@ def open_file(path: str | Path) -> BufferedReader:
 
 
 def no_file(path: str | Path) -> str | None:
-    """What is there in place of a file ("a folder", "a pipe", …); None of a file.
+    """The kind of thing in place of a file ("a folder", "a pipe", …); None of a file.
 
     Raises:
         OSError: there is nothing, or it can't be looked at.

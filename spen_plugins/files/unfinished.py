@@ -21,7 +21,7 @@ LOCK = ".lock"
 _UNFINISHED = re.compile(r"\.([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.partial$")
 """End of a temporary name: machine, process and what can't be guessed."""
 UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
-"""What file systems that can't sync folders, or have no locks, answer."""
+"""Errors of file systems that can't sync folders, or have no locks."""
 
 
 def is_stream(path: Path) -> bool:

@@ -74,7 +74,7 @@ def evaluate(
 def validate(
     model: Model, task: Task, config: TrainerConfig, stage: Stage, device: torch.device
 ) -> tuple[dict[str, Any], float]:
-    """The task's scores on the validation part after fitting its decoder, and the one that chooses the epoch."""
+    """The task's scores on the validation part after fitting its decoder, and the score that chooses the epoch."""
     examples = task.part("validation")
     metric = evaluate(model, task, examples, config.evaluated_at_once, device)
     if isinstance(task, FitsDecoder):

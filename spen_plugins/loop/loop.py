@@ -205,7 +205,7 @@ class Loop:
         return ledger.not_finite(what, value, *place)
 
     def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
-        """The task's scores on the validation part, and the one that chooses the epoch."""
+        """The task's scores on the validation part, and the score that chooses the epoch."""
         self.nets.modes.clear()
         return validate(self.model, self.task, self.config, stage, self.accelerator.device)
 

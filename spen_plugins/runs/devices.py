@@ -102,7 +102,7 @@ def restore_settings(device: str | None) -> Iterator[None]:
     the current GPU.
 
     Args:
-        device: the one that is asked for inside; None: the best.
+        device: the device inside; None: the best.
     """
     mode = torch.get_deterministic_debug_mode()
     gpu = torch.cuda.is_available() and (device or "cuda").startswith("cuda")

@@ -168,7 +168,7 @@ def _widen(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _save(tensors: Mapping[str, Tensor], folder: Path) -> str:
-    """Write tensors to a file that is named after what is in it, unless it is there."""
+    """Write tensors to a file that is named after its content, unless it is there."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())

@@ -86,7 +86,7 @@ class Predictor:
 
     @cached_property
     def _switched(self) -> list[nn.Module]:
-        """What `eval` switches; an `Lstm` stays in training mode."""
+        """Modules that `eval` switches; an `Lstm` stays in training mode."""
         return [module for module in self.model.modules() if not isinstance(module, Lstm)]
 
     def name_columns(self, keys: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ from spen_plugins.task_parts import FitsDecoder
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
 """Files of a run that are copied, with its assets."""
 NOTED = ("chosen", "threshold")
-"""What `Predictor.refined` says beside the inference net's settings."""
+"""Keys of `Predictor.refined` that are no settings of the inference net."""
 ON_CPU = RunOptions("cpu")
 INSTEAD = "an empty OUT, or a name that is free"
 

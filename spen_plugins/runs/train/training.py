@@ -103,7 +103,7 @@ def _in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
 
 @contextmanager
 def _restore_random_state() -> Iterator[None]:
-    """What is drawn inside doesn't change what is drawn afterwards."""
+    """Restores random states afterwards."""
     before = random_state()
     try:
         yield
