@@ -111,7 +111,7 @@ def predict(
     from spen_plugins.task_parts import read_text
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    writer = writing.writer(loaded, form, out, energy)
+    writer = writing.make_writer(loaded, form, out, energy)
     say_all(writing.labels_shown(loaded, every, form))
     raw = tokenised.TokenisedText("", language, predicates, device)
     with read_columns(keys) as columns:
@@ -122,7 +122,6 @@ def predict(
             examples, notes = read_text(loaded.task, raw), []
         else:
             examples, notes = tokenised.read(loaded, file, raw)
-        raw.check_used()
         say_all([*notes, *raw.notes()])
         answers = loaded.predict_examples(examples, energy)
         writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)

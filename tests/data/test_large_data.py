@@ -214,11 +214,6 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
     assert tuple((run / name).read_bytes() for name in ("weights.safetensors", "history.jsonl")) == whole[:2]
 
 
-def test_batches_by_tokens_are_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"trainer.batch_tokens=50 with examples on disk"):
-        train(folder, config_of(folder, "text", True, "trainer.batch_tokens=50"), "tokens")
-
-
 def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:
     lengths = np.arange(50) % 6 + 1
     epochs = Epochs(lengths, 8, 1, seed=3, stage=1, most=5)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 from torch import Tensor, nn
 
 import spen_plugins as sp
@@ -20,9 +16,8 @@ from spen_plugins import testing
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
+from spen_plugins.loop.mistakes import translate_mistakes
 from spen_plugins.loop.ownership import check_stages
-from spen_plugins.loop.random_state import random_state
-from spen_plugins.loop.rehearsal import rehearse
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner
@@ -266,60 +261,29 @@ def test_ln_z_is_a_number_an_example(toy: ToyTask) -> None:
 
 def test_terms_are_tensors_by_name() -> None:
     for terms, says in (
-        (torch.zeros(3), "the loss of phase 'p' is a Tensor; expected tensors by name"),
-        ({"a": 1.0}, r"loss 'a' of phase 'p' is 1\.0; expected a tensor of shape \(batch,\)"),
-        ({}, "phase 'p' has no loss term"),
-        ({"a": torch.tensor(0.0)}, r"loss 'a' of phase 'p' has shape \(\); expected \(batch,\) = \(3,\)"),
+        ({}, "the loss of phase 'p' is {}; expected tensors by name, at least one"),
+        (torch.zeros(3), "the loss of phase 'p' is tensor.*; expected tensors by name"),
+        ({"a": 1.0}, r"loss 'a' of phase 'p': found 1\.0; expected a tensor of shape \(batch,\)"),
+        ({"a": torch.tensor(0.0)}, r"loss 'a' of phase 'p': found \(\); expected .* \(batch,\) = \(3,\)"),
         ({"a": torch.zeros(3), "b": torch.zeros(3, 1)}, r"loss 'b' .* \(3, 1\)"),
     ):
         with pytest.raises(PluginError, match=says):
             ledger.check_terms(terms, 3, "p")
 
 
-@pytest.mark.parametrize(
-    ("changed", "says"),
-    [
-        ({"loss": lambda context: {"ce": torch.zeros(len(context.batch))}}, "the loss of phase .* has no gradient"),
-        ({"measures": lambda context: {"m": torch.zeros(())}}, r"measure 'm' of phase .*: found shape \(\)"),
-    ],
-)
-def test_a_wrong_loss_is_told_in_training(toy: ToyTask, tmp_path: Any, changed: Any, says: str) -> None:
+def test_a_loss_without_gradient_is_told_in_training(toy: ToyTask, tmp_path: Any) -> None:
     model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
-    wrong = sp.Phase(**{**vars(net_phase()), **changed})
-    with pytest.raises(PluginError, match=says):
+    wrong = replace(net_phase(), loss=lambda context: {"ce": torch.zeros(len(context.batch))})
+    with pytest.raises(PluginError, match=r"the loss of phase .* has no gradient"):
         make_loop(model, toy, [sp.Stage("s", (energy_phase(), wrong), 1)], tmp_path / "run").run()
-
-
-def test_stages_are_a_list(toy: ToyTask) -> None:
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
-    with pytest.raises(PluginError, match="the trainer's stages are a Stage; expected a list of Stage"):
-        check_stages(model, sp.Stage("a", (energy_phase(), net_phase()), 1))
-
-
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        (
-            {"trains": ("inference_net", "inference_net.liner")},
-            "phase 'net' trains 'inference_net.liner', .* Did you mean",
-        ),
-        ({"frozen": ("energy", "cost_net")}, "'frozen' has 'cost_net', and the model has no parameter or module"),
-    ],
-)
-def test_a_prefix_is_the_name_of_something(toy: ToyTask, fields: Any, says: str) -> None:
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
-    phase = replace(net_phase(), trains=fields.get("trains", ("inference_net",)))
-    with pytest.raises(ConfigError, match=says):
-        check_stages(model, [sp.Stage("a", (phase,), 1, frozen=fields.get("frozen", ("energy",)))])
 
 
 @pytest.mark.parametrize(
     ("stages", "says"),
     [
-        ([], "trains for no epoch: it has no stage"),
-        ([("a", 0), ("b", 0)], "trains for no epoch: stages a, b have 0"),
-        ([("a", 1), ("b", -1)], "'b' has -1"),
-        ([("a", 1), ("a", 2)], "several stages called a"),
+        ([], "trains for no epoch: found the stages none"),
+        ([("a", 0), ("b", 0)], "trains for no epoch: found the stages a, b with 0"),
+        ([("a", 1), ("a", 2)], "found the stages a, a; expected a name of its own for each"),
     ],
 )
 def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, says: str) -> None:
@@ -346,19 +310,19 @@ def test_a_default_is_checked_as_a_value_is(kind: type, wrong: Any) -> None:
     assert validate(config, {"scale": 2}, "energy", "mine.json").scale == 2
 
 
-# A few examples pass through all stages before the first of them is trained
+# A mistake in a component's code
 
 
 class NoForward(sp.Energy):
-    """It is all there but for `forward`."""
+    """An energy without `forward`."""
 
 
 class WrongName(ToyEnergy):
-    def forward(self, features: Any, y: Tensor) -> Tensor:
-        return self.scores(features, y)
+    def encode(self, x: sp.X) -> Tensor:
+        return self.scores(x)
 
-    def scores(self, features: Any, y: Tensor) -> Tensor:
-        return self.liner(y).sum(-1)
+    def scores(self, x: sp.X) -> Tensor:
+        return self.liner(x.inputs["vector"])
 
 
 class WrongWidth(ToyEnergy):
@@ -366,162 +330,34 @@ class WrongWidth(ToyEnergy):
         return self.linear(x.inputs["vector"][:, :3])
 
 
-class Rule:
-    """A loss and a gradient rule with a mistake each."""
-
-    def __call__(self, update: sp.Update) -> None:
-        update.backward(update.losses)
-
-    @staticmethod
-    def loss(context: sp.Context) -> Any:
-        return {"a": context.proposal.logits.sum() / context.examples}
-
-
-class Given(sp.Trainer):
-    """A trainer with these stages."""
-
-    def __init__(self, stages: list[sp.Stage]) -> None:
-        super().__init__(sp.TrainerConfig())
-        self.given = stages
-
-    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
-        return self.given
-
-
-def rehearsed(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) -> sp.Model:
-    """Rehearse two stages: cross entropy, which is right, and another one with the energy."""
-    model = sp.Model(ToyNet(sp.Config(), toy), energy(sp.Config(), toy), None)
-    fields = {name: second.pop(name) for name in ("loss", "gradient", "measures") if name in second}
-    frozen = sp.frozen_except(model, "inference_net")
-    stages = [
-        sp.Stage("first", (replace(net_phase(), loss=wanted),), 1, frozen=frozen),
-        sp.Stage("second", (replace(net_phase(), **fields),), 1, frozen=frozen, **second),
-    ]
-    rehearse(model, toy, Given(stages), check_stages(model, stages), 0, Accelerator(cpu=True))
-    return model
-
-
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("energy", "says"),
     [
-        (
-            {"energy": NoForward},
-            "^NoForward.forward is called in phase 'net' of stage 'second', and is not implemented",
-        ),
-        (
-            {"energy": WrongName},
-            "^WrongName.scores fails in phase 'net' .*AttributeError: .*no attribute 'liner'.*line",
-        ),
-        ({"energy": WrongWidth}, "^WrongWidth.encode fails in phase 'net' of stage 'second', .*RuntimeError: mat1"),
-        ({"loss": Rule.loss}, "^Rule.loss fails in phase 'net' .*AttributeError: 'LiveContext' .* 'examples'"),
-        ({"loss": lambda c: {"a": sp.cross_entropy(c).mean()}}, r"loss 'a' of phase 'net' has shape \(\)"),
-        ({"gradient": Rule()}, "in phase 'net' of stage 'second', .*AttributeError: 'Update' .* 'losses'"),
-        ({"measures": lambda c: {"m": c.nothing}}, "AttributeError: 'LiveContext' object has no attribute 'nothing'"),
-        ({"start": lambda model: model.nothing}, "fails at the start of stage 'second', .*no attribute 'nothing'"),
-        ({"set": lambda: None}, "fails at the start of stage 'second', .*TypeError"),
-        ({"select": lambda model, batches: batches.x}, "fails in the validation of stage 'second', .*'x'"),
+        (NoForward, r"^Energy\.forward|^NoForward\.forward .*fails in training: NotImplementedError"),
+        (WrongName, r"^WrongName\.scores \(.*line \d+\) fails in training: AttributeError: .*no attribute 'liner'"),
+        (WrongWidth, r"^WrongWidth\.encode \(.*line \d+\) fails in training: RuntimeError: mat1"),
     ],
 )
-def test_a_mistake_in_a_later_stage_is_named_before_training(toy: ToyTask, fields: Any, says: str) -> None:
-    rehearsed(toy)
-    with pytest.raises(PluginError, match=says):
-        rehearsed(toy, **fields)
+def test_a_mistake_in_training_is_named(toy: ToyTask, tmp_path: Path, energy: type[sp.Energy], says: str) -> None:
+    model = sp.Model(ToyNet(sp.Config(), toy), energy(sp.Config(), toy), None)
+    stage = sp.Stage("s", (net_phase(),), 1, frozen=sp.frozen_except(model, "inference_net"))
+    with pytest.raises(PluginError, match=says), translate_mistakes():
+        make_loop(model, toy, [stage], tmp_path / "run").run()
 
 
-@pytest.mark.parametrize(
-    "error", [sp.RunError("diverged"), ZeroDivisionError("no count"), torch.linalg.LinAlgError("x")]
-)
-def test_errors_that_depend_on_the_weights_are_left_to_training(toy: ToyTask, error: Exception) -> None:
-    def fails(*given: Any) -> Any:
-        raise error
-
-    rehearsed(toy, loss=fails)
-    rehearsed(toy, gradient=fails)
-    rehearsed(toy, start=fails)
+def test_errors_outside_components_are_left_alone() -> None:
+    with pytest.raises(AttributeError), translate_mistakes():
+        _ = object().nothing  # type: ignore[attr-defined]
 
 
-def test_a_stage_whose_start_needs_the_one_before_is_left_to_training(toy: ToyTask) -> None:
-    """Its start reads what the stage before writes, and its loss needs that."""
-
-    def start(model: sp.Model) -> None:
-        model.table = Path("no such file").read_text()
-
-    rehearsed(toy, start=start, loss=lambda c: {"a": c.model.table})
-
-
-class ChangesItself(ToyEnergy):
-    """An energy that changes itself at each call."""
-
-    def __init__(self, config: Any, task: sp.Task) -> None:
-        super().__init__(config, task)
-        self.norm = nn.BatchNorm1d(4)
-        self.register_buffer("table", torch.zeros(3), persistent=False)
-        self.seen, self.steps, self.mean, self.rng = [], {"n": 0}, torch.zeros(2), np.random.default_rng(3)
-
-    def encode(self, x: sp.X) -> Tensor:
-        self.seen.append(len(self.seen))
-        self.steps["n"] += 1
-        self.mean += 1
-        self.table = self.table + self.rng.random()
-        self.late = random.random() + np.random.random()
-        return self.norm(super().encode(x)[:, 0]).unsqueeze(1)
-
-
-class Counts:
-    """A loss that counts its calls."""
-
-    calls = 0
-
-    def __call__(self, context: sp.Context) -> Any:
-        self.calls += 1
-        return {"a": context.energy(context.proposal.rsample(3)).sum(1)}
-
-
-def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
-    def start(model: sp.Model) -> None:
-        with torch.no_grad():
-            model.energy.linear.weight.zero_()
-        model.energy.drop.p = 0.1
-
-    loss, model = Counts(), sp.Model(ToyNet(sp.Config(), toy), ChangesItself(sp.Config(), toy), None)
-    phases = (replace(energy_phase(), loss=loss), replace(net_phase(), loss=partial(Counts.__call__, loss)))
-    stages = [sp.Stage("first", phases, 1), sp.Stage("second", phases, 1, start=start, set=start, select=_score)]
-
-    def state() -> str:
-        energy = vars(model.energy)
-        own = [energy[name] for name in ("seen", "steps", "mean")]
-        weights = {name: value.tolist() for name, value in [*model.named_parameters(), *model.named_buffers()]}
-        modes = [module.training for module in model.modules()]
-        drawn = random_state()
-        numbers = (
-            drawn["torch"].tolist(),
-            drawn["numpy"][1].tolist(),
-            drawn["python"],
-            energy["rng"].bit_generator.state,
-        )
-        return str([own, weights, modes, model.energy.drop.p, loss.calls, "late" in energy, numbers])
-
-    model.inference_net.eval()
-    before = state()
-    rehearse(model, toy, Given(stages), check_stages(model, stages), 0, Accelerator(cpu=True))
-    assert state() == before
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
-def _score(model: sp.Model, batches: Any) -> float:
-    model.energy.at(batches[0].x)(batches[0].gold)
-    return 0.0
-
-
-def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path) -> None:
-    """Of SEAL-static the net learns first; the energy's mistake is said before."""
+def test_a_mistake_says_how_to_go_on(site: Any, tmp_path: Path) -> None:
     site.install("bad", HOOKS)
-    site.module("parts_of_bad", "import spen_plugins as sp\nclass E(sp.Energy): pass")
-    config = evaluate("mlc_seal", {"method": "static_nce", "trainer.epochs": "1"})
-    config |= {"energy": {"type": "bad.e"}}
-    with pytest.raises(PluginError, match=r"E\.forward is called in .* of stage .*, and is not implemented"):
+    site.module(
+        "parts_of_bad", "import spen_plugins as sp\nclass E(sp.Energy):\n    def forward(self, features, y): y.sam"
+    )
+    config = evaluate("mlc_seal", {"method": "nce", "trainer.epochs": "1"}) | {"energy": {"type": "bad.e"}}
+    with pytest.raises(PluginError, match=r"E\.forward \(.*line 3\) fails.*'sam'.* Go on with: spen-run --resume"):
         runner.run(config, "mlc_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
-    assert not (tmp_path / "run").exists()
 
 
 HOOKS = "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'e': 'parts_of_bad:E'}\n"

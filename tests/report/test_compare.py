@@ -557,7 +557,7 @@ def test_a_metric_with_a_wrong_count_is_named():
         def ratios(self):
             return None
 
-    with pytest.raises(PluginError, match=r"Short\.ratios gave 2 numerators and 2 denominators for 3 examples"):
+    with pytest.raises(PluginError, match=r"Short\.ratios: found \[2, 2\] numbers; expected two for each of 3"):
         example_ratios(Short(), Task(), [0, 1, 2])
     assert example_ratios(Silent(), Task(), [0, 1, 2]) == {}
 

@@ -234,7 +234,7 @@ def test_without_its_data_the_page_says_so(runs, tmp_path):
 
 def test_changed_data_are_not_taken_for_the_runs(runs, tmp_path):
     page = report(changed(runs, tmp_path / "run", "environment.json", data_sha256={"a.arff": "0" * 64}))
-    assert "other contents than the run was trained on" in page.text and "row 0" not in page.text
+    assert "a.arff changed since" in page.text and "row 0" not in page.text
 
 
 def test_a_mistake_is_told(runs):

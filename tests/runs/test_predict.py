@@ -118,7 +118,7 @@ def test_casts_are_kept_without_autocast_around_them(labels: Path) -> None:
 
 
 def test_another_precision_is_refused(labels: Path) -> None:
-    with pytest.raises(ConfigError, match="'fp16'; predictions are made in 'no'"):
+    with pytest.raises(ConfigError, match="'fp16'; expected 'no'"):
         sp.load(labels, precision="fp16")
 
 
@@ -158,22 +158,12 @@ def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
         sp.load(other)
 
 
-@pytest.mark.parametrize(
-    ("described", "says"),
-    [
-        ({"format": 99}, "has format 99; this version reads format 3: upgrade spen-plugins"),
-        (
-            {"format": 1, "seed": 0},
-            "has format 1: an earlier version .* wrote it, and this one reads format 3; train it",
-        ),
-        ({"seed": 0}, "has no format number: an earlier version"),
-        ({"format": "two"}, "has format 'two'"),
-    ],
-)
-def test_runs_of_another_format_are_refused(labels: Path, tmp_path: Path, described: dict[str, Any], says: str) -> None:
-    run = damaged(labels, tmp_path / "run", "environment.json", lambda p: p.write_text(json.dumps(described)))
+@pytest.mark.parametrize("number", [2, 99, None])
+def test_runs_of_another_format_are_rejected(labels: Path, tmp_path: Path, number: int | None) -> None:
+    described = json.dumps({"format": number, "seed": 0})
+    run = damaged(labels, tmp_path / "run", "environment.json", lambda p: p.write_text(described))
     for opened in (lambda: sp.load(run), lambda: runner.resume(run, runner.RunOptions(quiet=True))):
-        with pytest.raises(ConfigError, match=says):
+        with pytest.raises(ConfigError, match=f"has format {number}; this version of spen-plugins reads format 3"):
             opened()
 
 

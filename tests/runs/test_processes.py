@@ -232,33 +232,15 @@ def test_a_run_resumes_exactly_after_one_of_its_processes_is_killed(tmp_path: Pa
 THERE = {"RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
-@pytest.mark.parametrize(
-    ("environment", "said"),
-    [
-        ({"WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "WORLD_SIZE=2 .*without RANK, LOCAL_RANK"),
-        ({"WORLD_SIZE": "two", **THERE}, "WORLD_SIZE=two"),
-        ({"WORLD_SIZE": "0", **THERE}, "WORLD_SIZE=0"),
-        ({"MASTER_ADDR": "a", "ACCELERATE_MIXED_PRECISION": "no"}, "accelerate launch .* torchrun --nproc_per_node"),
-    ],
-)
-def test_an_environment_that_can_not_be_meant(
-    environment: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in environment.items():
+def test_an_incomplete_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=r"WORLD_SIZE=2 .*without RANK, LOCAL_RANK"):
         launched()
 
 
 @pytest.mark.parametrize(
-    ("environment", "number"),
-    [
-        ({}, 1),
-        ({"WORLD_SIZE": "1"}, 1),
-        ({"WORLD_SIZE": "3", **THERE}, 3),
-        ({"MASTER_ADDR": "a"}, 1),
-        ({"MASTER_ADDR": "a", "ACCELERATE_MIXED_PRECISION": "no", "PMI_SIZE": "2"}, 1),
-    ],
+    ("environment", "number"), [({}, 1), ({"WORLD_SIZE": "1"}, 1), ({"WORLD_SIZE": "3", **THERE}, 3)]
 )
 def test_the_number_of_processes_is_the_launchers(
     environment: dict[str, str], number: int, monkeypatch: pytest.MonkeyPatch

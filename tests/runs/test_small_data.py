@@ -38,11 +38,11 @@ def test_an_epoch_of_few_examples_passes_over_them_until_it_has_enough_batches()
 
 
 def test_batches_of_few_examples_are_smaller_until_an_epoch_has_enough_of_them() -> None:
-    config = sp.TrainerConfig(batch_size=32, epoch_updates=100, smallest_batch=8)
-    sizes = {examples: config.batch_size_of(examples) for examples in (50, 800, 1000, 3200, 9999)}
+    config = sp.TrainerConfig(batch_size=32, epoch_updates=100)
+    sizes = {examples: config.choose_batch_size(examples) for examples in (50, 800, 1000, 3200, 9999)}
     assert sizes == {50: 8, 800: 8, 1000: 10, 3200: 32, 9999: 32}
-    assert config.model_copy(update={"smallest_batch": None}).batch_size_of(50) == 32
-    assert config.model_copy(update={"batch_size": 4}).batch_size_of(50) == 4
+    assert config.model_copy(update={"epoch_updates": 1}).choose_batch_size(5) == 32
+    assert config.model_copy(update={"batch_size": 4}).choose_batch_size(50) == 4
     task = loaded("tagging", corpus="pos")
     few = task.part("train")[:30]
     epochs = epochs_of(task, few, config, seed=0, stage=0)

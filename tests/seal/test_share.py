@@ -146,7 +146,7 @@ def test_a_stopped_run_goes_on_with_the_same_weight(tmp_path: Path, monkeypatch)
         return [float(left == 0), 0.0]
 
     with monkeypatch.context() as patched:
-        patched.setattr("spen_plugins.loop.loop.Loop._asks", asks)
+        patched.setattr("spen_plugins.loop.processes.Requests.read", asks)
         with pytest.raises(Interrupted):
             train(tmp_path / "cut", **others)
     resume(tmp_path / "cut", RunOptions("cpu", quiet=True))

@@ -136,7 +136,7 @@ def test_a_static_run_goes_on_to_the_weights_it_would_have_had(whole, tmp_path, 
         return [float(count == stop_after), 0.0]
 
     with monkeypatch.context() as patched:
-        patched.setattr("spen_plugins.loop.loop.Loop._asks", asks)
+        patched.setattr("spen_plugins.loop.processes.Requests.read", asks)
         with pytest.raises(Interrupted):
             train(tmp_path / "cut", **STOPPED)
     resume(tmp_path / "cut", RunOptions("cpu", quiet=True))

@@ -45,6 +45,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
 from spen_plugins.loop import Loop, evaluation
 from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.recipe import Callbacks, Recipe
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.spaces import TagSequence
@@ -66,17 +67,8 @@ class Ours:
         self.stage = built.trainer.stages(built.model, built.task)[stage]
         reporter = Reporter(Console(quiet=True), built.task.selection, quiet=True)
         run = RunFolder.create(folder, experiment.table())
-        self.loop = Loop(
-            built.model,
-            built.task,
-            [self.stage],
-            config,
-            run,
-            0,
-            Accelerator(cpu=True),
-            reporter,
-            checkpoint_seconds=1e9,
-        )
+        recipe = Recipe(built.model, built.task, [self.stage], config, 0)
+        self.loop = Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(1e9))
         self.folder = folder
         self.loop.begin(self.stage)
 

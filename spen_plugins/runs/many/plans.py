@@ -18,7 +18,6 @@ from typing import Any
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
-from spen_plugins.runs.folder import records
 from spen_plugins.runs.folder.environment import changed_files
 from spen_plugins.runs.folder.folder import METHODS, RunFolder, methods_of
 
@@ -45,7 +44,7 @@ def is_parent(path: Path) -> bool:
 
 def read_plan(out: Path) -> dict[str, Any]:
     """The table in a folder's `seeds.json`: the config's file, and the evaluated config of each seed."""
-    return records.checked(records.Plan, read_json(out / PLAN), out / PLAN)
+    return read_json(out / PLAN)
 
 
 def seeds_of(out: Path) -> list[int]:

@@ -23,8 +23,10 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
+from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.recipe import Callbacks
 from spen_plugins.loop.together import Together
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import launched, make_accelerator
@@ -194,12 +196,13 @@ def _make_ready(
     share_encoder(built)
     parts = {name: make_ready(experiments[name], part, accelerator) for name, part in built.items()}
     for name, part in parts.items():
-        if len(part.stages) != 1 or len(part.stages[0].phases) != 1 or part.stages[0].select is not None:
+        stages = part.recipe.stages
+        if len(stages) != 1 or len(stages[0].phases) != 1 or stages[0].select is not None:
             raise ConfigError(
                 f"{name}: found trainer {experiments[name].trainer.type!r}, whose training has several stages or "
                 "phases; expected 'cross_entropy'"
             )
-        if part.stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
+        if stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
             raise ConfigError(f"{name}: found trainer.net.average; parts that are trained together have no mean: null")
     return parts
 
@@ -236,9 +239,9 @@ def _train(
             counts = sum(parameter.numel() for parameter in model.parameters())
             reporter.say(f"{name}: {len(task.part('train')):,} examples, {counts:,} parameters, encoder included")
             folders[name].checkpoint = checkpoint
-            loops[name] = part.loop(folders[name], reporter)
-        every = options.checkpoint_seconds
-        Together(loops, seed, checkpoint, accelerator, reporter, every, stop.is_set).run(resume)
+            loops[name] = Loop(part.recipe, folders[name], accelerator, reporter)
+        callbacks = Callbacks(options.checkpoint_seconds, stop.is_set)
+        Together(loops, seed, checkpoint, accelerator, reporter, callbacks).run(resume)
     with last_evaluation(afterwards):
         for name, part in parts.items():
             console.print(f"\n{name}")
