@@ -183,21 +183,14 @@ def test_labels_beside_the_file(tmp_path, mixed):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "found no data; expected one of corpus='sample'"),
-        ({"corpus": "sample", "file": "x"}, r"task\.corpus, task\.file; expected one of"),
+        ({}, r"found no data; expected one of task\.corpus, task\.in_memory alone"),
         ({"corpus": "sample", "split": "x"}, r"task\.corpus, task\.split;"),
         ({"corpus": "sample", "labels": "x"}, r"task\.corpus, task\.labels;"),
-        ({"corpus": "sample", "label_count": 2}, r"task\.corpus, task\.label_count;"),
-        ({"corpus": "sample", "drop": ["a"]}, r"task\.corpus, task\.drop;"),
-        ({"corpus": "sample", "test": "x"}, r"task\.corpus, task\.test;"),
+        ({"corpus": "sample", "drop": ["a"]}, r"task\.drop: .* no effect"),
         ({"corpus": "sample", "train": "x", "validation": "y", "test": "z"}, "data=files"),
-        ({"file": "x", "split": "y", "test": "z"}, r"task\.file, task\.split, task\.test;"),
         ({"file": "x", "validation": "z"}, r"task\.file, task\.validation;"),
-        ({"file": "x", "split": "y", "labels": "z", "label_count": 2}, r"task\.labels, task\.label_count;.* not both"),
-        ({"train": "x", "validation": "y", "split": "z"}, r"task\.split, task\.train, task\.validation;"),
-        ({"validation": "x", "test": "y"}, r"found task\.validation, task\.test; expected one of"),
+        ({"file": "x", "split": "y", "labels": "z", "label_count": 2}, "found labels and label_count"),
         ({"train": "x.arff"}, "validation="),
-        ({"corpus": "sample", "threshold": 2.0}, "threshold"),
     ],
 )
 def test_configs_that_describe_no_data(fields, message):
@@ -535,7 +528,7 @@ def test_another_separator_in_a_column_of_lists_is_an_error(tmp_path):
     for load in (lambda: task(file=path, labels="tags"), lambda: split_file(path, labels="tags")):
         with pytest.raises(DataError, match=found):
             load()
-    with pytest.raises(ConfigError, match=r"task\.labels: found the number 3; .* label_count=3"):
+    with pytest.raises(ConfigError, match=r"task\.labels: found 3; .* label_count="):
         task(file=path, labels=3)
 
 

@@ -209,11 +209,6 @@ def test_labels_by_name_are_those_of_all_files(files, tmp_path):
         ({"labels": None, "train": "a\t\n", "validation": "a\t\n", "test": "a\t\n"}, DataError, "no label in any line"),
         ({"train": None}, ConfigError, r"found task.validation, task.test, task.labels; expected one of"),
         ({"corpus": "sample"}, ConfigError, "found task.corpus, task.train"),
-        (
-            {"text": "body", "header": False},
-            ConfigError,
-            r"task\.text: found the name 'body'; names need task\.header",
-        ),
         ({"labels": 0}, ConfigError, r"task\.labels: found 0; expected a number from 1"),
         ({"threshold": 2.0}, ConfigError, r"task\.threshold"),
     ],
