@@ -17,7 +17,11 @@ from spen_plugins.task import Task
 
 def collate(task: Task, examples: Sequence[Any]) -> Batch:
     """A batch with real numbers in float64."""
-    batch = task.collate(list(examples), list(range(len(examples))))
+    return double(task.collate(list(examples), list(range(len(examples)))))
+
+
+def double(batch: Batch) -> Batch:
+    """The same batch with real numbers in float64."""
     inputs = {name: value.double() if value.is_floating_point() else value for name, value in batch.x.inputs.items()}
     gold = None if batch.gold is None else batch.gold.double()
     return replace(batch, x=replace(batch.x, inputs=inputs), gold=gold)
@@ -31,10 +35,10 @@ def by_length(task: Task, n: int) -> list[Any]:
     return [*shorter[-(n - 1) :], examples[-1]]
 
 
-def draw_relaxed(space: OutputSpace, batch: Batch, n: int) -> Tensor:
+def relaxed(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
     """Random relaxed outputs `(batch, n, *variables)`."""
     assert batch.gold is not None, "the checks need training examples with gold"
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(len(batch), n, *batch.gold.shape[2:], generator=generator, dtype=torch.float64)
     return space.relax(logits, batch.x.mask)
 

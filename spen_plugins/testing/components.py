@@ -21,10 +21,10 @@ from spen_plugins.testing.comparing import (
     check_state,
     collate,
     cut,
-    draw_relaxed,
     is_below,
     list_idle,
     make_ready,
+    relaxed,
 )
 from spen_plugins.testing.spaces import check_draws, lists_k_best
 
@@ -39,7 +39,7 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
     """
     name = make_ready(energy)
     batch = collate(task, by_length(task, EXAMPLES))
-    y = draw_relaxed(task.space, batch, SAMPLES)
+    y = relaxed(task.space, batch, SAMPLES)
     values = energy.at(batch.x)(y)
     assert_shape(values, (EXAMPLES, SAMPLES), f"{name} gives one energy per example and output")
     for i in range(SAMPLES):

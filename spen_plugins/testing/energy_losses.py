@@ -59,16 +59,16 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
     assert any(gradient is not None and gradient.any() for gradient in reached), f"{name} has no gradient to the energy"
 
     labelled = torch.tensor([True, False, True, False])
-    some = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
-    none = replace(batch, labelled=labelled & False, gold=None)
-    parts("net term", some), parts("net term", none)
+    partly = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
+    unlabelled = replace(batch, labelled=labelled & False, gold=None)
+    parts("net term", partly), parts("net term", unlabelled)
     for kind in ("term", "measure"):
         whole = parts(kind, batch)
-        for key, values in parts(kind, some).items():
+        for key, values in parts(kind, partly).items():
             assert not values[~labelled].any(), f"{name}'s {kind} {key!r} is not 0 in rows without gold"
             what = f"{name}'s {kind} {key!r} of a row depends on whether other rows have gold"
             assert_same(values[labelled], whole[key][labelled], what)
-        assert not any(values.any() for values in parts(kind, none).values()), (
+        assert not any(values.any() for values in parts(kind, unlabelled).values()), (
             f"{name}'s {kind}s are not 0 without gold"
         )
     _check_shared_proposal(loss, energy, net, batch, name)

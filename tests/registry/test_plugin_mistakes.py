@@ -194,16 +194,6 @@ def test_a_term_of_a_sum_of_energies_is_a_number_an_output(toy: ToyTask) -> None
         cls(cls.Config(), toy, terms=terms).at(batch.x)(torch.zeros(3, 2, 4))
 
 
-def test_ln_z_is_a_number_an_example(toy: ToyTask) -> None:
-    class LnZ(ToyEnergy):
-        def log_z(self, features: Any) -> Tensor:
-            return torch.zeros(())
-
-    batch = toy.collate(toy.part("train")[:3])
-    with pytest.raises(PluginError, match=r"LnZ\.log_z gave shape \(\); expected \(batch,\) = \(3,\)"):
-        LnZ(sp.Config(), toy).at(batch.x).log_z()
-
-
 def test_terms_are_tensors_by_name() -> None:
     for terms, says in (
         (torch.zeros(3), "the loss of phase 'p' is a Tensor; expected tensors by name"),

@@ -30,9 +30,9 @@ def span_predictions(
         scores: of each span.
         scheme: of the tags.
     """
-    found: list[list[tuple[Span, float]]] = [[] for _ in words]
+    scored_spans: list[list[tuple[Span, float]]] = [[] for _ in words]
     for (sentence, span), score in zip(spans, scores, strict=True):
-        found[sentence].append((span, score))
+        scored_spans[sentence].append((span, score))
     return [
         {
             "words": some,
@@ -42,5 +42,5 @@ def span_predictions(
                 for span, score in scored
             ],
         }
-        for some, scored in zip(words, found, strict=True)
+        for some, scored in zip(words, scored_spans, strict=True)
     ]
