@@ -65,10 +65,6 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """The decoder's threshold; without meaning if it goes by expected F1."""
         return self.decoder.threshold
 
-    @threshold.setter
-    def threshold(self, value: float) -> None:
-        self.decoder, self._fit = LabelDecoder(value), Fit(threshold=value)
-
     def decoder_settings(self) -> dict[str, Any]:
         """Settings of the config with which the decoder is this one from the start, and isn't fitted."""
         if self.decoder.temperature is None:
@@ -79,8 +75,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """0.5 in place of expected F1, of which outputs near 0 that are no probabilities would have all labels."""
         if self.decoder.temperature is None:
             return None
-        self.threshold = 0.5
-        return 0.5
+        self.decoder, self._fit = LabelDecoder(), Fit()
+        return self.decoder.threshold
 
     def _name_labels(self) -> str:
         """The number of labels and the first ten of their names."""
@@ -92,18 +88,13 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """`X.inputs` of a batch."""
 
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
-        size = len(examples)
-        labelled = np.array([example.gold is not None for example in examples])
-        gold = None
-        if labelled.any():
-            sets = [np.empty(0, np.int32) if example.gold is None else example.gold for example in examples]
-            dense = np.zeros((size, 1, len(self.space.labels)), dtype=np.float32)
-            dense[np.repeat(np.arange(size), [len(s) for s in sets]), 0, np.concatenate(sets)] = 1
-            gold = torch.from_numpy(dense)
-        numbers = torch.arange(size) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        x, known = X(self.collate_inputs(examples), None, size), torch.from_numpy(labelled)
-        weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
-        return Batch(x, numbers, gold, known, **weights)
+        gold = np.zeros((len(examples), 1, len(self.space.labels)), dtype=np.float32)
+        for row, example in enumerate(examples):
+            if example.gold is not None:
+                gold[row, 0, example.gold] = 1
+        labelled = [example.gold is not None for example in examples]
+        batch = Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), labelled, rows)
+        return replace(batch, weights=collate_weights(examples), class_weights=self._class_weights)
 
     def _weigh_classes(self) -> None:
         """Set the labels' weights, once there is a training part."""
