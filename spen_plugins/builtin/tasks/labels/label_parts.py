@@ -69,10 +69,10 @@ class LabelParts(Task, WithoutGold):
         at = names.index(name)
         weights = checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
         both = zip(self._parts["train"], weights.tolist(), strict=True)
-        self._parts["train"] = [self._weighted(example, weight) for example, weight in both if weight]
+        self._parts["train"] = [self._weigh(example, weight) for example, weight in both if weight]
 
     @abstractmethod
-    def _weighted(self, example: Any, weight: float) -> Any:
+    def _weigh(self, example: Any, weight: float) -> Any:
         """The example with a weight."""
 
     def _own_columns(self, path: Path) -> Columns | None:

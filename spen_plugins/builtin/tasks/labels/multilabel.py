@@ -86,7 +86,7 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         self._files = given.checksums({n: [example[:3] for example in some] for n, some in self._parts.items()})
         if weights is not None:
             train = zip(self._parts["train"], rows["train"], strict=True)
-            self._parts["train"] = [self._weighted(example, weights[i]) for example, i in train]
+            self._parts["train"] = [self._weigh(example, weights[i]) for example, i in train]
         self._hide_gold(without_gold, lambda path: self._read(path, gold=None)[1])
         self._weigh_classes()
 
@@ -105,19 +105,19 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         return Shown(name_features(example, self.columns.names, self.inputs.binary))
 
     def read(self, path: str) -> Sequence[Example]:
-        return self._noted(path)
+        return self._read_and_note(path)
 
     def read_inputs(self, path: str) -> Sequence[Example]:
         """As `read`; labels in a column of lists are not looked at."""
-        return self._noted(path, gold=None)
+        return self._read_and_note(path, gold=None)
 
-    def _noted(self, path: str, gold: bool | None = False) -> Sequence[Example]:
+    def _read_and_note(self, path: str, gold: bool | None = False) -> Sequence[Example]:
         table, examples = self._read(locate(path), gold)
         self._notes = [f"{path}: read as {table.format} ({len(table)} rows)"]
         self._source = locate(path)
         return examples
 
-    def _weighted(self, example: Example, weight: float) -> Example:
+    def _weigh(self, example: Example, weight: float) -> Example:
         return example._replace(weight=weight)
 
     def _own_columns(self, path: Path) -> OwnColumns | None:

@@ -62,7 +62,7 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
         texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in pairs.items()}
         rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
         if weights is not None:
-            rows["train"] = list(map(self._weighted, rows["train"], weights))
+            rows["train"] = list(map(self._weigh, rows["train"], weights))
         inputs = {name: list(map(self._input, some)) for name, some in texts.items()}
         self._parts, self._split, self._notes = given.divide(rows, inputs, sets["train"], held_out, seed)
         self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
@@ -89,13 +89,13 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
 
         All documents of a file, regardless of the split; topics unknown to the run are dropped.
         """
-        return self._noted(path)
+        return self._read_and_note(path)
 
     def read_inputs(self, path: str) -> list[Example]:
         """As `read`, without gold: labels that the run doesn't know don't matter."""
-        return self._noted(path, gold=False)
+        return self._read_and_note(path, gold=False)
 
-    def _noted(self, path: str, gold: bool = True) -> list[Example]:
+    def _read_and_note(self, path: str, gold: bool = True) -> list[Example]:
         recognised, examples = self._read(locate(path), gold)
         if recognised is not None:
             self._notes = [f"{path}: read as {recognised} ({len(examples)} texts)"]
@@ -123,7 +123,7 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
         names, rows = super()._columns(examples)
         return (names, rows) if names else (["text"], [[example.text] for example in examples])
 
-    def _weighted(self, example: Example, weight: float) -> Example:
+    def _weigh(self, example: Example, weight: float) -> Example:
         return replace(example, weight=weight)
 
     def _own_columns(self, path: Path) -> Columns | None:

@@ -139,7 +139,7 @@ class TextParts(LabelTask):
         if self._index is not None:
             if not same_files(names, self._files):
                 self._warn_of_indexed(self._index)
-            make = TextMaker(self._index, self._labels.places, self._stored)
+            make = TextMaker(self._index, self._labels.places, self._restore_example)
             self._parts["train"] = OnDisk(self._index, make, self._lengths_on_disk)
 
     def _index_texts(self, train: Path, other: TextFile) -> None:
@@ -166,7 +166,7 @@ class TextParts(LabelTask):
         assert self._index is not None
         return self._index.whole_numbers("length") if self._pads() else np.ones(len(self._index), dtype=np.int8)
 
-    def _stored(self, words: Sequence[str], gold: np.ndarray) -> Example:
+    def _restore_example(self, words: Sequence[str], gold: np.ndarray) -> Example:
         """The example of a text on disk, of which its words are kept."""
         items = {name: indexer.index(words) for name, indexer in self.indexers.items()}
         return Example(" ".join(words), gold, items)

@@ -126,7 +126,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
 
         The score is the calibrated probability that the argument is right; a C-X has the score of its X.
         """
-        best, lengths = self._decided(proposal, examples)
+        best, lengths = self._decide(proposal, examples)
         predictions = [self._prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)]
         spans = self._table.spans(best, lengths)
         _, owner, confidences = self._confidences(proposal, best, lengths, spans)
@@ -143,7 +143,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
-        best, lengths = self._decided(proposal, batch.examples)
+        best, lengths = self._decide(proposal, batch.examples)
         spans = self._table.spans(best, np.where(batch.labelled.cpu().numpy(), lengths, 0))
         arguments, _, confidences = self._confidences(proposal, best, lengths, spans)
         right = [argument in batch.examples[row].arguments for row, argument in arguments]
@@ -193,7 +193,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         predicate = {"index": example.predicate, "word": words[example.predicate]}
         return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
 
-    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+    def _decide(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Tag indices `(predicate, token)`, and the number of tokens in each predicate's sentence."""
         best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)

@@ -172,7 +172,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
-        best, lengths = self._decided(proposal, batch.examples)
+        best, lengths = self._decide(proposal, batch.examples)
         lengths = np.where(batch.labelled.cpu().numpy(), lengths, 0)
         if not self._encoding.has_spans:
             confidences = tag_confidences(proposal.mean[:, 0], best, lengths)
@@ -189,7 +189,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[TaggedExample]) -> list[dict[str, Any]]:
         """Tags and `scores`, the calibrated probability of each; for spans `tags` in the files' scheme, and `entities`:
         `type`, `start`, `end` (exclusive), `text`, and `score`, the calibrated probability that all of it is right."""
-        best, lengths = self._decided(proposal, examples)
+        best, lengths = self._decide(proposal, examples)
         words = [list(example.entry.words) for example in examples]
         mean = proposal.mean[:, 0]
         if self._encoding.has_spans:
@@ -240,7 +240,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
         return TaggedExample(self._vocabulary.entry(words), numbers, names, tags, spans, weight)
 
-    def _decided(self, proposal: Proposal, examples: Sequence[TaggedExample]) -> tuple[np.ndarray, np.ndarray]:
+    def _decide(self, proposal: Proposal, examples: Sequence[TaggedExample]) -> tuple[np.ndarray, np.ndarray]:
         """Tag indices `(sentence, token)`, and the number of tokens in each sentence."""
         best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
