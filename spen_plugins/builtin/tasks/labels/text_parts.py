@@ -129,18 +129,21 @@ class TextParts(LabelTask):
         if not self.space.labels:
             raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= is their column)")
         self._notes += [f"{names[key]}: read as {file.said} ({len(file.rows)} texts)" for key, file in files.items()]
-        examples = {key: self._rows(places[key], file.rows) for key, file in files.items()}
+        self._set_parts({key: self._rows(places[key], file.rows) for key, file in files.items()})
+        if self._index is not None:
+            if not same_files(names, self._files):
+                self._warn_of_indexed(self._index)
+            make = TextMaker(self._index, self._labels.places, self._restore_example)
+            self._parts["train"] = OnDisk(self._index, make, self._lengths_on_disk)
+
+    def _set_parts(self, examples: Mapping[str, Sequence[Example]]) -> None:
+        """Divide the examples of each file into parts."""
         gold = {key: [example.gold for example in some] for key, some in examples.items()}
         inputs = {key: [self._input(example.text) for example in some] for key, some in examples.items()}
         parts = self._divide(gold, inputs)
         self._warn_of_shared(parts, inputs)
         self._parts = {part: [examples[key][row] for row in rows] for part, (key, rows) in parts.items()}
         self._weigh_examples(parts)
-        if self._index is not None:
-            if not same_files(names, self._files):
-                self._warn_of_indexed(self._index)
-            make = TextMaker(self._index, self._labels.places, self._restore_example)
-            self._parts["train"] = OnDisk(self._index, make, self._lengths_on_disk)
 
     def _index_texts(self, train: Path, other: TextFile) -> None:
         """Index the training part on disk; the script is that of another part's texts."""
