@@ -32,9 +32,8 @@ from spen_plugins.data.table import Attribute, Table
 from spen_plugins.data.tables.cells import left_out
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.tables.label_cells import SEPARATOR
-from spen_plugins.data.tables.label_columns import chosen_labels, lists_names
+from spen_plugins.data.tables.label_columns import chosen_labels, label_columns, lists_names
 from spen_plugins.data.tables.label_lists import holds_lists
-from spen_plugins.data.tables.label_names import label_columns
 from spen_plugins.data.tables.libsvm import LIBSVM
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.tables.table_files import list_column, read_table

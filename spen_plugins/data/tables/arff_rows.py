@@ -80,7 +80,9 @@ def read_sparse(table: Table, rows: Sequence[tuple[int, str]]) -> None:
                 seen.add(column)
                 columns.append(column)
         except _UNREADABLE:
-            wanted = f"INDEX VALUE, each index from 0 to {len(attributes) - 1} at most once, and a value of its attribute"
+            wanted = (
+                f"INDEX VALUE, each index from 0 to {len(attributes) - 1} at most once, and a value of its attribute"
+            )
             raise DataError(table.path, line, shorten(cell), wanted) from None
         ends.append(len(columns))
     table.start, table.column = np.array(ends), np.array(columns, dtype=np.int32)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.data.tables.arff import ancestry
-from spen_plugins.data.tables.table_columns import Columns, positive
+from spen_plugins.data.tables.gold_rows import true_value
+from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.errors import DataError, did_you_mean
 
 _KEYS = {"vector", "features", "labels"}
@@ -57,7 +58,7 @@ def _by_name(columns: Columns, features: Any) -> np.ndarray:
             near = did_you_mean(str(name), places)
             raise _bad(f"feature {name!r}", f"one of the {len(places)} known.{near}")
         at, values = places[name], columns.features[name]
-        true = positive(values) if values else None
+        true = true_value(values) if values else None
         if not values:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
                 raise _bad(f"{value!r} for feature {name!r}", "a finite number")
