@@ -105,6 +105,6 @@ def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np
     if is_wrong.any():
         row = int(is_wrong.argmax())
         cell = cells[row]
-        found = f"{shorten(cell) if isinstance(cell, str) else cell} in column {name!r}"
+        found = f"{shorten(cell) if isinstance(cell, str) else f'{cell:g}'} in column {name!r}"
         raise DataError(table.path, table.line[row], found, f"{wanted}, as in the training file")
     return codes

@@ -39,7 +39,10 @@ def chosen_labels(
     if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
         labels = str(beside)
     if labels is None:
-        return table.own_labels if count is None else count, None
+        own = table.own_labels
+        if own is not None and count not in (None, len(own)):
+            raise ConfigError(f"label_count=: found {count}; @relation of {path} says {len(own)} labels")
+        return own or count, None
     if lists_names(labels):
         return named_labels(table, read_names(locate(labels))), labels
     return named_labels(table, labels, drop), None

@@ -34,21 +34,17 @@ class Matrix:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.names is None:
-            return
-        names = self.names
-        if len(names) != self.width:
-            raise DataError("columns", None, f"{len(names)} names for {self.width} columns", "a name for each")
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError("columns", None, f"two columns {twice!r}", "different names")
+        names = self.names or ()
+        if self.names is not None and (len(names) != self.width or len({*names}) < len(names)):
+            some = ", ".join(names[:8]) + ", …" * (len(names) > 8)
+            raise DataError("columns", None, f"{len(names)} names ({some})", f"{self.width} different ones")
 
     @classmethod
     def of(cls, data: Any, what: str) -> Matrix:
         """From anything that `is_matrix`, or a list of rows.
 
         Args:
-            data: the numbers; NaN is a missing one.
+            data: the numbers; NaN is a missing one, except in a sparse matrix.
             what: what it is, for messages.
 
         Raises:
@@ -56,15 +52,20 @@ class Matrix:
         """
         if isinstance(data, Matrix):
             return data
-        names = tuple(map(str, data.columns)) if _is_frame(data) else None
-        values = _numbers(data, what)
-        if values.ndim != 2 or not all(values.shape):
-            raise DataError(what, None, f"an array of shape {values.shape}", "(rows, columns), of at least one each")
-        stored = values if isinstance(values, np.ndarray) else values.data
-        bad = np.isinf(stored) if isinstance(values, np.ndarray) else ~np.isfinite(stored)
-        if bad.any():
-            raise DataError(what, None, f"the number {stored[bad][0]:g}", "finite numbers within the range of float32")
-        return cls(values, names)
+        from scipy import sparse
+        from sklearn.utils import check_array
+
+        finite: Any = True if sparse.issparse(data) else "allow-nan"
+        try:
+            with np.errstate(over="ignore"):
+                values = check_array(data, accept_sparse="csr", dtype=np.float32, ensure_all_finite=finite, copy=True)
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(what, None, f"no rows of finite numbers ({reason})", "rows of one length") from None
+        if sparse.issparse(values):
+            values = sparse.csr_array(values)
+            values.sum_duplicates()
+        return cls(values, tuple(map(str, data.columns)) if _is_frame(data) else None)
 
     def __len__(self) -> int:
         return self.values.shape[0]
@@ -123,7 +124,7 @@ class Matrix:
 
     @property
     def sparse(self) -> bool:
-        """Whether zeros are not stored."""
+        """True if zeros are not stored."""
         return not isinstance(self.values, np.ndarray)
 
     def on(self) -> Ragged:
@@ -142,23 +143,3 @@ class Matrix:
     def dense(self) -> np.ndarray:
         """A copy, `(rows, columns)` float32."""
         return self.values.toarray() if self.sparse else self.values.copy()
-
-
-def _numbers(data: Any, what: str) -> Any:
-    """An array, or a CSR array, float32."""
-    from scipy import sparse
-
-    try:
-        if sparse.issparse(data):
-            values = sparse.csr_array(data, dtype=np.float32, copy=True)
-            values.sum_duplicates()
-            return values
-        with np.errstate(over="ignore"):
-            values = np.asarray(data.to_numpy() if _is_frame(data) else data)
-            if np.iscomplexobj(values):
-                raise TypeError("complex numbers")
-            return values.astype(np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            what, None, f"something that is no number ({error})", "rows of real numbers, all of one length"
-        ) from None

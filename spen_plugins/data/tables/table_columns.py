@@ -162,9 +162,8 @@ def _check_dropped(table: Table, drop: Sequence[str], labels: Collection[str]) -
     names = [a.name for a in table.attributes]
     for name in drop:
         if name not in names or name in labels:
-            which = f"is a label of {table.path}" if name in labels else f"is no attribute of {table.path}"
-            near = "" if name in labels else did_you_mean(name, names)
-            raise ConfigError(f"drop= or task.sample_weight=: {name!r} {which}; expected another column.{near}")
+            why = "is a label; name another column" if name in names else f"is no column.{did_you_mean(name, names)}"
+            raise ConfigError(f"drop= or task.sample_weight=: {name!r} of {table.path} {why}")
 
 
 def _feature_names(name: str, values: Sequence[str]) -> list[str]:

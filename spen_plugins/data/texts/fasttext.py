@@ -18,8 +18,8 @@ def is_fasttext(head: Head) -> bool:
     some = head.filled[:_LOOKED_AT]
     if not some or is_header(re.split(r"[\t,;|]", some[0])):
         return False
-    found = [_LABEL.search(line) for line in some]
-    return any(match and not match.start() for match in found) or 2 * sum(map(bool, found)) > len(some)
+    matches = [_LABEL.search(line) for line in some]
+    return any(match and not match.start() for match in matches) or 2 * sum(map(bool, matches)) > len(some)
 
 
 FASTTEXT = Format("fastText", "__label__LABEL for each label, then the text", is_fasttext)

@@ -208,7 +208,7 @@ def test_configs_that_describe_no_data(fields, message):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"drop": ["idd"]}, ConfigError, "no attribute 'idd'. Did you mean 'id'"),
+        ({"drop": ["idd"]}, ConfigError, "'idd' of .* is no column. Did you mean 'id'"),
         ({"drop": []}, DataError, "attribute 'id' of type text"),
         ({"label_count": 9}, ConfigError, "label_count"),
         ({"label_count": None}, ConfigError, "which of them are labels"),
