@@ -99,8 +99,3 @@ def header_of(head: Head) -> list[str]:
     separator = separator_of(head)
     cells = next(csv.reader(head.filled[:1], delimiter=separator)) if separator else []
     return [cell.strip() for cell in cells]
-
-
-def header(path: str | Path, separator: str) -> list[str]:
-    """The cells of the first record, without surrounding blanks."""
-    return [cell.strip() for cell in next(records(path, separator))[1]]

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from spen_plugins.data.catalogue.places import locate
-from spen_plugins.data.csv_rows import CSV, header, separator_of
+from spen_plugins.data.csv_rows import CSV, header_of, separator_of
 from spen_plugins.data.disk.shards import column_names, of_shards, shards
 from spen_plugins.data.equal_inputs import digest, keys_of_rows
 from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, one_of, recognise
@@ -210,7 +210,7 @@ def _names(path: Path, form: Format) -> list[str]:
     if form is PARQUET:
         return column_names(shards(path)[0])
     if form is CSV:
-        return header(path, separator_of(head_of(path)) or ",")
+        return header_of(head_of(path))
     return [name.strip() for name in head_of(path).filled[0].split("\t")] if form is TSV else []
 
 

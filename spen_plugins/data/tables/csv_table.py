@@ -37,15 +37,13 @@ def read_csv(path: str | Path, known: Known | None = None, unused: Collection[st
     if separator is None:
         raise DataError(path, 1, "one column", f"several, separated by {', '.join(SEPARATORS.values())}")
     names = _names(path, next(records(path, separator))[1])
-    keys = tuple(name for name, cells in _usual_keys(path, separator, names, known or {}) if is_key(name, cells))
+    places = {name: at for at, name in names.items() if name not in unused}
+    words, keys = _survey(path, separator, places, known or {})
     unused = {*unused, *keys}
-    kept = {name: at for at, name in names.items() if name not in unused}
-    if known is None:
-        texts = _text_columns(path, separator, kept)
-    else:
-        texts = {name for name, values in known.items() if values not in ((), BINARY)}
-        unused |= kept.keys() - known.keys()  # which columns these are is for the reader of the table to say
-    columns, line = _read_columns(path, separator, names, texts, unused)
+    if known is not None:
+        words = {name for name, values in known.items() if values not in ((), BINARY)}
+        unused |= places.keys() - known.keys()  # these are for the reader of the table to reject
+    columns, line = _read_columns(path, separator, names, words, unused)
     table = table_of(path, columns, line, known, unused)
     table.keys = keys
     return table
@@ -64,16 +62,6 @@ def _names(path: str | Path, cells: Sequence[str]) -> dict[int, str]:
     return names
 
 
-def _usual_keys(
-    path: str | Path, separator: str, names: dict[int, str], known: Known
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Columns, with their cells, whose names say that they number the rows."""
-    places = {at: name for at, name in names.items() if name.casefold() in KEYS and name not in known}
-    rows = islice(records(path, separator), 1, None) if places else ()
-    columns = list(zip(*([row[at].strip() for at in places] for _, row in rows), strict=True))
-    return list(zip(places.values(), columns, strict=False))
-
-
 def _blocks(path: str | Path, separator: str) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
     """Lines of some rows below the header, and their cells by column, without surrounding blanks."""
     rows = islice(records(path, separator), 1, None)
@@ -82,22 +70,25 @@ def _blocks(path: str | Path, separator: str) -> Iterator[tuple[list[int], list[
         yield [line for line, _ in block], [tuple(map(str.strip, cells)) for cells in columns]
 
 
-def _text_columns(path: str | Path, separator: str, kept: dict[str, int]) -> set[str]:
-    """Names of the columns with cells that are not numbers."""
-    texts: set[str] = set()
+def _survey(path: str | Path, separator: str, places: dict[str, int], known: Known) -> tuple[set[str], tuple[str, ...]]:
+    """Names of the columns with cells that are not numbers, and of those that number the rows."""
+    words: set[str] = set()
+    usual: dict[str, list[str]] = {name: [] for name in places if name.casefold() in KEYS and name not in known}
     for _, columns in _blocks(path, separator):
-        for name in kept.keys() - texts:
-            if not all(cell in MISSING or is_number(cell) for cell in columns[kept[name]]):
-                texts.add(name)
-    return texts
+        for name, at in places.items():
+            if name not in words and not all(cell in MISSING or is_number(cell) for cell in columns[at]):
+                words.add(name)
+        for name, cells in usual.items():
+            cells += columns[places[name]]
+    return words, tuple(name for name, cells in usual.items() if is_key(name, cells))
 
 
 def _read_columns(
-    path: str | Path, separator: str, names: dict[int, str], texts: Collection[str], unused: Collection[str]
+    path: str | Path, separator: str, names: dict[int, str], words: Collection[str], unused: Collection[str]
 ) -> tuple[dict[str, Cells], list[int]]:
     """Columns by name, and line numbers of the rows; unused columns are of zeros."""
     numbers: dict[str, list[np.ndarray]] = {name: [] for name in names.values()}
-    words: dict[str, list[str | None]] = {name: [] for name in texts}
+    texts: dict[str, list[str | None]] = {name: [] for name in words}
     line: list[int] = []
     for lines, columns in _blocks(path, separator):
         line += lines
@@ -105,15 +96,12 @@ def _read_columns(
             if name in unused:
                 numbers[name].append(np.zeros(len(lines), dtype=np.float32))
             elif name in texts:
-                words[name] += [None if cell in MISSING else cell for cell in columns[at]]
+                texts[name] += [None if cell in MISSING else cell for cell in columns[at]]
             else:
                 numbers[name].append(_numbers(path, lines, name, columns[at]))
     if not line:
         raise DataError(path, 1, "a header alone", "rows below it")
-    cells: dict[str, Cells] = {}
-    for name in names.values():
-        cells[name] = words[name] if name in texts and name not in unused else np.concatenate(numbers[name])
-    return cells, line
+    return {name: texts[name] if not (some := numbers[name]) else np.concatenate(some) for name in names.values()}, line
 
 
 def _numbers(path: str | Path, lines: Sequence[int], name: str, cells: Sequence[str]) -> np.ndarray:

@@ -133,7 +133,8 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     elif form is FASTTEXT:
         rows, said = read_fasttext(path, gold), form.name
     elif form is LIBMULTILABEL:
-        rows, said = _read_libmultilabel(path, gold), "LibMultiLabel's ID, labels and text"
+        some, _ = stream_rows(path, TSV, Layout(3, 2, " ", False), gold)
+        rows, said = list(some), "LibMultiLabel's ID, labels and text"
     else:
         rows, said = [], ""
         for file in shards(path):
@@ -144,13 +145,6 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     if not rows:
         raise DataError(path, None, "no row", "at least one")
     return TextFile(rows, said)
-
-
-def _read_libmultilabel(path: Path, gold: bool | None) -> list[Row]:
-    rows = []
-    for line, (_, labels, text) in _tsv_records(path):
-        rows.append(Row(text, None if gold is None else tuple(labels.split()), line))
-    return rows
 
 
 def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:

@@ -91,35 +91,32 @@ def find_columns(
     """
     names = [cell.strip() for cell in first]
     is_usual = layout.has_names or is_header(names)
-    is_csv = Path(path).suffix.lower() == ".csv"
-    has_header = is_named or (is_usual or is_csv if layout.header is None else layout.header)
-    if layout.is_default and not is_usual:
-        is_alone = is_named and len(names) == 1 and not gold
-        if (is_named and not is_alone) or (is_csv and layout.header is None):
-            raise _unusual(path, names, bool(gold), is_named)
+    may_be_headed = layout.header is None and Path(path).suffix.lower() == ".csv"
+    has_header = is_named or may_be_headed or (is_usual if layout.header is None else layout.header)
     text, labels = layout.text, layout.labels
+    if layout.is_default and not is_usual and (may_be_headed or (is_named and (gold or len(names) > 1))):
+        raise _open_columns(path, names, gold)
     if has_header and is_usual:
         text, labels = _named_columns(path, layout, names, gold)
     known = names if has_header else None
     text_place = _place_of(path, text, known, len(names), "text")
-    label_places = None if gold is None or labels == "" else _label_places(path, labels, known, len(names), bool(gold))
-    if text_place == label_places:
-        if gold:
-            found = f"both the text and its labels in column {text!r}"
-            raise DataError(path, 1, found, "two columns, text=NAME and labels=NAME")
-        label_places = None
-    return TextColumns(known, text_place, label_places)
+    label_places = None if gold is None or labels == "" else _label_places(path, labels, known, len(names), gold)
+    if text_place != label_places:
+        return TextColumns(known, text_place, label_places)
+    if gold:
+        found = f"both the text and its labels in column {text!r}"
+        raise DataError(path, 1, found, "two columns, text=NAME and labels=NAME")
+    return TextColumns(known, text_place, None)
 
 
-def _unusual(path: str | Path, names: Sequence[str], gold: bool, is_named: bool) -> DataError:
-    """A first record without usual names, where no columns are given."""
-    wanted, keys, whose = "a text column named 'text'", "text=", "its name"
+def _open_columns(path: str | Path, names: Sequence[str], gold: bool | None) -> DataError:
+    """The error of a file whose columns of text and labels are neither given nor have their usual names."""
+    wanted, keys = "a header with a text column named 'text'", "text= with its name"
     if gold:
         wanted += f" and a label column named {' or '.join(map(repr, LABELS))}"
-        keys, whose = "text= and labels=", "the names of the columns"
+        keys = "text= and labels= with the names of the columns"
     found = f"columns {', '.join(shorten(name)[1:-1] for name in names)}"
-    header, unheaded = ("", "") if is_named else ("a header with ", "; or task.header=false if it is no header")
-    return DataError(path, None if is_named else 1, found, f"{header}{wanted}; or {keys} with {whose}{unheaded}")
+    return DataError(path, 1, found, f"{wanted}; or {keys}; or task.header=false if it is no header")
 
 
 def _named_columns(
@@ -140,10 +137,18 @@ def _named_columns(
     if labels == Layout.labels:
         labels = named_as(free, LABELS)
         if not labels and gold:
-            labels = _only_other(path, names, free, places_of(text, names), "label")
+            labels = _only_other(names, free, places_of(text, names))
     if not text:
-        text = _only_other(path, names, free, places_of(labels, names), "text")
+        text = _only_other(names, free, places_of(labels, names))
+    if not text or (gold and not labels):
+        raise _open_columns(path, names, gold)
     return text, labels
+
+
+def _only_other(names: Sequence[str], free: Sequence[str], taken: set[int]) -> int:
+    """The number of the only free column that is not taken; 0 without one."""
+    left = [at for at, name in enumerate(names, 1) if name in free and at - 1 not in taken]
+    return left[0] if len(left) == 1 else 0
 
 
 def named_as(names: Sequence[str], wanted: Sequence[str]) -> str:
@@ -159,16 +164,6 @@ def places_of(column: int | str | Sequence[str], names: Sequence[str]) -> set[in
         return {at for at, name in enumerate(names) if name.startswith(column[:-1])}
     wanted = (column,) if isinstance(column, str) else column
     return {at for at, name in enumerate(names) if name in wanted}
-
-
-def _only_other(path: str | Path, names: Sequence[str], free: Sequence[str], taken: set[int], what: str) -> int:
-    """The number of the only free column that is not taken."""
-    left = [at for at, name in enumerate(names) if name in free and at not in taken]
-    if len(left) != 1:
-        usual, key = (" or ".join(map(repr, LABELS)), "labels=") if what == "label" else (repr(*TEXT), "text=")
-        wanted = f"a {what} column named {usual}, or {key} with the name of one of them"
-        raise DataError(path, 1, f"columns {', '.join(names)}", wanted)
-    return left[0] + 1
 
 
 def _place_of(path: str | Path, column: int | str, names: Sequence[str] | None, width: int, what: str) -> int:
