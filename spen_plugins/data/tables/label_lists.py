@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spen_plugins.data.csv_rows import records, separator_of
+from spen_plugins.data.disk.shards import column_names, pieces
 from spen_plugins.data.formats import PARQUET, Format, head_of
 from spen_plugins.data.table import Table
 from spen_plugins.data.tables.cells import MISSING
 from spen_plugins.data.tables.label_cells import FALSE, TRUE, LabelCells
-from spen_plugins.data.tables.parquet import cells_of, check_valid, read_columns
+from spen_plugins.data.tables.parquet import cells_of
 from spen_plugins.data.text import is_number
 from spen_plugins.errors import DataError
 
@@ -69,10 +70,8 @@ def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> No
 def _cells(path: Path, form: Format, name: str) -> Iterator[tuple[int, Any]]:
     """Line and cell of each row: a text, a list of texts, or None; nothing if there is no such column."""
     if form is PARQUET:
-        columns = read_columns(path)
-        if name in columns.column_names:
-            check_valid(path, columns.select([name]))
-            for number, cell in enumerate(cells_of(path, name, columns.column(name)), 1):
+        for piece in pieces(path) if name in column_names(path) else ():
+            for number, cell in enumerate(cells_of(path, name, piece.rows.column(name)), piece.first):
                 yield number, list(map(str, cell)) if isinstance(cell, list) else None if cell is None else str(cell)
         return
     rows = records(path, separator_of(head_of(path)) or ",")

@@ -295,7 +295,7 @@ def test_label_list(write):
     names = read_names(write(good, "x.xml"))
     assert names == ["l1", "l0"]
     assert Columns.of(table, names, ()).labels == ("l0", "l1")  # in the file's order
-    with pytest.raises(ConfigError, match="has no column 'l7'. Its columns are w0"):
+    with pytest.raises(ConfigError, match=r"has no column 'l7'\. Its columns are w0"):
         named_labels(table, ["l7"])
     for bad, message in [
         (good.replace("</labels>", ""), r"x\.xml:3: found"),

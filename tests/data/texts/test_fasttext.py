@@ -10,7 +10,6 @@ from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout, Row
-from spen_plugins.errors import DataError
 
 LINES = [
     "__label__sport __label__music the band sang, and the team won",
@@ -80,5 +79,3 @@ def test_other_files_stay_what_they_are(tmp_path: Path, lines: list[str]) -> Non
 def test_columns_that_are_named_go_before_fasttext(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tsv", ["__label__a\ta text", "__label__b\tmore text"])
     assert read_texts(path, Layout(text=2, labels=1)).rows[0] == Row("a text", ("__label__a",), 1)
-
-
