@@ -95,13 +95,8 @@ def head_of(path: str | Path) -> Head:
     return Head(Path(path), recoded_head(data[:LOOKED_AT]), len(data) <= LOOKED_AT)
 
 
-def recognise(path: str | Path, formats: Sequence[Format], hint: str = "") -> Format:
+def recognise(path: str | Path, formats: Sequence[Format]) -> Format:
     """The first of some formats that a file looks like.
-
-    Args:
-        path: the file.
-        formats: in the order in which they are tried.
-        hint: ends the message of an error.
 
     Raises:
         DataError: as `head_of`; or it looks like none of them, which the message lists.
@@ -109,7 +104,7 @@ def recognise(path: str | Path, formats: Sequence[Format], hint: str = "") -> Fo
     head = head_of(path)
     form = next((form for form in formats if form.fits(head)), None)
     if form is None:
-        raise DataError(path, head.first, head.found, one_of(formats) + hint)
+        raise DataError(path, head.first, head.found, one_of(formats))
     return form
 
 

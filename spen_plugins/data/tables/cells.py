@@ -44,17 +44,10 @@ def table_of(
     known: Known | None = None,
     unused: Collection[str] = (),
 ) -> Table:
-    """A table of columns.
+    """A table of columns, by name; `known` and `unused` as of `read_table`, `line` `(rows,)` the line of each row.
 
     A column of 0 and 1 is binary, others of numbers are numeric; texts are categories if there are few of them, else
-    of kind text.
-
-    Args:
-        path: the file, for messages.
-        columns: by name.
-        line: `(rows,)` line number of each row.
-        known: columns of the training file, if this is another.
-        unused: columns that are of kind text, whatever is in them.
+    of kind text, as unused ones are.
 
     Raises:
         DataError: a cell is not what its column in the training file has, or a text among numbers.

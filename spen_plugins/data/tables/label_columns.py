@@ -54,12 +54,8 @@ def lists_names(labels: Any) -> TypeGuard[str]:
 
 
 def label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:
-    """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are.
-
-    Args:
-        table: the file; only its header is used.
-        labels: as of `chosen_labels`.
-    """
+    """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are; `labels` as
+    of `chosen_labels`."""
     names = [a.name for a in table.attributes]
     hierarchical = next((a for a in table.attributes if a.kind == "hierarchical"), None)
     if hierarchical is not None:

@@ -21,12 +21,7 @@ def columns_named(value: Any) -> Any:
 
 
 def named_labels(table: Table, labels: str | Sequence[str], drop: Sequence[str] = ()) -> list[str]:
-    """Names of a table's label columns.
-
-    Args:
-        table: the table.
-        labels: a name, or names; or `tag_*`, all columns that begin so.
-        drop: columns that a pattern does not take.
+    """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`.
 
     Raises:
         ConfigError: a name is none of a column, or no column begins so.

@@ -39,14 +39,7 @@ def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
     """Reads a file as a sparse table with sets of labels; features go by their numbers.
 
     A row without labels has none; if no row has any, the labels are unknown. Features above the training file's last
-    are left out.
-
-    Args:
-        path: the file.
-        known: features of the training file, if this is another.
-
-    Raises:
-        DataError: with the line, what was found and what was expected.
+    are left out. Arguments and errors are those of `read_table`.
     """
     with opened_text(path) as file:
         texts = file.read().rstrip(b"\r\n").split(b"\n")

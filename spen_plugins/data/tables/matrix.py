@@ -76,11 +76,7 @@ class Matrix:
         return self.values.shape[1]
 
     def not_binary(self, columns: np.ndarray | None = None) -> tuple[float, int] | None:
-        """A number that is neither 0 nor 1, and its column; None without one.
-
-        Args:
-            columns: mask of the columns to look at; None: all.
-        """
+        """A number that is neither 0 nor 1, and its column, of those in the mask `columns`; None without one."""
         stored = self.values if isinstance(self.values, np.ndarray) else self.values.data
         wrong = (stored != 0) & (stored != 1)
         if columns is not None:
@@ -91,13 +87,8 @@ class Matrix:
         return float(stored.flat[at]), at % self.width if wrong.ndim == 2 else int(self.values.indices[at])
 
     def check_binary(self, names: Sequence[str], what: str, columns: np.ndarray | None = None) -> None:
-        """Raise a DataError if a feature of these that are binary in training is neither 0 nor 1.
-
-        Args:
-            names: of all columns.
-            what: what the rows are, for the message.
-            columns: mask of the binary ones; None: all.
-        """
+        """Raise a DataError if a feature of these that are binary in training, all without `columns`, is neither 0 nor
+        1."""
         if (wrong := self.not_binary(columns)) is not None:
             raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
 
@@ -111,14 +102,11 @@ class Matrix:
             if self.width != len(names):
                 raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
             return self
-        known, own = set(names), set(self.names)
-        for name in self.names:
-            if name not in known:
-                near = did_you_mean(name, names)
-                raise DataError(what, None, f"the column {name!r}", f"the {len(names)} columns of training.{near}")
-        absent = next((name for name in names if name not in own), None)
-        if absent is not None:
-            raise DataError(what, None, f"no column {absent!r}", f"the {len(names)} columns of training")
+        if other := {*self.names} ^ {*names}:
+            found = min(other, key=[*self.names, *names].index)
+            near = did_you_mean(found, names) if found in self.names else ""
+            what_is_wrong = f"{'the' if found in self.names else 'no'} column {found!r}"
+            raise DataError(what, None, what_is_wrong, f"the {len(names)} columns of training.{near}")
         place = {name: i for i, name in enumerate(self.names)}
         return Matrix(self.values[:, [place[name] for name in names]], tuple(names))
 

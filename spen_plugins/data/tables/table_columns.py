@@ -60,16 +60,9 @@ class Columns:
         is_apart = table.sets is not None
         own = {classes} if classes is not None else set() if is_apart else {*taken}  # those that are attributes
         _check_dropped(table, drop, own)
-        kept = [a for a in table.attributes if a.name not in own and a.name not in drop]
-        for a in kept:
-            if a.kind in ("text", "hierarchical"):
-                wanted = "numeric or nominal features; drop=NAME leaves it out"
-                raise DataError(table.path, a.line, f"attribute {a.name!r} of type {a.kind}", wanted)
-        if not kept:
-            raise DataError(table.path, None, "no column that is neither a label nor left out", "features")
+        features = _features_beside(table, {*own, *drop})
         if root and classes is None:
             raise ConfigError(f"task.root: {table.path} has no hierarchical attribute whose root could be a label")
-        features = {a.name: a.values for a in kept}
         is_sparse = is_apart and table.density < SPARSE and not all(features.values())
         words = {}
         if classes is None and table.format != "ARFF":  # whose header tells them
@@ -155,6 +148,18 @@ class Columns:
         if absent:
             raise DataError(table.path, None, f"no label {absent[0]!r} beside others", "all labels, or none of them")
         return number_columns(table, self.labels)
+
+
+def _features_beside(table: Table, others: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The columns that are none of some others, with their values."""
+    kept = [a for a in table.attributes if a.name not in others]
+    for a in kept:
+        if a.kind in ("text", "hierarchical"):
+            wanted = "numeric or nominal features; drop=NAME leaves it out"
+            raise DataError(table.path, a.line, f"attribute {a.name!r} of type {a.kind}", wanted)
+    if not kept:
+        raise DataError(table.path, None, "no column that is neither a label nor left out", "features")
+    return {a.name: a.values for a in kept}
 
 
 def _check_dropped(table: Table, drop: Sequence[str], labels: Collection[str]) -> None:

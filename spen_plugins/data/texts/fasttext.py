@@ -26,11 +26,9 @@ FASTTEXT = Format("fastText", "__label__LABEL for each label, then the text", is
 
 
 def read_fasttext(path: Path, gold: bool | None) -> list[Row]:
-    """Rows of a file; labels lose their prefix. A line without labels has none with `gold`, otherwise they are unknown.
+    """Rows of a file; labels lose their prefix, and `gold` is as of `read_texts`.
 
-    Args:
-        path: the file.
-        gold: as of `read_texts`; a blank line, then, is left out.
+    A line without labels has none with gold, otherwise they are unknown. With gold, blank lines are left out.
     """
     rows = []
     for number, line in enumerate(read_lines(path), 1):

@@ -94,13 +94,14 @@ def find_columns(
     may_be_headed = layout.header is None and Path(path).suffix.lower() == ".csv"
     has_header = is_named or may_be_headed or (is_usual if layout.header is None else layout.header)
     text, labels = layout.text, layout.labels
-    if layout.is_default and not is_usual and (may_be_headed or (is_named and (gold or len(names) > 1))):
+    must_be_usual = may_be_headed or (is_named and (gold or len(names) > 1))
+    if layout.is_default and not is_usual and must_be_usual:
         raise _open_columns(path, names, gold)
     if has_header and is_usual:
         text, labels = _named_columns(path, layout, names, gold)
     known = names if has_header else None
     text_place = _place_of(path, text, known, len(names), "text")
-    label_places = None if gold is None or labels == "" else _label_places(path, labels, known, len(names), gold)
+    label_places = _label_places(path, labels, known, len(names), gold)
     if text_place != label_places:
         return TextColumns(known, text_place, label_places)
     if gold:
@@ -179,9 +180,11 @@ def _place_of(path: str | Path, column: int | str, names: Sequence[str] | None, 
 
 
 def _label_places(
-    path: str | Path, labels: int | str | Sequence[str], names: Sequence[str] | None, width: int, gold: bool
+    path: str | Path, labels: int | str | Sequence[str], names: Sequence[str] | None, width: int, gold: bool | None
 ) -> int | dict[str, int] | None:
-    """The place, or places, of labels; None if they are not there, and need not be."""
+    """The place, or places, of labels; None if they are not there and need not be, or are not read."""
+    if gold is None or labels == "":
+        return None
     if isinstance(labels, (int, str)):
         is_there = labels <= width if isinstance(labels, int) else labels in (names or ())
         return _place_of(path, labels, names, width, "label") if gold or is_there else None
@@ -194,15 +197,9 @@ def _label_places(
 def read_labels(
     path: Path, columns: TextColumns, line: int, record: Sequence[Any], gold: bool, cells: LabelCells
 ) -> tuple[str, ...] | None:
-    """Labels of a record.
+    """Labels of a record, given its line and cells; `cells` reads cells of names.
 
-    Args:
-        path: the file.
-        columns: its columns.
-        line: the record's line.
-        record: its cells.
-        gold: if false, labels may be missing: a null, and a row that is empty in all columns of 0 and 1, are None.
-        cells: reads cells of names.
+    Without gold, labels may be missing: a null, and a row that is empty in all columns of 0 and 1, are None.
     """
     if columns.labels is None:
         return None
