@@ -239,7 +239,7 @@ def test_large_files_are_not_divided(tmp_path: Path) -> None:
             twenty("id,note,t_a\n1,so @ it is,1\n2,go @ on,0\n", 1),
             {"labels": "t_*"},
             DataError,
-            "or text= with the name",
+            "or text= and labels= with the names",
         ),
         (twenty(TEXTS, 1), {"label": "x"}, ConfigError, "unknown key 'label'. Did you mean 'labels'"),
         (twenty(COLUMNS), {"tags": "ner"}, ConfigError, "go by number"),
@@ -311,7 +311,7 @@ def test_texts_are_the_column_that_a_run_reads(tmp_path: Path, separator: str, k
     for given in ({"text": "comment"}, {"drop": "uid"}, {"text": 2}):
         parts, sentences = parts_of_inputs(path, comments, labels="mood", **given)
         assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
-    found = "found columns uid, comment, mood; expected a text column named 'text', or text= with the name of one of"
+    found = "found columns uid, comment, mood; expected a header with a text column named 'text'"
     with pytest.raises(DataError, match=found):
         split_file(path, labels="mood")
     with pytest.raises(DataError, match=found):
