@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spen_plugins.data.csv_rows import records, separator_of
+from spen_plugins.data.disk.arrow_cells import cells_of
 from spen_plugins.data.disk.shards import column_names, pieces
 from spen_plugins.data.formats import PARQUET, Format, head_of
 from spen_plugins.data.table import Table
 from spen_plugins.data.tables.cells import MISSING
 from spen_plugins.data.tables.label_cells import FALSE, TRUE, LabelCells
-from spen_plugins.data.tables.parquet import cells_of
 from spen_plugins.data.text import is_number
 from spen_plugins.errors import DataError
 

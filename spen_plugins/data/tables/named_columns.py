@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.data.csv_rows import records, separator_of
+from spen_plugins.data.disk.arrow_cells import cells_of
 from spen_plugins.data.disk.shards import check_in_memory, column_names, pieces
 from spen_plugins.data.formats import PARQUET, Format, head_of
 from spen_plugins.data.table import Table
 from spen_plugins.data.tables.cells import BINARY, KEYS, MISSING, Cells, Known, is_key, table_of
-from spen_plugins.data.tables.parquet import cells_of
 from spen_plugins.data.text import is_number, shorten
 from spen_plugins.errors import DataError
 

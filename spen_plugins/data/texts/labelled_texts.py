@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.csv_rows import CSV, header_of, records, separator_of
+from spen_plugins.data.disk.arrow_cells import cells_of
 from spen_plugins.data.disk.shards import check_in_memory, column_names, of_shards, pieces, shards
 from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.tables.label_cells import SEPARATOR, LabelCells
-from spen_plugins.data.tables.parquet import cells_of
 from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.data.texts.fasttext import FASTTEXT, read_fasttext
 from spen_plugins.data.texts.text_columns import (
