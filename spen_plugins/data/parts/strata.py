@@ -32,7 +32,7 @@ from spen_plugins.data.table import Attribute, Table
 from spen_plugins.data.tables.cells import left_out
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.tables.label_cells import SEPARATOR
-from spen_plugins.data.tables.label_columns import chosen_labels, label_columns, lists_names
+from spen_plugins.data.tables.label_columns import chosen_labels, find_label_columns, lists_names
 from spen_plugins.data.tables.label_lists import holds_lists
 from spen_plugins.data.tables.libsvm import LIBSVM
 from spen_plugins.data.tables.table_columns import Columns
@@ -186,7 +186,7 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
 
 
 def _labels(path: Path, table: Table, keys: ColumnKeys) -> tuple[tuple[str, ...], str | None]:
-    return label_columns(table, chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)[0])
+    return find_label_columns(table, chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)[0])
 
 
 def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> list[list[str]]:

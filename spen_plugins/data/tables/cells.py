@@ -37,7 +37,7 @@ def left_out(name: str) -> str:
     return f"column {name!r} is left out: its values all differ"
 
 
-def table_of(
+def make_table(
     path: object,
     columns: Mapping[str, Cells],
     line: list[int],

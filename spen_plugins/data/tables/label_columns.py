@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from spen_plugins.data.catalogue.places import locate
 from spen_plugins.data.table import Table
-from spen_plugins.data.tables.label_names import label_sets, named_labels, read_names, some_of
+from spen_plugins.data.tables.label_names import find_labels, label_sets, read_names, some_of
 from spen_plugins.errors import ConfigError
 
 
@@ -44,8 +44,8 @@ def chosen_labels(
             raise ConfigError(f"label_count=: found {count}; @relation of {path} says {len(own)} labels")
         return own or count, None
     if lists_names(labels):
-        return named_labels(table, read_names(locate(labels))), labels
-    return named_labels(table, labels, drop), None
+        return find_labels(table, read_names(locate(labels))), labels
+    return find_labels(table, labels, drop), None
 
 
 def lists_names(labels: Any) -> TypeGuard[str]:
@@ -53,7 +53,7 @@ def lists_names(labels: Any) -> TypeGuard[str]:
     return isinstance(labels, str) and (labels.endswith((".xml", ".txt")) or locate(labels).is_file())
 
 
-def label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:
+def find_label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:
     """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are; `labels` as
     of `chosen_labels`."""
     names = [a.name for a in table.attributes]

@@ -20,7 +20,7 @@ def columns_named(value: Any) -> Any:
     return [name.strip(" '\"") for name in inside.split(",")]
 
 
-def named_labels(table: Table, labels: str | Sequence[str], drop: Sequence[str] = ()) -> list[str]:
+def find_labels(table: Table, labels: str | Sequence[str], drop: Sequence[str] = ()) -> list[str]:
     """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`.
 
     Raises:

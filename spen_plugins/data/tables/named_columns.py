@@ -15,7 +15,7 @@ from spen_plugins.data.disk.arrow_cells import cells_of
 from spen_plugins.data.disk.shards import check_in_memory, column_names, pieces
 from spen_plugins.data.formats import PARQUET, Format, head_of
 from spen_plugins.data.table import Table
-from spen_plugins.data.tables.cells import BINARY, KEYS, MISSING, Cells, Known, is_key, table_of
+from spen_plugins.data.tables.cells import BINARY, KEYS, MISSING, Cells, Known, is_key, make_table
 from spen_plugins.data.text import is_number, shorten
 from spen_plugins.errors import DataError
 
@@ -43,7 +43,7 @@ def read_named_columns(path: Path, form: Format, known: Known | None = None, unu
     if not line:
         raise DataError(path, 1, "no rows", "at least one")
     zeros = np.zeros(len(line), dtype=np.float32)
-    table = table_of(path, {name: columns.get(name, zeros) for name in names}, line, known, unused)
+    table = make_table(path, {name: columns.get(name, zeros) for name in names}, line, known, unused)
     table.keys = keys
     return table
 

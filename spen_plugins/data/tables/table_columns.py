@@ -18,7 +18,7 @@ from spen_plugins.data.tables.gold_rows import (
     pick_ones,
     true_value,
 )
-from spen_plugins.data.tables.label_columns import label_columns
+from spen_plugins.data.tables.label_columns import find_label_columns
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 SPARSE = 0.25
@@ -56,7 +56,7 @@ class Columns:
         With `root` the hierarchy's root, which is on in every example, is a label too.
         """
         drop = list(dict.fromkeys([*drop, *table.keys]))
-        taken, classes = label_columns(table, labels)
+        taken, classes = find_label_columns(table, labels)
         is_apart = table.sets is not None
         own = {classes} if classes is not None else set() if is_apart else {*taken}  # those that are attributes
         _check_dropped(table, drop, own)

@@ -83,7 +83,7 @@ def has_labels(head: Head) -> bool:
     return FASTTEXT.fits(head) or LIBMULTILABEL.fits(head)
 
 
-def form_of(path: Path, layout: Layout, gold: bool | None) -> Format | None:
+def find_format(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
     head = head_of(path)
     formats = FORMATS if layout.is_default else (JSON, PARQUET, TSV, _CSV)  # others have no columns
@@ -125,7 +125,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
-    form = PARQUET if of_shards(path) or path.is_dir() else form_of(path, layout, gold)
+    form = PARQUET if of_shards(path) or path.is_dir() else find_format(path, layout, gold)
     if form is None:
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is JSON:

@@ -10,7 +10,14 @@ from spen_plugins.data.disk.shards import of_shards, shards
 from spen_plugins.data.formats import PARQUET, head_of, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.tables.table_files import FORMATS
-from spen_plugins.data.texts.labelled_texts import FASTTEXT, JSON, LIBMULTILABEL, file_records, form_of, open_columns
+from spen_plugins.data.texts.labelled_texts import (
+    FASTTEXT,
+    JSON,
+    LIBMULTILABEL,
+    file_records,
+    find_format,
+    open_columns,
+)
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.files import to_json
 
@@ -33,7 +40,7 @@ def columns_of_texts(path: Path, layout: Layout) -> Columns | None:
     """Columns of a file that `read_texts` has read without gold; None if they have no names."""
     if of_shards(path):
         return _columns_of_shards(path)
-    form = form_of(path, layout, None)
+    form = find_format(path, layout, None)
     if form is JSON:
         return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
     if form in (None, FASTTEXT, LIBMULTILABEL):

@@ -16,7 +16,7 @@ from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff
 from spen_plugins.data.tables.arff_rows import split_cells
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.tables.gold_rows import true_value
-from spen_plugins.data.tables.label_names import named_labels, read_names
+from spen_plugins.data.tables.label_names import find_labels, read_names
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.text import read_lines
 from spen_plugins.errors import ConfigError, DataError
@@ -296,7 +296,7 @@ def test_label_list(write):
     assert names == ["l1", "l0"]
     assert Columns.of(table, names, ()).labels == ("l0", "l1")  # in the file's order
     with pytest.raises(ConfigError, match=r"has no column 'l7'\. Its columns are w0"):
-        named_labels(table, ["l7"])
+        find_labels(table, ["l7"])
     for bad, message in [
         (good.replace("</labels>", ""), r"x\.xml:3: found"),
         (good.replace("l1", "l0"), "label 'l0' twice"),
