@@ -25,10 +25,11 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
     with files_encoded(None):  # `spen data split` writes it
         text = "\n".join(read_lines(path))
     try:
-        split = dict(from_json(text))
-    except (TypeError, ValueError) as error:
-        wanted = 'JSON, {"train": rows, "validation": rows, "test": rows}'
-        raise DataError(path, None, f"something else ({error})", wanted) from None
+        if not isinstance(split := from_json(text), dict):
+            raise ValueError("no table")
+    except ValueError as error:
+        wanted = '{"train": rows, "validation": rows, "test": rows}'
+        raise DataError(path, None, f"not JSON of a table ({error})", wanted) from None
     parts = {"validation" if name == "valid" else name: rows for name, rows in split.items()}
     if not {"train", "validation"} <= {*parts} <= {*PARTS} or len(parts) < len(split):
         raise DataError(path, None, ", ".join(split) or "no parts", "the parts train, validation (or valid) and test")

