@@ -81,7 +81,7 @@ def test_errors_say_what_to_type(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=rf":{line}: found byte 0xe9, .*encoding=cp1252"):
             read_texts(path, Layout())
     path.write_bytes(TSV.encode("utf-16-be"))
-    with pytest.raises(DataError, match="perhaps text with encoding=utf-16-be"):
+    with pytest.raises(DataError, match="binary data, or text with another encoding="):
         read_texts(path, Layout())
     path.write_bytes(b"a\tb\nc\x81\td\n")
     with files_encoded("cp1252"), pytest.raises(DataError, match=":2: found byte 0x81, which is not cp1252"):

@@ -22,7 +22,7 @@ from spen_plugins.cli.main import app as spen_app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.data.tables.label_names import read_names
-from spen_plugins.data.texts.labelled_texts import TSV, read_texts, text_rows
+from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.own_columns import columns_of_texts
 from spen_plugins.data.texts.reuters import read_reuters, shared_topics
 from spen_plugins.data.texts.text_columns import Layout
@@ -65,25 +65,22 @@ def files(tmp_path) -> dict[str, str]:
 
 def test_rows_of_a_tsv_file_keep_quotes_and_lines(tmp_path):
     path = write(tmp_path / "a.tsv", '"quoted\t1, 2\r\nplain\t\r\n')
-    assert text_rows(path, TSV, Layout())[0] == [('"quoted', ("1", "2"), 1), ("plain", (), 2)]
+    assert read_texts(Path(path), Layout()).rows == [('"quoted', ("1", "2"), 1), ("plain", (), 2)]
     path = write(tmp_path / "b.tsv", "tags\tid\tbody\nx;y\t7\thello\n")
-    assert text_rows(path, TSV, Layout("body", "tags", ";", header=True))[0] == [("hello", ("x", "y"), 2)]
-    path = write(tmp_path / "c.tsv", "only text\nand more\tb\n")
-    assert [row.labels for row in text_rows(path, TSV, Layout(), gold=False)[0]] == [None, ("b",)]
+    assert read_texts(Path(path), Layout("body", "tags", ";", header=True)).rows == [("hello", ("x", "y"), 2)]
 
 
 @pytest.mark.parametrize(
     ("text", "layout", "line", "found"),
     [
-        ("a\tx\nb\n", Layout(), 2, "1 columns in 'b'; expected at least 2"),
-        ("a\tx\n\nb\tx\n", Layout(), 2, "a blank line"),
+        ("a\tx\nb\nc\tx\n", Layout(), 2, "1 cells in 'b'; expected 2, as in the first line, separated by tabs"),
         ("text\ttags\na\tx\n", Layout("texte", "tags", header=True), 1, "columns text, tags; .*Did you mean 'text'"),
-        ("a\tx\n", Layout(1, 4), 1, "2 columns in 'a.tx'; expected at least 4"),
+        ("a\tx\n", Layout(1, 4), 1, "2 columns; expected labels in column 4"),
     ],
 )
 def test_broken_tsv_files_are_named_with_their_line(tmp_path, text, layout, line, found):
     with pytest.raises(DataError, match=found) as error:
-        text_rows(write(tmp_path / "a.tsv", text), TSV, layout)
+        read_texts(Path(write(tmp_path / "a.tsv", text)), layout)
     assert error.value.line == line and str(tmp_path / "a.tsv") in str(error.value)
 
 
@@ -96,9 +93,9 @@ def test_tsv_with_every_cell_in_quotes_is_csv(tmp_path):
 
 def test_label_names(tmp_path):
     assert read_names(write(tmp_path / "n", "joy \n grief\n")) == ["joy", "grief"]
-    with pytest.raises(DataError, match=r":3: found label 'a' again, as in line 1"):
+    with pytest.raises(DataError, match=r":3: found label 'a' twice"):
         read_names(write(tmp_path / "n", "a\nb\na\n"))
-    with pytest.raises(DataError, match=r":2: found a blank line"):
+    with pytest.raises(DataError, match=r":2: found an empty name"):
         read_names(write(tmp_path / "n", "a\n\nb\n"))
 
 
@@ -154,12 +151,11 @@ ONE = story(1, "TRAIN", "earn", BODY.format(1))
 @pytest.mark.parametrize(
     ("text", "line", "found"),
     [
-        (HEAD + ONE.replace("</REUTERS>\n", "") + ONE, 2, r"another <REUTERS> in line \d+; expected </REUTERS>"),
-        (HEAD + ONE + ONE.replace("</REUTERS>\n", ""), 2 + ONE.count("\n"), "</REUTERS> at its end"),
-        (HEAD + ONE + "stray\n" + ONE, 2 + ONE.count("\n"), "'stray'"),
-        (HEAD + ONE.replace('LEWISSPLIT="TRAIN"', ""), 2, 'an attribute LEWISSPLIT="..."'),
-        (HEAD + ONE.replace("</TOPICS>", ""), 2, "a document without <TOPICS>"),
-        (HEAD + ONE + "\n\n" + ONE.replace("</TEXT>", ""), 4 + ONE.count("\n"), "a document without <TEXT>"),
+        (HEAD + ONE.replace("</REUTERS>\n", "") + ONE, 2, "another <REUTERS> in this document; expected </REUTERS>"),
+        (HEAD + ONE + ONE.replace("</REUTERS>\n", ""), 1 + ONE.count("\n"), "a document without its end"),
+        (HEAD + ONE.replace('LEWISSPLIT="TRAIN"', ""), 2, "expected attributes TOPICS and LEWISSPLIT"),
+        (HEAD + ONE.replace("</TOPICS>", ""), 2, "and <TEXT>"),
+        (HEAD + ONE + "\n\n" + ONE.replace("</TEXT>", ""), 4 + ONE.count("\n"), "and <TEXT>"),
         (HEAD, None, "no document"),
     ],
 )
