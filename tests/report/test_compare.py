@@ -611,14 +611,3 @@ def test_both_intervals_are_kept_and_one_seed_has_one(pair):
     assert alone.rows[1].differences["a"].both is None
     [cell] = re.findall(r"\| b \|.*?\| (-\S+ examples alone \[.*?\] p .*?) \|", markdown(alone))
     assert "±" not in cell and "with one seed there is no other" in markdown(alone)
-
-
-def test_the_older_name_of_a_score_is_read(tmp_path):
-    for label, name in (("a", "map"), ("b", "micro_ap")):
-        folder = RunFolder.open(make(tmp_path / label, 0, 0.5))
-        scores = {"example_f1": 0.5, name: 0.25}
-        folder.write("metrics.json", {"validation": scores, "test": scores, "protocol": {}})
-    found = compare(read_groups([str(tmp_path / "a"), str(tmp_path / "b")]), scores=["micro_ap"])
-    assert [row.scores["micro_ap"].mean for row in found.rows] == [0.25, 0.25]
-    with pytest.raises(ConfigError, match="map is called micro_ap"):
-        compare(read_groups([str(tmp_path / "b")]), scores=["map"])
