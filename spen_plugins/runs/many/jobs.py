@@ -41,19 +41,7 @@ def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions)
     if launched() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=options.quiet)
-    waiting: dict[Path, list[int]] = {}
-    failures: dict[Path, str] = {}
-    for folder, seeds in plans.items():
-        try:
-            waiting[folder] = [seed for seed in dict.fromkeys(seeds) if metrics_of(folder, seed) is None]
-        except RunError as error:  # a folder is damaged
-            failures[folder] = str(error)
-            continue
-        if done := [str(seed) for seed in seeds if seed not in waiting[folder]]:
-            console.print(f"{_label(folder, plans)}done already: seed {', '.join(done)}")
-    if any(waiting.values()):
-        finished = ((folder, seed) for folder in waiting for seed in plans[folder] if seed not in waiting[folder])
-        check_same_data(folder_of(*run) for run in finished)
+    waiting, failures = _find_waiting(plans, console)
     failed: dict[Path, dict[int, str]] = {}
     try:
         if options.jobs > 1:
@@ -67,6 +55,27 @@ def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions)
     except Interrupted as error:
         raise interrupted(out) from error
     return failures
+
+
+def _find_waiting(
+    plans: Mapping[Path, Sequence[int]], console: Console
+) -> tuple[dict[Path, list[int]], dict[Path, str]]:
+    """The seeds of each folder that are not done, and the messages of damaged folders."""
+    waiting: dict[Path, list[int]] = {}
+    failures: dict[Path, str] = {}
+    for folder, seeds in plans.items():
+        try:
+            waiting[folder] = [seed for seed in dict.fromkeys(seeds) if metrics_of(folder, seed) is None]
+        except RunError as error:
+            failures[folder] = str(error)
+            continue
+        if done := [str(seed) for seed in seeds if seed not in waiting[folder]]:
+            console.print(f"{_label(folder, plans)}done already: seed {', '.join(done)}")
+    if any(waiting.values()):
+        check_same_data(
+            folder_of(folder, seed) for folder in waiting for seed in plans[folder] if seed not in waiting[folder]
+        )
+    return waiting, failures
 
 
 def _label(folder: Path, folders: Collection[Path]) -> str:
@@ -130,8 +139,7 @@ def _run_one(out: Path, seed: int, options: RunOptions) -> None:
 
 def summary(out: Path) -> Table:
     """Mean and standard error of every score over the finished seeds."""
-    found = [metrics_of(out, seed) for seed in seeds_of(out)]
-    metrics = [one for one in found if one is not None]
+    metrics = [scores for seed in seeds_of(out) if (scores := metrics_of(out, seed)) is not None]
     parts = [part for part in (metrics[0] if metrics else {}) if part != "protocol"]
     count = f"{len(metrics)} seeds" if len(metrics) != 1 else "1 seed"
     table = Table(title=f"{out}: mean ± standard error over {count}", title_justify="left")
