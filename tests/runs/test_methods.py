@@ -216,7 +216,7 @@ def test_methods_run_side_by_side(copied, monkeypatch):
         assert f"{method}: done already: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
         assert f"{method}: seed 1: no epoch is done yet" in done.stdout
         score = json.loads((copied / method / "seed-1/history.jsonl").read_text().splitlines()[-1])["score"]
-        assert jobs._progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
+        assert jobs._describe_progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
     plan = json.loads((copied / "nce/seeds.json").read_text())

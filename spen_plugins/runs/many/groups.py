@@ -47,7 +47,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     Raises:
         ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
     """
-    named = [one for word in words for one in _methods_apart(*_split(word), unfinished)]
+    named = [one for word in words for one in _split_methods(*_split(word), unfinished)]
     names = [path.resolve().name for label, path, _ in named if label is None]
     groups = []
     for label, path, notes in named:
@@ -63,7 +63,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     return groups
 
 
-def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
+def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
     """A label and path for each method of a folder that has a run, or those given; and notes on other methods.
 
     Raises:
@@ -72,7 +72,11 @@ def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tupl
     methods = methods_of(path).get("methods", [])
     if not methods:
         return [(label, path, ())]
-    own = [method for method in methods if any(unfinished or run.metrics() is not None for run in _runs(path / method))]
+    own = [
+        method
+        for method in methods
+        if any(unfinished or run.metrics() is not None for run in _open_runs(path / method))
+    ]
     others = ", ".join(method for method in methods if method not in own)
     resume = f"Go on with: spen-run --resume {quote(str(path))}"
     if not own:
@@ -82,7 +86,7 @@ def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tupl
     return [(*one, () if number else note) for number, one in enumerate(named)]
 
 
-def _runs(path: Path) -> list[RunFolder]:
+def _open_runs(path: Path) -> list[RunFolder]:
     """The run in a folder, or the runs one below."""
     if (path / "config.json").exists():
         return [RunFolder.open(path)]
@@ -103,7 +107,7 @@ def _split(word: str) -> tuple[str | None, Path]:
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
-    every = _runs(path)
+    every = _open_runs(path)
     if not every:
         raise ConfigError(f"{path} is neither a run folder nor a folder of them: no config.json in it or one below")
     done = [run for run in every if unfinished or run.metrics() is not None]
@@ -119,12 +123,12 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
                 f"{path} holds two runs with seed {seed_of(run)}, {other.path.name} and {run.path.name}; a group has "
                 "one run a seed. Name runs of different experiments one by one"
             )
-    if differing := _differing(done):
+    if differing := _find_differing_keys(done):
         notes.append(f"{label}: its runs differ in more than their seed: {', '.join(differing)}")
     return Group(label, [runs[seed] for seed in sorted(runs)], tuple(notes))
 
 
-def _differing(runs: Sequence[RunFolder]) -> list[str]:
+def _find_differing_keys(runs: Sequence[RunFolder]) -> list[str]:
     """Top-level keys of the configs, except the seed, that differ between runs."""
     first, *others = (run.config() for run in runs)
     return sorted(

@@ -18,12 +18,12 @@ from spen_plugins.runs.many.choice import Choice, choose_among
 from spen_plugins.runs.many.jobs import run_all
 from spen_plugins.runs.many.plans import (
     Configs,
-    beginning,
-    folder_of,
+    begin,
+    explain_unwritable,
+    locate_run,
     plan_methods,
     plan_seeds,
-    seeds_of,
-    writable,
+    read_seeds,
 )
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train import runner
@@ -48,9 +48,9 @@ class Outcome:
     def check(self) -> None:
         """Raise a RunError if a method failed."""
         if self.failures:
-            said = f"chosen among {', '.join(self.done)}, without {', '.join(self.failures)}."
+            head = f"chosen among {', '.join(self.done)}, without {', '.join(self.failures)}."
             lines = [f"{method}: {error}" for method, error in self.failures.items()]
-            raise RunError("\n".join([said if self.done else "no method was chosen.", *lines]))
+            raise RunError("\n".join([head if self.done else "no method was chosen.", *lines]))
 
 
 def run_seeds(
@@ -73,8 +73,8 @@ def run_seeds(
         RunError: a seed failed; the others were run all the same.
     """
     out = out or runner.default_folder(source)
-    seeds_of(out)  # nothing is written to a folder of something else
-    with beginning(out):
+    read_seeds(out)  # nothing is written to a folder of something else
+    with begin(out):
         plan_seeds(out, configs, seeds, source)
         _check(run_all(out, {out: seeds}, options))
     return out
@@ -83,13 +83,13 @@ def run_seeds(
 def resume_seeds(out: Path, options: RunOptions = DEFAULTS) -> Path:
     """Resume all unfinished seeds of a folder; see `run_seeds`."""
     with locked(out):
-        _check(run_all(out, {out: seeds_of(out)}, options))
+        _check(run_all(out, {out: read_seeds(out)}, options))
     return out
 
 
 def _check(failures: Mapping[Path, str]) -> None:
-    for said in failures.values():
-        raise RunError(said)
+    for message in failures.values():
+        raise RunError(message)
 
 
 def run_methods(
@@ -125,7 +125,7 @@ def run_methods(
     registry = Registry()
     for method in methods:
         check(configs(method, seeds[0]), f"{source}, method={method}", registry)
-    with beginning(out):
+    with begin(out):
         plan_methods(out, configs, methods, seeds, source)
         return _run_methods(out, options)
 
@@ -143,14 +143,16 @@ def _run_methods(out: Path, options: RunOptions) -> Outcome:
         for folder in (out / method for method in methods):
             locks.enter_context(locked(folder))
             try:
-                plans[folder] = seeds_of(folder)
+                plans[folder] = read_seeds(folder)
             except RunError as error:  # its plan is damaged
                 failures[folder] = str(error)
         failures |= run_all(out, plans, options)
     done = [method for method in methods if out / method not in failures]
     choice = None
     if done:
-        choice = choose_among({name: [RunFolder(folder_of(out / name, s)) for s in plans[out / name]] for name in done})
-        with writable(out):
+        choice = choose_among(
+            {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
+        )
+        with explain_unwritable(out):
             save_json({"methods": methods, **choice.record(out)}, out / METHODS)
     return Outcome(out, done, choice, {folder.name: error for folder, error in failures.items()})
