@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.report.costs import Costs, costs_of, mean_costs
+from spen_plugins.report.costs import Costs, average_costs, read_costs
 from spen_plugins.report.group_scores import GroupScores, score_of
 from spen_plugins.report.resampled import Difference, Resampled
 from spen_plugins.runs.folder.selection import selection_of, unit_of
@@ -112,7 +112,7 @@ def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
 def _row(group: GroupScores, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
     values = {name: list(group.values(name).values()) for name in names}
     scores = {name: estimate(seeds) if seeds else None for name, seeds in values.items()}
-    return Row(group.label, len(group.runs), scores, differences, mean_costs(map(costs_of, group.runs.values())))
+    return Row(group.label, len(group.runs), scores, differences, average_costs(map(read_costs, group.runs.values())))
 
 
 def _names(groups: Sequence[GroupScores], wanted: Sequence[str], selection: str) -> tuple[str, ...]:

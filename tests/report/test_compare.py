@@ -25,7 +25,7 @@ from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.registry import Registry
 from spen_plugins.report.compare import compare
-from spen_plugins.report.costs import costs_of
+from spen_plugins.report.costs import read_costs
 from spen_plugins.report.tables import comma_separated, latex, markdown, markdown_cell, terminal
 from spen_plugins.runs.folder.environment import FORMAT, parameter_counts
 from spen_plugins.runs.folder.folder import RunFolder
@@ -444,7 +444,7 @@ def test_the_energy_s_share_is_that_of_its_term_for_the_net_that_predicts(tmp_pa
     folder.truncate_history(0)
     shares = {"inference_net.cost_augmented": 0.5, "inference_net.test_time": 0.2, "energy.margin": 0.9}
     folder.append_history({"stage": "joint", "epoch": 0, "gradient_share": shares}, 1.0)
-    assert costs_of(folder).share == 0.2
+    assert read_costs(folder).share == 0.2
 
 
 class OverY(sp.InferenceNet):
