@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from pydantic import ValidationError
 
 import spen_plugins as sp
 from spen_e2e.unrolled import Unrolled, iterates
@@ -377,12 +376,6 @@ def test_an_energy_that_hides_its_parameters_from_the_gradient() -> None:
     task, batch = toy("tags")
     with pytest.raises(sp.ConfigError, match="Hiding depends on none of its parameters"):
         net_for(task)(batch.x, Hiding(task).double().at(batch.x))
-
-
-@pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
-def test_other_optimisers_are_refused(optimizer: str) -> None:
-    with pytest.raises(ValidationError, match="'gradient'"):
-        Unrolled.Config(optimizer=optimizer)
 
 
 def test_settings_that_do_not_fit() -> None:

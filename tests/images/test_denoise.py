@@ -218,10 +218,10 @@ def test_compare_shows_db(run: Path, convnet: Path) -> None:
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.denoising_figure import denoised, denoising_figure
+    from spen_images.denoising_figure import denoise_first, denoising_figure
     from spen_plugins.runs.many.groups import read_groups
 
-    images = denoised(read_groups([f"ours={run}", f"net={convnet}"]), 2)
+    images = denoise_first(read_groups([f"ours={run}", f"net={convnet}"]), 2)
     assert len(images) == 2 and list(images[0].outputs) == ["ours", "net"]
     predictor = sp.load(run)
     task = runner_task(run)
@@ -255,19 +255,18 @@ def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
 
 def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.denoising_figure import denoised
     from spen_plugins.runs.many.groups import read_groups
 
     other = train(tmp_path / "other", **FILTERS, **{"trainer.epochs": "1"}, sigma="50")
     with pytest.raises(ConfigError, match=r"other has other images or other noise"):
-        denoised(read_groups([str(run), str(other)]), 1)
+        denoise_first(read_groups([str(run), str(other)]), 1)
 
 
 def test_runs_without_images_are_not_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import denoising_figure
+    from spen_images import denoising_figure, figure_examples
     from spen_plugins.runs.many.groups import read_groups
 
-    monkeypatch.setattr(denoising_figure, "load_task", lambda folder, registry: ToyLabels())
+    monkeypatch.setattr(figure_examples, "load_task", lambda folder, registry: ToyLabels())
     with pytest.raises(ConfigError, match=r"no images to show: its task is ToyLabels; expected 'images\.denoising'"):
-        denoising_figure.denoised(read_groups([str(run)]), 1)
+        denoising_figure.denoise_first(read_groups([str(run)]), 1)
