@@ -55,7 +55,7 @@ class ImplicitGradient:
         if self.products == "exact":
             return self._primary(context)
         self._dropout = _Numbers(context.batch.rows.device)
-        return self._primary(_drawn(context))
+        return self._primary(_draw(context))
 
     def __call__(self, update: sp.Update) -> None:
         theta, phi = update.owned[NET], update.parameters
@@ -75,20 +75,20 @@ class ImplicitGradient:
         inverse products since the last call that ended early."""
         examples, dropout = len(context.batch), self._dropout
         with torch.enable_grad():
-            loss = _total(self.primary(context), examples)
+            loss = _sum_terms(self.primary(context), examples)
             v = _gradients(loss, theta)
-            found = {"ended": self._ended / max(self._solved, 1)}
+            measures = {"ended": self._ended / max(self._solved, 1)}
             self._solved = self._ended = 0
             if norm(v) > 0:
                 inner = self._inner(context, theta, examples)
                 kept = self._vector, self._largest, self._updates
                 u = self._solve(inner, v).u
                 self._vector, self._largest, self._updates = kept
-                found["explicit"] = norm(_gradients(loss, phi))
-                found["implicit"] = norm(_gradients(inner.cross(u, phi), phi))
-                found["eigenvalue_min"], found["eigenvalue_max"] = extremal_eigenvalues(inner.product, v, 10)
+                measures["explicit"] = norm(_gradients(loss, phi))
+                measures["implicit"] = norm(_gradients(inner.cross(u, phi), phi))
+                measures["eigenvalue_min"], measures["eigenvalue_max"] = extremal_eigenvalues(inner.product, v, 10)
         self._dropout = dropout
-        return {name: torch.full((examples,), value) for name, value in found.items()}
+        return {name: torch.full((examples,), value) for name, value in measures.items()}
 
     def try_products(self, context: sp.Context, theta: Sequence[nn.Parameter]) -> None:
         """Autograd's error if there is no second derivative."""
@@ -116,13 +116,13 @@ class ImplicitGradient:
 
     def _inner(self, context: sp.Context, theta: Sequence[nn.Parameter], examples: int) -> _Exact | _Differences:
         if self.products == "exact":
-            return _Exact(_total(self.auxiliary(context), examples), theta)
+            return _Exact(_sum_terms(self.auxiliary(context), examples), theta)
         dropout = self._dropout or _Numbers(context.batch.rows.device)
 
         def loss() -> Tensor:
             with dropout.again():
-                drawn = _drawn(context)
-            return _total(self.auxiliary(drawn), examples)
+                drawn = _draw(context)
+            return _sum_terms(self.auxiliary(drawn), examples)
 
         return _Differences(loss, theta)
 
@@ -133,18 +133,18 @@ class ImplicitGradient:
         # Room above λmax: power iterations reach it from below.
         step = 1 / (1.2 * self._largest + shift)
         if config.inverse == "cg":
-            found = conjugate_gradient(inner.product, v, config.terms, step, shift)
+            solution = conjugate_gradient(inner.product, v, config.terms, step, shift)
         else:
             terms = 0 if config.inverse == "identity" else config.terms
-            found = series(inner.product, v, terms, step, shift)
-        if found.ended:
+            solution = series(inner.product, v, terms, step, shift)
+        if solution.ended:
             self._updates = -1  # look at the largest eigenvalue again
-        if not math.isfinite(norm(found.u)):
+        if not math.isfinite(norm(solution.u)):
             raise sp.RunError(
                 f"the inverse Hessian's product is not finite (trainer.inverse={config.inverse}, largest eigenvalue "
                 f"{self._largest:g}); a larger trainer.damping, or lower rates or clipping of both players, may help"
             )
-        return found
+        return solution
 
     def _find_largest(self, inner: _Exact | _Differences, v: Vector) -> None:
         """λmax, anew at every `power_every`-th update; H changes slowly, and so does its eigenvector."""
@@ -169,8 +169,8 @@ class _Exact:
 
     def __init__(self, loss: Tensor, theta: Sequence[nn.Parameter]) -> None:
         self.theta = list(theta)
-        found = torch.autograd.grad(loss, self.theta, create_graph=True, allow_unused=True)
-        self.g = [torch.zeros_like(p) if g is None else g for p, g in zip(self.theta, found, strict=True)]
+        gradients = torch.autograd.grad(loss, self.theta, create_graph=True, allow_unused=True)
+        self.g = [torch.zeros_like(p) if g is None else g for p, g in zip(self.theta, gradients, strict=True)]
         self._curved = [i for i, g in enumerate(self.g) if g.requires_grad]
 
     def product(self, w: Vector) -> list[Tensor]:
@@ -193,12 +193,12 @@ class _Differences:
         self._numbers = _Numbers(self.theta[0].device)
 
     def product(self, w: Vector) -> list[Tensor]:
-        return self._difference(w, self.theta)
+        return self._differentiate(w, self.theta)
 
     def cross(self, u: Vector, phi: Sequence[nn.Parameter]) -> Tensor:
-        return dot(list(phi), self._difference(u, phi))
+        return dot(list(phi), self._differentiate(u, phi))
 
-    def _difference(self, w: Vector, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    def _differentiate(self, w: Vector, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
         """The derivative of ∂L_Aux/∂parameters along w in θ."""
         length = norm(w)
         if length == 0:
@@ -206,12 +206,12 @@ class _Differences:
         epsilon = 1e-2 / length
         ends = []
         for sign in (1, -1):
-            with self._moved(w, sign * epsilon), self._numbers.again():
+            with self._move(w, sign * epsilon), self._numbers.again():
                 ends.append(_gradients(self.loss(), parameters))
         return torch._foreach_div(torch._foreach_sub(*ends), 2 * epsilon)
 
     @contextmanager
-    def _moved(self, w: Vector, step: float) -> Iterator[None]:
+    def _move(self, w: Vector, step: float) -> Iterator[None]:
         # Other data in the same parameters: a graph that was made before stays valid.
         kept = [p.data for p in self.theta]
         for p, piece in zip(self.theta, w, strict=True):
@@ -241,7 +241,7 @@ class _Numbers:
             yield
 
 
-def _drawn(context: sp.Context) -> sp.Context:
+def _draw(context: sp.Context) -> sp.Context:
     """The batch anew, its nets run in one order, so that their dropout doesn't depend on what a loss asks for first."""
     drawn = sp.OneBatch(context.model, context.batch)
     with torch.autocast(context.batch.rows.device.type, enabled=False):
@@ -260,6 +260,6 @@ def _gradients(outputs: Any, parameters: Sequence[nn.Parameter], along: Any = No
     )
 
 
-def _total(terms: sp.Terms, examples: int) -> Tensor:
+def _sum_terms(terms: sp.Terms, examples: int) -> Tensor:
     """The loss that a phase minimises."""
     return sum(term.sum() for term in terms.values()) / examples
