@@ -352,13 +352,6 @@ def test_corpora_of_the_package_are_the_same_data_for_one_task_only(tmp_path):
     assert any("c and a did not read the same data" in note for note in found.notes)
 
 
-def test_a_damaged_history_is_told(pair, tmp_path):
-    with (tmp_path / "ours" / "0" / "history.jsonl").open("a") as file:
-        file.write('{"a"\n')
-    done = spen(*pair)
-    assert done.exit_code == 1 and re.search(r"history\.jsonl:\d+ is damaged", done.stderr)
-
-
 def test_csv_has_every_number_in_full(pair):
     found = compare(read_groups(pair), scores=["example_f1"], against=["theirs"])
     ours, theirs = csv.DictReader(io.StringIO(comma_separated(found)))

@@ -33,11 +33,6 @@ Run: TypeAlias = tuple[Path, int]
 def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
     """Run what is not done of the seeds of planned folders.
 
-    Args:
-        out: the folder that the user named.
-        plans: folders, in order, and their seeds.
-        options: as of `run_seeds`.
-
     Returns:
         What failed, by folder; the others were run all the same.
 

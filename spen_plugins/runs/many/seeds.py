@@ -63,10 +63,6 @@ def run_seeds(
         seeds: the seeds to run; the folder may hold others.
         source: the config's file.
         out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
-        options: as of `runner.run`, and the number of runs at once.
-
-    Returns:
-        The folder.
 
     Raises:
         ConfigError, DataError, PluginError: before anything is trained.
@@ -102,19 +98,8 @@ def run_methods(
 ) -> Outcome:
     """Train and evaluate a config by several methods with the same seeds, and choose one by the validation part.
 
-    The choice is that of `choose`, by the mean validation scores over seeds. Finished runs are skipped, interrupted
-    ones resumed.
-
-    Args:
-        configs: the evaluated config of a method and a seed.
-        methods: the methods, each also the name of its folder.
-        seeds: the seeds; all methods have these and those that the folder holds.
-        out: the folder, new, empty, or one of these methods or some of them; by default a dated one below `runs/`.
-        source, options: as of `run_seeds`.
-
-    Returns:
-        The choice, and what failed; the others were run all the same. The folder's `methods.json` names the method that
-        was chosen, and its run with the best validation score.
+    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it. Arguments are
+    those of `run_seeds`. The seeds of the folder are run by all methods, too.
 
     Raises:
         ConfigError, DataError, PluginError: before anything is trained.

@@ -42,8 +42,7 @@ def open_study(
 
     Args:
         folder: the sweep's folder.
-        storage: `sqlite:///x.db` or another URL of optuna's, or a journal file (`x.log`, `x.journal`); None for an
-            SQLite file in `folder`, which survives killed processes.
+        storage: a URL of optuna's, or a journal file (`x.log`, `x.journal`); None for an SQLite file in `folder`.
         name: the study's name.
         pruner: pruner of trials with low scores.
         epochs: maximal number of epochs of a trial.
@@ -51,8 +50,7 @@ def open_study(
         say: called with a sentence if another process holds the folder.
 
     Raises:
-        ConfigError: the storage can't be opened, the study belongs to another experiment, or the folder has trials of a
-            study that is lost.
+        ConfigError: the storage can't be opened, or the study belongs to another experiment.
     """
     try:
         import optuna
@@ -75,12 +73,6 @@ def open_study(
                     "compared with new ones; take another --out (or --name, where --storage is shared)"
                 )
             study.set_user_attr(key, value)
-    left = sorted(file.parent.name for file in folder.glob("trial-*/config.json"))
-    if left and not study.get_trials(deepcopy=False):
-        raise ConfigError(
-            f"found {', '.join(left[:3])}{', …' * (len(left) > 3)} in {folder}, and no trial in the study {name!r}; "
-            "expected the study of these trials. Take another --out, or the --storage and --name of before"
-        )
     return study
 
 
