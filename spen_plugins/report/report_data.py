@@ -64,7 +64,7 @@ def _make_constant_rows(groups: Sequence[Group], part: str, names: Sequence[str]
     """A row with the selection score of a constant predictor, for each of the groups' data sets."""
     rows: dict[tuple[str, str], list[str]] = {}
     for group in groups:
-        constant = _read_part(group.runs[0], "protocol").get("constant_predictor") or {}
+        constant = _read_part(group.runs[0], "protocol").get("constant_predictor", {})
         if part in constant:
             value = format_scores([constant[part]], group.runs[0].unit())
             rows.setdefault((constant["score"], value), []).append(group.label)

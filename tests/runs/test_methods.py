@@ -206,7 +206,7 @@ def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_di
 
 
 def test_methods_run_side_by_side(copied, monkeypatch):
-    """What is left of two methods by two processes, which say how far they are; one that fails leaves the others."""
+    """What is left of two methods by two processes, which say how far they are."""
     monkeypatch.setattr(side_by_side, "LINE_SECONDS", 0.0)
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
@@ -217,15 +217,6 @@ def test_methods_run_side_by_side(copied, monkeypatch):
         assert f"{method}: seed 1: no epoch is done yet" in done.stdout
         score = json.loads((copied / method / "seed-1/history.jsonl").read_text().splitlines()[-1])["score"]
         assert jobs._describe_progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
-    shutil.rmtree(copied / "cross_entropy/seed-1")
-    shutil.rmtree(copied / "nce/seed-1")
-    plan = json.loads((copied / "nce/seeds.json").read_text())
-    plan["configs"]["1"]["trainer"]["net"]["lr"] = 1e30  # not finite soon
-    (copied / "nce/seeds.json").write_text(json.dumps(plan))
-    failed = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
-    assert failed.exit_code == RunError.exit_status
-    assert "chosen among cross_entropy, without nce." in failed.stderr
-    assert (copied / "cross_entropy/seed-1/metrics.json").exists()
 
 
 @pytest.mark.parametrize("name", ["nce/seed-1/metrics.json", "nce/seeds.json"])
