@@ -155,7 +155,9 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
     def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """For each of `predicates`, its `index` and `word`, and its arguments: `role`, `start`, `end` (exclusive),
         `text` and `score`, the calibrated probability that the argument is right; a C-X has the score of its X."""
-        return write_predictions(examples, batch.x.inputs["predicate_at"].shape[1], *self._scored(proposal, batch))
+        width = batch.x.inputs["predicate_at"].shape[1]
+        arguments, confidences = self._confidences(proposal, batch)
+        return write_predictions(examples, width, arguments, rounded(confidences.at(self.temperature)))
 
     def decisions(self, proposal: sp.Proposal, batch: sp.Batch) -> sp.Decisions | None:
         """Decisions on each argument, right in the sense of `span_f1`."""
@@ -246,7 +248,3 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         owner = np.array([number[span] for span in spans], dtype=np.int64)
         p = sp.TagConfidences(places.values(proposal.mean)[arcs], roles[arcs])
         return arguments, SpanConfidences(p, np.ones(len(arcs), dtype=bool), owner, len(arguments))
-
-    def _scored(self, proposal: sp.Proposal, batch: sp.Batch) -> tuple[list[tuple[int, Argument]], list[float]]:
-        arguments, confidences = self._confidences(proposal, batch)
-        return arguments, rounded(confidences.at(self.temperature))
