@@ -118,7 +118,7 @@ class ArcMetric(Metric):
                 self._count(batch, places, roles, known)
 
     def _count(self, batch: SentenceBatch, places: Places, roles: np.ndarray, known: np.ndarray) -> None:
-        """What is counted before repair."""
+        """Counts before repair."""
         assert batch.gold is not None
         seen = known[places.row]
         overlaps, repeats = find_violations(places.pairs, np.where(seen, roles, 0), self._roles.core)

@@ -88,7 +88,7 @@ class ArcScorer(sp.InferenceNet):
 
 
 class _Parts(NamedTuple):
-    """What the energy keeps of x."""
+    """The part of an energy that depends on x alone."""
 
     local: Tensor
     """`(batch, pair, role)` −ln P, zero on padding."""
@@ -99,7 +99,7 @@ class _Parts(NamedTuple):
     owners: tuple[Tensor, Tensor]
     """The predicate and the candidate of each pair, `(batch, pair)`."""
     contexts: tuple[Tensor, Tensor, Tensor]
-    """What the first layers add for each predicate, candidate and sentence, `(batch, 1, some, global)`."""
+    """Terms of the first layers for each predicate, candidate and sentence, `(batch, 1, some, global)`."""
     there: tuple[Tensor, Tensor, Tensor]
     """1 for predicates, candidates and sentences, `(batch, 1, some)`, 0 on padding."""
     conflicts: tuple[Tensor, Tensor]

@@ -67,8 +67,8 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         longest: int = Field(6, ge=1)
         """Most words of a candidate where there is no tree."""
         repair: Repair = "heuristic"
-        """How decoded arcs are made to obey the constraints that no two arguments of a predicate overlap and that no
-        core role is there twice: "heuristic", the most probable arcs first; "ilp", the most probable roles of all that
+        """Repair of decoded arcs under the constraints that no two arguments of a predicate overlap and that no core
+        role is there twice: "heuristic", the most probable arcs first; "ilp", the most probable roles of all that
         obey, by integer linear programming; "none", not at all."""
 
     @in_file_encoding

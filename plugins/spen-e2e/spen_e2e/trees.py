@@ -75,7 +75,7 @@ TREE_CANDIDATES = (
     "single words and the spans of subtrees of the trees given, with their outermost punctuation and without; and what "
     "follows a copula in its subtree"
 )
-"""What `tree_candidates` returns, for a run's protocol."""
+"""Description of `tree_candidates`, for a run's protocol."""
 
 
 def tree_candidates(tree: Tree) -> np.ndarray:

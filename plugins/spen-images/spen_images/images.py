@@ -18,12 +18,12 @@ from spen_plugins import DataError, locate, opened, shorten
 WHITE = 255.0
 SUFFIXES = (".png", ".jpg", ".jpeg")
 PNG = "iVBORw0KGgo"
-"""How every PNG begins in base64."""
+"""The beginning of every PNG in base64."""
 _MODES = {1: "L", 3: "RGB"}
 """Number of channels -> Pillow's name."""
 _WANTED = {"L": "a grayscale image of 8 bits", "RGB": "a colour image of 8 bits, red, green and blue"}
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, ArithmeticError, LookupError, TypeError)
-"""What Pillow raises for damaged files, apart from struct.error and zlib.error, which it turns into these."""
+"""Errors of Pillow for damaged files, apart from struct.error and zlib.error, which it turns into these."""
 
 
 def list_images(path: str | Path) -> list[Path]:

@@ -12,11 +12,11 @@ import numpy as np
 from spen_plugins import DataError, opened
 
 PREFIXES = {"train": ("train",), "validation": ("validation", "val", "valid"), "test": ("test",)}
-"""How the keys of each part may begin."""
+"""Prefixes of the keys of each part."""
 LARGEST = 1 << 30
 """Most bytes of a file's arrays."""
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError, OverflowError)
-"""What NumPy and zipfile raise for damaged files, and for one whose header claims more than there is."""
+"""Errors of NumPy and zipfile for damaged files, and for one whose header claims more than there is."""
 
 
 def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What an energy has learned about pairs of labels or of neighbouring tags: its second derivatives next to counts.
+"""Pairs of labels or of neighbouring tags that an energy has learned: its second derivatives next to counts.
 
 Low energy is good, so −∂²E/∂y∂y is positive for two variables that are better on together.
 """

@@ -124,7 +124,7 @@ def find_lemma(proposition: Proposition) -> str | None:
 
 
 def list_spellings(word: str) -> Iterator[str]:
-    """What the lemma of a word in lower case may be by its spelling."""
+    """Possible lemmas of a word in lower case, by its spelling."""
     yield from list_irregular(word)
     yield word
     for ending in ("s", "es", "ed", "d", "ing", "n", "en"):
@@ -142,7 +142,7 @@ def list_spellings(word: str) -> Iterator[str]:
 
 
 def _describe_share(count: int, total: int) -> str:
-    """How much of the lemma's training examples a sense has, roughly, and of how many."""
+    """The rough share of the lemma's training examples that a sense has, and of how many."""
     if not count:
         return f"share 0 of {'some' if total > 10 else 'few' if total else 'none'}"
     share = sum(count / total > bound for bound in _SHARES)

@@ -112,7 +112,7 @@ def _parse_dimension(name: str, value: Any, path: Path) -> Range | Choices:
 
 
 def _find_problem(numbers: Range) -> str:
-    """What is wrong with a range; empty if nothing is."""
+    """The problem of a range; empty if it has none."""
     if not numbers.low < numbers.high:
         return f"found low {numbers.low:g} and high {numbers.high:g}; expected low below high"
     if numbers.log and numbers.low <= 0:
