@@ -162,5 +162,5 @@ def test_a_broken_file_stops_before_training(files: Path, tmp_path: Path) -> Non
     (tmp_path / "train.txt").write_text((files / "train.txt").read_text() + "<author> A. Bee. <title> C\n")
     for part in ("validation", "test"):
         (tmp_path / f"{part}.txt").write_text((files / f"{part}.txt").read_text())
-    with pytest.raises(DataError, match=r"train\.txt:11: found <author>, which nothing closes, in '<author> A\. Bee"):
+    with pytest.raises(DataError, match=r"train\.txt:11: found <author> .*in '<author> A\. Bee"):
         train(tmp_path, tmp_path / "run", **SMALL)

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 from spen_e2e.gbi_figures import read_trajectory
-from spen_images.images import image_files, read_image
+from spen_images.images import list_images, read_image
 from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
@@ -280,7 +280,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "splits": lambda path: read_split(path, 3),
     "arrays": read_arrays,
     "an image": read_image,
-    "images": image_files,
+    "images": list_images,
     "news": read_reuters,
     "trajectories": read_trajectory,
     "checksums": sha256,

@@ -13,7 +13,7 @@ import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of
-from spen_plugins.report.report_data import score_table
+from spen_plugins.report.report_data import make_score_table
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.train import runner
@@ -95,5 +95,5 @@ def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(
     metrics: Any = RunFolder.open(folder).metrics()
     constant = metrics["protocol"]["constant_predictor"]
     assert constant["score"] == "example_f1" and 0 <= constant["test"] <= 1
-    [row] = score_table(read_groups([str(folder)]), "test").rows[1:]
+    [row] = make_score_table(read_groups([str(folder)]), "test").rows[1:]
     assert row[0] == "constant predictor" and f"{100 * constant['test']:.2f}" in row
