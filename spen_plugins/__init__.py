@@ -2,7 +2,7 @@
 
     import spen_plugins as sp
 
-    sp.train("mlc_seal", data="bibtex", out="runs/mine")
+    sp.train("labels", data="bibtex", out="runs/mine")
     sp.load("runs/mine").predict([...])
 
 Plugins import this package, `spen_plugins.nn`, `spen_plugins.sentences`, `spen_plugins.figures` and, in tests,

@@ -20,7 +20,7 @@ Words = Annotated[
     typer.Argument(
         metavar="PART=CONFIG",
         show_default=False,
-        help="A config for each part, named by you (pos=pos_infnet), then arguments as for spen-run, of one part "
+        help="A config for each part, named by you (pos=tags), then arguments as for spen-run, of one part "
         "(pos.data=ewt) or of all (all.trainer.epochs=3).",
     ),
 ]

@@ -1,4 +1,4 @@
-"""`MultiLabelClassifier`: config `mlc_seal` as an estimator of scikit-learn."""
+"""`MultiLabelClassifier`: config `labels` as an estimator of scikit-learn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SURE = 1e-12  # probabilities nearer to 0 or 1 have the logit of this one
 
 
 class MultiLabelClassifier(ClassifierMixin, Trained):
-    """Multi-label classification by a net that an energy teaches, or by any other method of the config `mlc_seal`.
+    """Multi-label classification by a net that an energy teaches, or by any other method of the config `labels`.
 
     Features that are 0 or 1 in all training examples are binary, and must be in prediction; otherwise all are scaled to
     mean 0 and deviation 1, or in a sparse matrix, which stays sparse, by one number.
@@ -31,7 +31,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     Parameters
     ----------
     method : str
-        "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments mlc_seal`.
+        "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments labels`.
     threshold : float or "validation"
         A label is predicted if its probability before calibration is above this one; "validation": the one of the best
         F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
@@ -114,7 +114,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
                 parts["validation"] = rows, labels.ordered(names, "y of validation")
         fixed = self.decode == "validation" and self.threshold != "validation"
         decode = "threshold" if fixed else self.decode
-        self._train("mlc_seal", parts, {"threshold": self.threshold, "decode": decode})
+        self._train("labels", parts, {"threshold": self.threshold, "decode": decode})
         self.classes_ = np.arange(len(self.labels_), dtype=object)
         task = self.run_.predictor.task
         self.threshold_ = None

@@ -1,4 +1,4 @@
-"""`SequenceTagger`: configs `pos_infnet` and `ner_infnet` as an estimator of scikit-learn."""
+"""`SequenceTagger`: configs `tags` and `names` as an estimator of scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PREFIXES = ("B-", "I-", "E-", "S-")
 class SequenceTagger(Trained):
     """A tag for every word of a sentence, by a net that an energy over tag sequences teaches.
 
-    Parts of speech and the like are learned as config `pos_infnet` does, spans (names, chunks) as `ner_infnet` does.
+    Parts of speech and the like are learned as config `tags` does, spans (names, chunks) as `names` does.
 
     Parameters
     ----------
     method : str
-        "compound" (an energy and two nets), "crf", "cross_entropy" and others: `spen-run --arguments ner_infnet`.
+        "compound" (an energy and two nets), "crf", "cross_entropy" and others: `spen-run --arguments names`.
     scheme : str
         How tags write spans: "bio", "bioes", "iob1", or "none"; "auto": the first that the training tags obey.
     class_weight : "balanced", dict or None
@@ -99,7 +99,7 @@ class SequenceTagger(Trained):
             known = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
             raise ValueError(f"scheme: found {self.scheme!r}; expected one of {known}")
         scheme = find_scheme(y) if self.scheme == "auto" else self.scheme
-        config, arguments = ("pos_infnet", {}) if scheme == "none" else ("ner_infnet", {"task.scheme": scheme})
+        config, arguments = ("tags", {}) if scheme == "none" else ("names", {"task.scheme": scheme})
         self._train(config, parts, arguments)
         self.scheme_ = scheme
         self.classes_ = np.unique([tag for sentence in y for tag in sentence])

@@ -43,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
     return {
         "srl": train("srl_seal", folder, ROLES, **BILSTM),
-        "ner": train("ner_infnet", folder, NAMES, **BILSTM),
+        "ner": train("names", folder, NAMES, **BILSTM),
         "predicates": train("predicates", folder, ROLES, **BILSTM),
-        "text": train("text_seal", folder, TEXTS, **{"features.buckets": "16", "features.hidden": "[8]"}),
+        "text": train("texts", folder, TEXTS, **{"features.buckets": "16", "features.hidden": "[8]"}),
     }

@@ -506,7 +506,7 @@ def test_features_stay_beside_predicted_label_sets(tmp_path):
 def test_ten_labels_are_listed_or_all(spen, tmp_path):
     labels = [f"l{i:02}" for i in range(14)]
     text = "".join(f"text {i}\t{name}\n" for i, name in enumerate(labels))
-    run = train("text_seal", tmp_path, text, **{"features.buckets": "16", "features.hidden": "[8]"})
+    run = train("texts", tmp_path, text, **{"features.buckets": "16", "features.hidden": "[8]"})
     done = spen("predict", run, "--text", "x")
     assert len(json.loads(done.stdout)["probabilities"]) >= 10
     assert done.stderr == "probabilities of the 10 likeliest of 14 labels, and of those predicted; --all lists all\n"

@@ -16,9 +16,9 @@ from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.registry import Registry
 from tests.loaded import ROOT
 
-MLC, SRL = ROOT / "configs/mlc_seal.jsonnet", ROOT / "configs/srl_seal.jsonnet"
-TEXT = ROOT / "configs/text_seal.jsonnet"
-TAGGING = tuple(ROOT / f"configs/{name}.jsonnet" for name in ("pos_infnet", "ner_infnet", "predicates"))
+MLC, SRL = ROOT / "configs/labels.jsonnet", ROOT / "configs/srl_seal.jsonnet"
+TEXT = ROOT / "configs/texts.jsonnet"
+TAGGING = tuple(ROOT / f"configs/{name}.jsonnet" for name in ("tags", "names", "predicates"))
 ALL = sorted([*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")])
 REGISTRY = Registry()
 
@@ -335,7 +335,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: s
     assert all(name in str(error.value) for name in names)
 
 
-@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING, find(Path("citations_implicit"))])
+@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING, find(Path("citations"))])
 def test_docs_name_every_argument(path: Path) -> None:
     text = (ROOT / "docs/configs.md").read_text()
     named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
@@ -361,7 +361,7 @@ def test_arguments_are_few_choices_each_with_a_default_and_documentation(path: P
     assert [parameter.name for parameter in known if parameter.default is None or not parameter.doc] == []
 
 
-@pytest.mark.parametrize("config", ["configs/mlc_seal.jsonnet", "configs/text_seal.jsonnet"])
+@pytest.mark.parametrize("config", ["configs/labels.jsonnet", "configs/texts.jsonnet"])
 @pytest.mark.parametrize(
     ("given", "decided"),
     [
@@ -380,7 +380,7 @@ def test_label_sets_of_own_files_are_decided_on_as_validation_says(
     assert (task["threshold"], task.get("decode")) == decided
 
 
-@pytest.mark.parametrize("config", ["configs/mlc_seal.jsonnet", "configs/text_seal.jsonnet"])
+@pytest.mark.parametrize("config", ["configs/labels.jsonnet", "configs/texts.jsonnet"])
 def test_a_threshold_that_would_not_count_is_an_error(config: str) -> None:
     with pytest.raises(ConfigError, match=r"threshold=0\.4 goes with decode=threshold or decode=validation"):
         evaluate(config, {"data": "a.csv", "test": "b.csv", "threshold": "0.4", "decode": "expected_f1"})
@@ -388,5 +388,5 @@ def test_a_threshold_that_would_not_count_is_an_error(config: str) -> None:
 
 def test_published_rows_are_decided_on_at_one_half() -> None:
     for data in ("sample", "bibtex", "cal500"):
-        task = evaluate("configs/mlc_seal.jsonnet", {"data": data})["task"]
+        task = evaluate("configs/labels.jsonnet", {"data": data})["task"]
         assert (task["threshold"], task.get("decode")) == (0.5, None)

@@ -121,7 +121,7 @@ def config(**changes):
     ],
 )
 def test_numbers_out_of_range(table, said):
-    ours = evaluate("mlc_seal", parse_arguments([table]))
+    ours = evaluate("labels", parse_arguments([table]))
     with pytest.raises(ConfigError, match=re.escape(said)):
         check(ours, "my.jsonnet", Registry())
 

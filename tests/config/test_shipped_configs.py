@@ -75,8 +75,8 @@ def test_a_config_is_found_by_its_name(name):
 def test_a_file_of_ones_own_comes_first(elsewhere):
     (elsewhere / "srl_seal.jsonnet").write_text("{ seed: 7 }")
     assert evaluate("srl_seal.jsonnet") == {"seed": 7}
-    (elsewhere / "mlc_seal").mkdir()
-    assert evaluate("mlc_seal")["task"]["type"] == "multilabel"
+    (elsewhere / "labels").mkdir()
+    assert evaluate("labels")["task"]["type"] == "multilabel"
     with pytest.raises(ConfigError, match=r"configs/srl_seal.jsonnet does not exist\."):
         evaluate("configs/srl_seal.jsonnet")
     with pytest.raises(ConfigError, match=r"srl_sel does not exist\. Did you mean 'srl_seal'\?"):

@@ -16,7 +16,7 @@ from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
 from tests.loaded import ROOT
 
-POS, NER = ROOT / "configs/pos_infnet.jsonnet", ROOT / "configs/ner_infnet.jsonnet"
+POS, NER = ROOT / "configs/tags.jsonnet", ROOT / "configs/names.jsonnet"
 PREDICATES = ROOT / "configs/predicates.jsonnet"
 REGISTRY = Registry()
 

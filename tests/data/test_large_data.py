@@ -43,8 +43,8 @@ from pyarrow import parquet  # noqa: E402
 
 CONFIGS = ROOT / "configs"
 SMALL = {
-    "tagging": ("pos_infnet", ["features.hidden=4", "features.word_dim=4", "features=words", "method=cross_entropy"]),
-    "text": ("text_seal", ["features.buckets=64", "features.hidden=[4]", "method=cross_entropy", "threshold=0.5"]),
+    "tagging": ("tags", ["features.hidden=4", "features.word_dim=4", "features=words", "method=cross_entropy"]),
+    "text": ("texts", ["features.buckets=64", "features.hidden=[4]", "method=cross_entropy", "threshold=0.5"]),
 }
 
 

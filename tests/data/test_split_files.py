@@ -199,9 +199,7 @@ def test_a_runs_parts_are_made_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("text,labels\n" + "".join(f"it is {'abc'[n % 3]}{n} today,{'xyz'[n % 3]}\n" for n in range(40)))
     given = {"data": str(path), "method": "cross_entropy", "trainer.epochs": "1"}
-    folder = runner.run(
-        evaluate("text_seal", given), "text_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True)
-    )
+    folder = runner.run(evaluate("texts", given), "texts", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     metrics = json.loads((folder / "metrics.json").read_text())
     found = sp.load(folder).evaluate_file(part="test")
     assert found["scores"]["example_f1"] == metrics["test"]["example_f1"]

@@ -218,7 +218,7 @@ def test_the_score_alone(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
-    path = CONFIGS / "mlc_seal.jsonnet"
+    path = CONFIGS / "labels.jsonnet"
     arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
     arguments |= {"trainer.epochs": "1", "trainer.probe.steps": "2"}
     return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))

@@ -1,4 +1,4 @@
-"""`denoise_e2e.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
+"""`denoise.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.e2e.toys import make, resumes_exactly
 from tests.infnet.toys import loop_for
 from tests.loaded import loaded
 
-CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-images/spen_images/configs/denoise_e2e.jsonnet"
+CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-images/spen_images/configs/denoise.jsonnet"
 METHODS = ("dp3", "dp20", "rp3", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
 REGISTRY = Registry()
 TINY = {

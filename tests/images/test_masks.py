@@ -1,4 +1,4 @@
-"""`masks_implicit.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
+"""`masks.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spen_plugins.runs.train import runner
 from spen_plugins.testing import ToyLabels
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / "plugins/spen-images/spen_images/configs/masks_implicit.jsonnet"
+CONFIG = ROOT / "plugins/spen-images/spen_images/configs/masks.jsonnet"
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
 METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin", *IMPLICIT)
 TINY = {"trainer.epochs": "1", "trainer.batch_size": "4", "trainer.gradient_norms_every": "0"}
@@ -79,12 +79,12 @@ def test_files_of_ones_own() -> None:
     assert experiment(data="a.npz")["task"]["file"] == "a.npz"
     task = experiment(data="a.npz", validation="b.npz", test="c.npz")["task"]
     assert (task["file"], task["train"], task["validation"], task["test"]) == (None, "a.npz", "b.npz", "c.npz")
-    with pytest.raises(ConfigError, match=r"masks_implicit.jsonnet: validation= and test= go with a training file"):
+    with pytest.raises(ConfigError, match=r"masks.jsonnet: validation= and test= go with a training file"):
         evaluate(CONFIG, {"test": "c.npz"})
 
 
 def test_docs_name_every_argument() -> None:
-    section = (ROOT / "docs/configs.md").read_text().split("### `masks_implicit`")[1].split("\n### ")[0]
+    section = (ROOT / "docs/configs.md").read_text().split("### `masks`")[1].split("\n### ")[0]
     assert all(
         f"`{parameter.name}`" in section
         for parameter in parameters(CONFIG)

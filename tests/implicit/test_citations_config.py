@@ -1,4 +1,4 @@
-"""The config `citations_implicit`: every method is an experiment, and citations without fields teach."""
+"""The config `citations`: every method is an experiment, and citations without fields teach."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.train import runner
 
-CONFIG = find(Path("citations_implicit"))
+CONFIG = find(Path("citations"))
 ALONE = ("cross_entropy", "crf", "dvn")
 """They learn from citations with fields alone."""
 METHODS = (*ALONE, "implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")

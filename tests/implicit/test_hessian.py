@@ -213,13 +213,13 @@ def train(folder: Path, config: str, **arguments: str) -> RunFolder:
 @pytest.fixture(scope="module")
 def of_labels(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     small = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
-    return train(tmp_path_factory.mktemp("runs") / "labels", "mlc_seal", **small)
+    return train(tmp_path_factory.mktemp("runs") / "labels", "labels", **small)
 
 
 @pytest.fixture(scope="module")
 def of_tags(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     chosen = {"method": "contrastive", "trainer.pretrain_epochs": "0", "features": "words"}
-    return train(tmp_path_factory.mktemp("runs") / "tags", "pos_infnet", **chosen)
+    return train(tmp_path_factory.mktemp("runs") / "tags", "tags", **chosen)
 
 
 @pytest.mark.parametrize("at", ["output", "gold"])
@@ -288,7 +288,7 @@ def test_the_command_prints_the_correlation_and_writes_the_figure(of_labels: Run
 
 
 def test_a_run_without_an_energy_is_an_error(tmp_path: Path) -> None:
-    run = train(tmp_path / "plain", "mlc_seal", method="cross_entropy", **{"features.hidden": "[8]"})
+    run = train(tmp_path / "plain", "labels", method="cross_entropy", **{"features.hidden": "[8]"})
     done = call(run.path)
     assert done.exit_code == 2 and "plain was trained, or saved, without an energy" in done.stderr
 

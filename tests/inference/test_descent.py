@@ -364,7 +364,7 @@ def checked(net: dict):
     from spen_plugins.config.experiment import check
     from spen_plugins.registry import Registry
 
-    config = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"method": "dvn"})
+    config = evaluate_config("configs/labels.jsonnet", SMALL | {"method": "dvn"})
     return check({**config, "inference_net": {"type": "gbi", **net}}, "x.jsonnet", Registry())
 
 
@@ -401,7 +401,7 @@ def test_a_table_inside_of_a_table_is_completed_and_built():
 
 @pytest.fixture(scope="module")
 def seal(tmp_path_factory):
-    config = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"trainer.epochs": "2", "trainer.probe.steps": "3"})
+    config = evaluate_config("configs/labels.jsonnet", SMALL | {"trainer.epochs": "2", "trainer.probe.steps": "3"})
     return run(config, "x.jsonnet", tmp_path_factory.mktemp("seal") / "run", RunOptions("cpu", quiet=True))
 
 
@@ -409,7 +409,7 @@ def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
     records = [json.loads(line) for line in (seal / "history.jsonl").read_text().splitlines()]
     assert all(set(record["probe"]) == {"net", "net_gbi", "random_gbi"} for record in records)
     assert all(record["probe"]["net"] == record["score"] for record in records)
-    plain = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"trainer.epochs": "2"})
+    plain = evaluate_config("configs/labels.jsonnet", SMALL | {"trainer.epochs": "2"})
     again = run(plain, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
     assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
 
@@ -502,7 +502,7 @@ def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
 def test_a_run_without_energy_has_no_trajectory(tmp_path):
     arguments = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
     folder = run(
-        evaluate_config("configs/mlc_seal.jsonnet", arguments),
+        evaluate_config("configs/labels.jsonnet", arguments),
         "x",
         tmp_path / "run",
         options=RunOptions("cpu", quiet=True),
@@ -537,7 +537,7 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
     if method != "dvn":
         arguments["trainer.net_epochs"] = "3"
     folder = run(
-        evaluate_config("configs/mlc_seal.jsonnet", arguments),
+        evaluate_config("configs/labels.jsonnet", arguments),
         "x",
         tmp_path / "run",
         options=RunOptions("cpu", quiet=True),
@@ -552,11 +552,11 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
 def test_a_net_of_another_run_is_what_gbi_stands_on(tmp_path):
     shared = {"features.hidden": "[16]", "trainer.epochs": "2"}
     net = run(
-        evaluate_config("configs/mlc_seal.jsonnet", {**shared, "method": "cross_entropy"}),
+        evaluate_config("configs/labels.jsonnet", {**shared, "method": "cross_entropy"}),
         "x", tmp_path / "net", RunOptions("cpu", quiet=True),
     )  # fmt: skip
     arguments = {**shared, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
-    config = evaluate_config("configs/mlc_seal.jsonnet", {**arguments, "init.inference_net": str(net)})
+    config = evaluate_config("configs/labels.jsonnet", {**arguments, "init.inference_net": str(net)})
     folder = run(config, "x", tmp_path / "energy", RunOptions("cpu", quiet=True))
     mine = sp.load(folder).model.inference_net.net.state_dict()
     theirs = sp.load(net).model.inference_net.state_dict()

@@ -284,9 +284,9 @@ def test_a_mistake_says_how_to_go_on(site: Any, tmp_path: Path) -> None:
     site.module(
         "parts_of_bad", "import spen_plugins as sp\nclass E(sp.Energy):\n    def forward(self, features, y): y.sam"
     )
-    config = evaluate("mlc_seal", {"method": "nce", "trainer.epochs": "1"}) | {"energy": {"type": "bad.e"}}
+    config = evaluate("labels", {"method": "nce", "trainer.epochs": "1"}) | {"energy": {"type": "bad.e"}}
     with pytest.raises(PluginError, match=r"E\.forward \(.*line 3\) fails.*'sam'.* Go on with: spen-run --resume"):
-        runner.run(config, "mlc_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+        runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
 
 
 HOOKS = "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'e': 'parts_of_bad:E'}\n"

@@ -466,7 +466,7 @@ def test_parameters_are_counted_once_and_only_those_that_train():
 @pytest.mark.parametrize(
     ("config", "score", "words"),
     [
-        ("mlc_seal.jsonnet", "example_f1", {"features.hidden": "[8]", "threshold": "validation"}),
+        ("labels.jsonnet", "example_f1", {"features.hidden": "[8]", "threshold": "validation"}),
         ("srl_seal.jsonnet", "span_f1", {}),
     ],
 )
@@ -496,7 +496,7 @@ def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
             assert ratios["denominator"][i] == len(predicted) + len(gold)
 
 
-@pytest.mark.parametrize("config", ["mlc_seal.jsonnet", "srl_seal.jsonnet"])
+@pytest.mark.parametrize("config", ["labels.jsonnet", "srl_seal.jsonnet"])
 def test_examples_without_gold_add_nothing(config):
     from spen_plugins.config.experiment import build
 

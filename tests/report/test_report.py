@@ -72,8 +72,8 @@ def runs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for seed in ("0", "1"):
         small = {"trainer.epochs": "2", "features.hidden": "[16]", "seed": seed}
-        train("mlc_seal.jsonnet", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
-        train("mlc_seal.jsonnet", folder / "ce" / seed, **small, method="cross_entropy")
+        train("labels.jsonnet", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
+        train("labels.jsonnet", folder / "ce" / seed, **small, method="cross_entropy")
     train("srl_seal.jsonnet", folder / "srl", **{"trainer.epochs": "1", "energy_loss.samples": "2"})
     return folder
 
@@ -123,7 +123,7 @@ def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
     """A run stores its metric's unit; the page needs the metric itself only for its examples."""
     monkeypatch.setattr(LabelMetric, "unit", "dB")
     small = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
-    run = train("mlc_seal.jsonnet", tmp_path / "run", **small)
+    run = train("labels.jsonnet", tmp_path / "run", **small)
     assert scores(run)["protocol"]["unit"] == "dB" and "unit" not in scores(runs / "ce" / "0")["protocol"]
     page = report(run, "--examples", 2)
     head, row, _ = page.tables["Test"]

@@ -52,7 +52,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    return runner.run(evaluate("mlc_seal", SMALL), "mlc_seal", folder, runner.RunOptions("cpu", True, 0.0))
+    return runner.run(evaluate("labels", SMALL), "labels", folder, runner.RunOptions("cpu", True, 0.0))
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_a_damaged_run_is_a_sentence(
 
 def test_a_warm_start_takes_no_damaged_weights(run: Path, tmp_path: Path) -> None:
     tensors(nan)(run / "weights.safetensors")
-    words = ["mlc_seal", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
+    words = ["labels", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
     found = CliRunner().invoke(run_app, [*words, "--out", str(tmp_path / "new")])
     assert found.exit_code == 2 and f"error: init.energy: {run}/weights.safetensors is damaged" in found.stderr
     assert not (tmp_path / "new").exists()

@@ -23,7 +23,7 @@ from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
 CONFIGS = ROOT / "configs"
-SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
+SMALL = ["labels", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
 
 
 def spen_run(*words: object):
@@ -277,7 +277,7 @@ def test_a_method_that_fails_leaves_the_others_to_choose_from(copied, monkeypatc
 
 
 def test_without_a_seed_it_is_the_configs_own(tmp_path):
-    config = Path(str(CONFIGS / "mlc_seal.jsonnet")).read_text()
+    config = Path(str(CONFIGS / "labels.jsonnet")).read_text()
     lib = CONFIGS / "lib"
     (tmp_path / "lib").symlink_to(lib)
     (tmp_path / "mine.jsonnet").write_text(config.replace("seed=0", "seed=7"))

@@ -33,7 +33,7 @@ def train(config: str, folder: Path, **arguments: str) -> Path:
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
-    return train("mlc_seal.jsonnet", folder, **SMALL, **{"trainer.epochs": "2"})
+    return train("labels.jsonnet", folder, **SMALL, **{"trainer.epochs": "2"})
 
 
 def test_prediction_takes_as_many_at_once_as_the_config_says(labels: Path, tmp_path: Path) -> None:
@@ -179,14 +179,14 @@ def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:
 
 def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -> None:
     alike = SMALL | {"trainer.epochs": "1", "trainer.net.lr": "1e-12", "seed": "5"}
-    warm = train("mlc_seal.jsonnet", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})
+    warm = train("labels.jsonnet", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})
     one, two = sp_weights(labels), sp_weights(warm)
     for name, value in one.items():
         same = torch.allclose(value, two[name], atol=1e-6)
         assert same == name.startswith("inference_net."), name
     with pytest.raises(ConfigError, match=r"init\.inference_net.*have other shapes"):
         train(
-            "mlc_seal.jsonnet",
+            "labels.jsonnet",
             tmp_path / "misfit",
             **{**alike, "features.hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
         )

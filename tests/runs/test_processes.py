@@ -172,10 +172,10 @@ SMALL = ("features.hidden=[16]", "features.dropout=0", "energy.hidden=8", "train
 FEW = ("features.dropout=0", "trainer.batch_size=9", "trainer.epochs=1")
 STATIC = ("method=static_margin", "trainer.net_epochs=1", "trainer.energy_epochs=1")
 ALIKE = {
-    "dynamic": ("mlc_seal", "method=margin", *SMALL),
-    "static": ("mlc_seal", *STATIC, *SMALL),
-    "game": ("ner_infnet", *FEW, "features.hidden=8", "features.word_dropout=0", "trainer.pretrain_epochs=1"),
-    "encoder": ("ner_infnet", *FEW, "method=cross_entropy", "encoder={encoder}"),
+    "dynamic": ("labels", "method=margin", *SMALL),
+    "static": ("labels", *STATIC, *SMALL),
+    "game": ("names", *FEW, "features.hidden=8", "features.word_dropout=0", "trainer.pretrain_epochs=1"),
+    "encoder": ("names", *FEW, "method=cross_entropy", "encoder={encoder}"),
 }
 """Without dropout and samples, which differ between processes. Batches of odd sizes, sentences of several lengths."""
 
@@ -205,7 +205,7 @@ def test_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
             assert other["losses"] == pytest.approx(record["losses"], rel=1e-6)
 
 
-SEAL = (str(CONFIGS / "mlc_seal.jsonnet"), "features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
+SEAL = (str(CONFIGS / "labels.jsonnet"), "features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
 SEAL += ("trainer.epochs=3", "trainer.epoch_updates=12", "trainer.batch_size=256", "seed=3")
 
 

@@ -18,7 +18,7 @@ from spen_plugins.runs.many import jobs as parallel
 from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
-CONFIG = str(ROOT / "configs" / "mlc_seal.jsonnet")
+CONFIG = str(ROOT / "configs" / "labels.jsonnet")
 SMALL = ["method=cross_entropy", "trainer.epochs=2", "features.hidden=[8]"]
 
 
@@ -185,6 +185,6 @@ def test_stopping_before_a_run_begins_names_no_folder_to_resume(several, tmp_pat
         raise Interrupted("stopped")
 
     monkeypatch.setattr(parallel, "side_by_side", stopped)
-    done = spen_run("mlc_seal", *several.split(), "--jobs", 2, "--out", tmp_path / "x")
+    done = spen_run("labels", *several.split(), "--jobs", 2, "--out", tmp_path / "x")
     assert done.exit_code == 130 and "Give the same command again" in done.stderr
     assert "--resume" not in done.stderr and not (tmp_path / "x").exists()

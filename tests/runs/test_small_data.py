@@ -86,8 +86,8 @@ def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(
 ) -> None:
     # Labels of probability 0.99 and more: there are none.
     words = ["method=cross_entropy", "trainer.epochs=1", "features.hidden=[8]", "trainer.net.lr=1e-9", "threshold=0.99"]
-    config = evaluate(CONFIGS / "mlc_seal.jsonnet", parse_arguments(words))
-    folder = runner.run(config, "mlc_seal", tmp_path / "nothing")
+    config = evaluate(CONFIGS / "labels.jsonnet", parse_arguments(words))
+    folder = runner.run(config, "labels", tmp_path / "nothing")
     said = capsys.readouterr().err
     assert (
         "nothing was learned" in said and f"{RunFolder.open(folder).environment()['training_examples']} train" in said

@@ -31,7 +31,7 @@ from spen_plugins.runs.many.sweep import Sweep, sweep  # noqa: E402
 from spen_plugins.runs.train import finishing, runner  # noqa: E402
 from tests.loaded import ROOT  # noqa: E402
 
-CONFIG = ROOT / "configs" / "mlc_seal.jsonnet"
+CONFIG = ROOT / "configs" / "labels.jsonnet"
 MEMORY = "sqlite:///:memory:"
 
 
@@ -133,7 +133,7 @@ def test_what_is_drawn_is_what_a_config_understands(tmp_path: Path) -> None:
 
 
 def test_the_example_space_fits_its_config() -> None:
-    path = ROOT / "configs" / "spaces" / "mlc_nce.yaml"
+    path = ROOT / "configs" / "spaces" / "labels_nce.yaml"
     what = Sweep(CONFIG, path, {"data": "cal500", "method": "nce"}, 1, Path("unused"))
     assert sweeps.check_space(what, spaces.read(path)) == 100
 

@@ -248,16 +248,16 @@ def test_a_crfs_marginals_are_what_is_tempered() -> None:
 
 
 RUNS: dict[str, tuple[str, dict[str, str], Any, str]] = {
-    "pos": ("pos_infnet.jsonnet", {"trainer.epochs": "1"}, {"words": ["The", "garden", "grows"]}, "tags"),
-    "ner": ("ner_infnet.jsonnet", {"trainer.epochs": "3"}, {"words": ["Florence", "Weber", "left", "Oslo"]}, "spans"),
+    "pos": ("tags.jsonnet", {"trainer.epochs": "1"}, {"words": ["The", "garden", "grows"]}, "tags"),
+    "ner": ("names.jsonnet", {"trainer.epochs": "3"}, {"words": ["Florence", "Weber", "left", "Oslo"]}, "spans"),
     "srl": (
         "srl_seal.jsonnet",
         {"trainer.epochs": "3"},
         {"words": ["Anna", "sent", "a", "letter"], "predicate": 1},
         "arguments",
     ),
-    "mlc": ("mlc_seal.jsonnet", {"trainer.epochs": "1"}, {"features": {}}, "labels"),
-    "text": ("text_seal.jsonnet", {"trainer.epochs": "1"}, {"text": "What a day!"}, "labels"),
+    "mlc": ("labels.jsonnet", {"trainer.epochs": "1"}, {"features": {}}, "labels"),
+    "text": ("texts.jsonnet", {"trainer.epochs": "1"}, {"text": "What a day!"}, "labels"),
 }
 
 

@@ -128,7 +128,7 @@ SMALL = {
 
 
 def train(folder: Path, **others: str) -> Path:
-    made = evaluate("configs/mlc_seal.jsonnet", SMALL | others)
+    made = evaluate("configs/labels.jsonnet", SMALL | others)
     return run(made, "x.jsonnet", folder, RunOptions("cpu", quiet=True))
 
 

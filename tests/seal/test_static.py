@@ -21,7 +21,7 @@ SMALL = ALONE | {"trainer.energy_epochs": "2"}
 
 
 def config(**arguments: str) -> dict:
-    return evaluate("configs/mlc_seal.jsonnet", {**SMALL, **arguments})
+    return evaluate("configs/labels.jsonnet", {**SMALL, **arguments})
 
 
 def train(folder: Path, **arguments: str) -> Path:
@@ -41,7 +41,7 @@ def history(folder: Path) -> list[dict]:
 @pytest.fixture(scope="module")
 def dvn(tmp_path_factory) -> Path:
     short = {"inference_net.steps": "3", "energy_loss.descent.steps": "3"}
-    made = evaluate("configs/mlc_seal.jsonnet", {**ALONE, **short, "method": "dvn"})
+    made = evaluate("configs/labels.jsonnet", {**ALONE, **short, "method": "dvn"})
     return run(made, "x.jsonnet", tmp_path_factory.mktemp("dvn") / "run", RunOptions("cpu", quiet=True))
 
 
@@ -59,7 +59,7 @@ def test_no_loss_moves_a_fixed_energy(dvn, tmp_path, loss):
 @pytest.mark.parametrize("method", ["static_margin", "spen"])
 def test_an_energy_does_not_learn_from_an_untrained_net_of_its_loss(tmp_path, method):
     arguments = {"energy.hidden": "8", "method": method, "energy_loss": '{"type": "seal.margin_compound"}'}
-    made = evaluate("configs/mlc_seal.jsonnet", arguments)
+    made = evaluate("configs/labels.jsonnet", arguments)
     with pytest.raises(ConfigError, match=r"CompoundMargin has a net of its own \(cost_net\).*'ssvm'"):
         run(made, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
 
@@ -99,7 +99,7 @@ def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone
     short = {"trainer.energy_epochs": "1", "trainer.gbi.steps": "3"}
     teaching = train(tmp_path / "a", **shared | short | {"method": static})
     arguments = shared | {"method": alone, "trainer.epochs": "1", "inference_net.steps": "3"}
-    made = evaluate("configs/mlc_seal.jsonnet", arguments)
+    made = evaluate("configs/labels.jsonnet", arguments)
     predicting = run(made, "x.jsonnet", tmp_path / "b", RunOptions("cpu", quiet=True))
     ours, theirs = weights(teaching, "energy"), weights(predicting, "energy")
     assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
@@ -152,7 +152,7 @@ def test_a_key_of_another_method_is_an_error():
 
 def test_the_direct_ranking_loss_prefers_gold(tmp_path):
     made = evaluate(
-        "configs/mlc_seal.jsonnet",
+        "configs/labels.jsonnet",
         {
             "method": "ranking_direct",
             "features.hidden": "[32]",

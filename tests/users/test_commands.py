@@ -59,7 +59,7 @@ SHORTER = {
     r"^spen-run (?!--)(?!.* trainer\.epochs=)(?!\S+\.json )": ["trainer.epochs=1"],
     r"^spen-run .* method=spen\b": ["trainer.net_epochs=1", "inference_net.steps=2"],
     r"^spen-run .* method=unrolled\b": ["trainer.init_epochs=1", "trainer.clamped_epochs=1"],
-    r"^spen-run masks_implicit(?!.* method=cross_entropy)": ["trainer.net_epochs=1"],
+    r"^spen-run masks(?!.* method=cross_entropy)": ["trainer.net_epochs=1"],
     r"^spen-run (?!--)": ["--device", "cpu"],
     r"^spen-run .* --jobs ": ["--jobs", "1"],
     r"^spen sweep (?!.* trainer\.epochs=)": ["trainer.epochs=1"],

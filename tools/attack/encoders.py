@@ -61,7 +61,7 @@ def tries(warm: Warm, encoder: Path, seed: int, numbers: Iterator[int]) -> Itera
 
 
 def _try(name: str, draw: random.Random, warm: Warm, encoder: Path) -> Try:
-    config = draw.choice(("pos_infnet", "text_seal", "ner_infnet"))
+    config = draw.choice(("tags", "texts", "names"))
     files = sorted(path.name for path in encoder.iterdir())
     key, file = draw.choice(sorted(KEYS)), draw.choice(files)
     value = draw.choice(KEYS[key])

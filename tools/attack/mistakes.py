@@ -76,7 +76,7 @@ def _source(kind: str, draw: random.Random) -> tuple[str, str]:
 def _try(name: str, draw: random.Random, warm: Warm, kind: str) -> Try:
     what, source = _source(kind, draw)
     checked = draw.random() < 0.2
-    words = [word for word in warm.words("mlc_seal") if not word.startswith("trainer.")]
+    words = [word for word in warm.words("labels") if not word.startswith("trainer.")]
     epochs = {"epochs": 3} if kind == "trainer" else {}
     words += [f"{kind}={json.dumps({'type': 'broken.broken'} | epochs)}", *["trainer.epochs=3"] * (not epochs)]
 

@@ -99,9 +99,9 @@ def make(options: Any) -> None:
 def words_of(options: Any, train: str = "train", *more: str) -> list[str]:
     """The config and its arguments, as of `spen-run`."""
     if options.task == "text":
-        config, epochs = "text_seal", ["threshold=0.5", f"trainer.epochs={EPOCHS}"]
+        config, epochs = "texts", ["threshold=0.5", f"trainer.epochs={EPOCHS}"]
     else:
-        config, epochs = "pos_infnet", ["trainer.pretrain_epochs=1", f"trainer.epochs={EPOCHS - 1}"]
+        config, epochs = "tags", ["trainer.pretrain_epochs=1", f"trainer.epochs={EPOCHS - 1}"]
     data = [f"data={options.folder / train}", f"validation={options.folder / 'validation.parquet'}"]
     limits = ["trainer.epoch_updates=1", f"trainer.epoch_updates_at_most={options.updates // EPOCHS}"]
     fixed = ["task.on_disk=true", "trainer.patience=null"]

@@ -59,7 +59,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/plain_seal.md"
 class Ours:
     """One of our configs, an epoch at a time."""
 
-    def __init__(self, folder: Path, config: str = "mlc_seal", stage: int = 0, **arguments: Any) -> None:
+    def __init__(self, folder: Path, config: str = "labels", stage: int = 0, **arguments: Any) -> None:
         source = CONFIGS / f"{config}.jsonnet"
         experiment = check(evaluate(source, arguments), str(source), Registry())
         built = build(experiment)
@@ -220,7 +220,7 @@ def race_taggers(data: str, epochs: int) -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         racers = {
-            name: Ours(Path(folder) / str(i), "pos_infnet", data=data, **fields)
+            name: Ours(Path(folder) / str(i), "tags", data=data, **fields)
             for i, (name, fields) in enumerate(rows.items())
         }
         turns = [{name: racer.epoch() for name, racer in racers.items()} for _ in range(epochs + 1)][1:]

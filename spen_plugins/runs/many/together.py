@@ -142,7 +142,7 @@ def share_encoder(built: Mapping[str, Built]) -> None:
 
 def _check_names(names: Sequence[str]) -> None:
     if not names:
-        raise ConfigError("which parts? As in: spen together runs/both pos=pos_infnet.jsonnet ner=ner_infnet.jsonnet")
+        raise ConfigError("which parts? As in: spen together runs/both pos=tags.jsonnet ner=names.jsonnet")
     for name in names:
         if not NAME.fullmatch(name) or name in ("all", "checkpoint"):
             raise ConfigError(

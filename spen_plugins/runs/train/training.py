@@ -1,4 +1,4 @@
-"""Training from Python: `sp.train("mlc_seal", data="bibtex", method="nce")`."""
+"""Training from Python: `sp.train("labels", data="bibtex", method="nce")`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def train(
 ) -> Predictor:
     """Train and evaluate what a config describes, as `spen-run` does, and load the finished run.
 
-        sp.train("mlc_seal", data="bibtex", method="nce", **{"trainer.epochs": 3})
-        sp.train("mlc_seal", data=(X, Y), out="runs/mine")
+        sp.train("labels", data="bibtex", method="nce", **{"trainer.epochs": 3})
+        sp.train("labels", data=(X, Y), out="runs/mine")
 
     The random states of Python, NumPy and torch, torch's deterministic mode and its current GPU are left as they were.
 

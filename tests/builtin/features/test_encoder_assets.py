@@ -76,8 +76,8 @@ def test_a_run_is_not_resumed_with_another_tokeniser(tmp_path: Path) -> None:
     (model := tmp_path / "bert").mkdir()
     save_model(model)
     words = {"encoder": str(model), "method": "cross_entropy", "trainer.epochs": "1"}
-    config = evaluate("configs/pos_infnet.jsonnet", words)
-    run = runner.run(config, "pos_infnet", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    config = evaluate("configs/tags.jsonnet", words)
+    run = runner.run(config, "tags", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     (run / "metrics.json").unlink()
     *others, last, first = (model / "vocab.txt").read_text().split()
     (model / "vocab.txt").write_text("\n".join([*others, first, last]) + "\n")

@@ -230,7 +230,7 @@ def test_other_outputs_and_nets_are_refused() -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = {"features.hidden": "[24]", "energy.hidden": "8", "energy_loss.samples": "4", "trainer.epochs": "2"}
-    made = evaluate("configs/mlc_seal.jsonnet", small)
+    made = evaluate("configs/labels.jsonnet", small)
     return run(made, "x.jsonnet", tmp_path_factory.mktemp("reweight") / "run", RunOptions("cpu", quiet=True))
 
 
@@ -302,5 +302,5 @@ def test_a_run_without_energy_and_two_ways_at_once_are_refused(trained: Path, tm
     assert "omit --by" in refused(str(trained), out, "--refine", "reweight", "--by", "threshold")
     assert "not empty" in refused(str(trained), str(trained), "--refine", "reweight")
     config = {"method": "cross_entropy", "trainer.epochs": "1", "features.hidden": "[4]"}
-    run(evaluate("mlc_seal", config), "mlc_seal", tmp_path / "ce", RunOptions("cpu", quiet=True))
+    run(evaluate("labels", config), "labels", tmp_path / "ce", RunOptions("cpu", quiet=True))
     assert "without an energy" in refused(str(tmp_path / "ce"), out, "--refine", "reweight")

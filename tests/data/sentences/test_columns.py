@@ -241,7 +241,7 @@ def test_valid_sequences_of_bioes_are_counted():
         ("I-X", "bio", 0, r"I-X as the first tag; expected B-X"),
         ("B-X I-Y", "bio", 1, r"I-Y after B-X"),
         ("O S-X", "bio", 1, r"the tag 'S-X'; expected O, B-X, I-X under bio \(.*task\.scheme=bioes reads"),
-        ("O NN", "iob1", 1, r"the tag 'NN'; .*a tag is B-TYPE.*task\.scheme=io types alone.*pos_infnet"),
+        ("O NN", "iob1", 1, r"the tag 'NN'; .*a tag is B-TYPE.*task\.scheme=io types alone.*tags"),
         ("b-NP O", "bioes", 0, r"the tag 'b-NP'; expected O, B-X, I-X, E-X, S-X under bioes"),
         ("O B-NP", "io", 1, r"O or a type under io \(task\.scheme=bio"),
         ("B-", "bio", 0, r"the tag 'B-'"),

@@ -20,7 +20,7 @@ from spen_plugins.data.texts.words import LONGEST, words_of
 from spen_plugins.registry import Registry
 from tests.loaded import ROOT, loaded
 
-CONFIG = ROOT / "configs/text_seal.jsonnet"
+CONFIG = ROOT / "configs/texts.jsonnet"
 AS_THEY_ARE = {"lowercase": False, "digits": False}
 ACUTE = "\u0301"
 

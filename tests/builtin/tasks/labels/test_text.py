@@ -34,7 +34,7 @@ from spen_plugins.task import PARTS, TextInputs
 from spen_plugins.testing import ToyLabels, ToyTags
 from tests.loaded import ROOT, parsed
 
-CONFIG = ROOT / "configs/text_seal.jsonnet"
+CONFIG = ROOT / "configs/texts.jsonnet"
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 
 
