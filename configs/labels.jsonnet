@@ -19,7 +19,7 @@ function(
   test=null,  // and the one to test on; of all three none, data= is divided 6 : 2 : 2
   labels=null,  // of a file of your own: its label columns, "a,b" or "tag_*"; or a file of their names
   label_count=null,  // or how many of the last columns are labels
-  text=null,  // a column of texts is for texts
+  text=null,  // an error here: the config texts learns from a column of texts
   separator=null,  // what separates the labels in one cell; null: a comma
   drop=null,  // columns that are not used, "a,b"
   encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …

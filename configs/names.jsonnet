@@ -1,7 +1,7 @@
 // Names in texts with inference networks (Tu, Pang & Gimpel 2020), and the baselines: a BiLSTM and a CRF.
 //
-//     spen-run configs/names.jsonnet                                  # embedded corpus, seconds on a CPU
-//     spen-run configs/names.jsonnet data=btc energy=ge_c             # or data=wnut17
+//     spen-run configs/names.jsonnet                       # embedded corpus, seconds on a CPU
+//     spen-run configs/names.jsonnet data=btc energy=ge_c  # or data=wnut17
 //     spen-run configs/names.jsonnet data=btc features=plus columns_from=btc-with-pos
 //     spen-run configs/names.jsonnet data=train.conll validation=dev.conll test=test.conll
 local choose = import 'lib/choose.libsonnet';

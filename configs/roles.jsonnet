@@ -1,7 +1,7 @@
 // Semantic role labelling: a CRF, cross entropy, and SEAL (Lee et al. 2022).
 //
-//     spen-run configs/roles.jsonnet                                   # embedded corpus, small encoder, CPU
-//     spen-run configs/roles.jsonnet data=ewt encoder=bert-base-cased  # the real thing
+//     spen-run configs/roles.jsonnet                                                    # embedded corpus, small encoder, CPU
+//     spen-run configs/roles.jsonnet data=ewt encoder=bert-base-cased                   # the real thing
 //     spen-run configs/roles.jsonnet data=ewt encoder=bert-base-cased reading=sentence  # the same encoder, in less time
 //     spen-run configs/roles.jsonnet data=a.conll validation=b.conll test=c.conll
 //     spen-run configs/roles.jsonnet task.train=a.conll task.validation=b.conll task.test=c.conll

@@ -1,7 +1,7 @@
 // Parts of speech with inference networks (Tu, Pang & Gimpel 2020), and the baselines: a BiLSTM and a CRF.
 //
-//     spen-run configs/tags.jsonnet                                  # embedded corpus, seconds on a CPU
-//     spen-run configs/tags.jsonnet data=twitter_pos                 # the paper's task, every feature there is
+//     spen-run configs/tags.jsonnet                   # embedded corpus, seconds on a CPU
+//     spen-run configs/tags.jsonnet data=twitter_pos  # the paper's task, every feature there is
 //     spen-run configs/tags.jsonnet data=twitter_pos features=paper split=reference
 //     spen-run configs/tags.jsonnet energy_loss.cost_net.type=infnet.shared trainer.net.lr=0.003
 //     spen-run configs/tags.jsonnet data=ewt tags=xpos encoder=bert-base-cased

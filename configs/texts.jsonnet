@@ -1,9 +1,9 @@
 // Labels of raw texts with SEAL-dynamic (Lee et al. 2022) and its cross-entropy baseline, over bags of n-grams or a pretrained encoder.
 //
-//     spen-run configs/texts.jsonnet                                  # embedded corpus, seconds on a CPU
+//     spen-run configs/texts.jsonnet                                      # embedded corpus, seconds on a CPU
 //     spen-run configs/texts.jsonnet data=goemotions method=cross_entropy
 //     spen-run configs/texts.jsonnet data=goemotions method=cross_entropy encoder=minilm
-//     spen-run configs/texts.jsonnet features.words=1 features.buckets=0   # a plain bag of words
+//     spen-run configs/texts.jsonnet features.words=1 features.buckets=0  # a plain bag of words
 //     spen-run configs/texts.jsonnet data=mine.csv text=comment labels=tags
 //     spen-run configs/texts.jsonnet data=train.tsv validation=dev.tsv test=test.tsv labels=names.txt
 //

@@ -18,7 +18,7 @@ _ALLOWED = {"bio": "BI", "iob1": "BI", "bioes": "BIES"}
 _BIOLU = {"L": "E", "U": "S"}
 _REMEDY = (
     "a tag is B-TYPE, such as B-PER; task.scheme=bioes reads S- and E- (and U- and L-), task.scheme=io types alone; "
-    "tags learns tags that are no spans"
+    "the config `tags` learns tags that are no spans"
 )
 
 

@@ -72,12 +72,12 @@ class SpenSrl(WordComponent):
             if not isinstance(run.task, SemanticRoles):
                 raise ConfigError(
                     f"{self.name}: found a run that labels no semantic roles; expected one of task 'srl', as "
-                    "roles trains"
+                    "the config `roles` trains"
                 )
         elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
             raise ConfigError(
                 f"{self.name}: found predicates_model, a run that tags no predicates; expected one of task 'tagging' "
-                "with task.format or task.corpus 'predicates', as predicates trains"
+                "with task.format or task.corpus 'predicates', as the config `predicates` trains"
             )
 
     def annotate(self, docs: Sequence[Doc]) -> None:

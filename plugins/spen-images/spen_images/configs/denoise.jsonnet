@@ -1,7 +1,7 @@
 // Image denoising with end-to-end SPENs (Belanger, Yang & McCallum 2017): deep priors and fields of experts, unrolled or by SSVM.
 //
-//     spen-run denoise                                 # embedded images, a minute on a CPU
-//     spen-run denoise data=bsd                        # Berkeley's images, BSD68 to test on
+//     spen-run denoise           # embedded images, a minute on a CPU
+//     spen-run denoise data=bsd  # Berkeley's images, BSD68 to test on
 //     spen-run denoise data=bsd method=foe20_plus task.test=data:images/bsd/Set12
 //     spen-run denoise data=./photos test=./others sigma=15
 local images = import 'images.libsonnet';
