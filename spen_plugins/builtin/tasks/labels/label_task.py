@@ -22,12 +22,11 @@ from spen_plugins.data.parts.carving import same_files
 from spen_plugins.data.parts.class_weights import ClassWeightConfig, collate_weights, weigh_labels
 from spen_plugins.data.parts.file_parts import (
     checksums_of,
-    keys_of_parts,
     named_files,
     note_unseen,
-    rows_of_parts,
 )
 from spen_plugins.data.parts.given import checked_weights
+from spen_plugins.data.parts.part_rows import keys_of_parts, rows_of_parts
 from spen_plugins.data.parts.partly_labelled import WithoutGold, hide_gold
 from spen_plugins.data.parts.strata import Kind
 from spen_plugins.data.tables.column_keys import ColumnKeys
