@@ -32,6 +32,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.sentences import tag_parts as tagging_files
+from spen_plugins.sentences import tag_warnings
 from spen_plugins.sentences.batches import (
     PADDING,
     UNKNOWN,
@@ -118,7 +119,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         words, values, tags = tagging_files.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._order(tags) if order is None else list(order))
-        unseen = tagging_files.unseen_tags(self.config, encoded, tags)
+        unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
         self._read = found._replace(notes=[*found.notes, *unseen])
         self._parts: dict[str, Sequence[TaggedExample]] = {
             part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(some, encoded[part], strict=True)]
@@ -149,11 +150,13 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         try:
             examples = [self.example(sentence, where) for sentence in found.sentences]
         except DataError as error:
-            raise DataError(error.path, error.line, error.found, f"{error.expected}; {tagging_files.NO_TAGS}") from None
+            raise DataError(
+                error.path, error.line, error.found, f"{error.expected}; a file to predict may have no column of tags"
+            ) from None
         gold = [example.names for example in examples if example.names is not None]
-        warnings = tagging_files.unknown_tags(
+        warnings = tag_warnings.unknown_tags(
             self.config, path, found.sentences, gold, self.space.tags
-        ) or tagging_files.unseen_tags(self.config, {path: [(names, None) for names in gold]}, self.space.tags)
+        ) or tag_warnings.unseen_tags(self.config, {path: [(names, None) for names in gold]}, self.space.tags)
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return examples
 
@@ -164,9 +167,9 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         warnings = []
         if found.format == "columns":  # raw text may look like it
             gold = [tags for s in found.sentences if (tags := self._tags_in(s, where)) is not None]
-            warnings = tagging_files.unknown_tags(
+            warnings = tag_warnings.unknown_tags(
                 self.config, path, found.sentences, gold, self.space.tags
-            ) or tagging_files.unspaced_lines(path, [word for s in found.sentences for word in s.words])
+            ) or tag_warnings.unspaced_lines(path, [word for s in found.sentences for word in s.words])
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return [self._example(s.words, s.columns, None, frozenset()) for s in found.sentences]
 
