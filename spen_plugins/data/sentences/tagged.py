@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.disk.shards import check_in_memory, of_shards, shards
-from spen_plugins.data.formats import JSON_LINES, Format, recognise
+from spen_plugins.data.formats import JSON_LINES, Format, Head, head_of, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.prose import is_prose
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
@@ -108,12 +108,15 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     form = FORMATS[name].name
     if name == "columns":
         sentences = read_columns(path, **settings, plain=gold and places.tags is None and places.scheme == "none")
-        column = "the last column" if places.tags is None else f"column {places.tags}"
-        return TagFile(sentences, form, f", tags of {column}" if gold else "")
+        return TagFile(sentences, form, _describe_column(places.tags) if gold else "")
     if name == "conllu":
         return TagFile(read_conllu(path, **settings), form)
     read = read_docbin if name == "docbin" else read_token_rows
     return TagFile(read(path, **settings, scheme=places.scheme), form)
+
+
+def _describe_column(tags: int | str | None) -> str:
+    return ", tags of the last column" if tags is None else f", tags of column {tags}"
 
 
 def _read_predicates(places: Any, path: Path, gold: bool) -> TagFile:
@@ -178,6 +181,7 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
         return given
     if path.suffix == ".conllu" and path.is_file():
         return "conllu"
+    _check_one_line(head_of(path))
     found = recognise(path, list(FORMATS.values()))
     name = next(name for name, form in FORMATS.items() if form is found)
     return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
@@ -222,3 +226,10 @@ def _made(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSenten
         return make(item)
     except DataError as error:
         raise DataError(path, None, f"item {number} with {error.found}", error.expected) from None
+
+
+def _check_one_line(head: Head) -> None:
+    """Raise DataError for JSON objects of several lines each."""
+    if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
+        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
+        raise DataError(head.path, head.first, "a JSON object over several lines", wanted)

@@ -181,7 +181,7 @@ BAD = {
     "raw": ("Anna lives here.\nYes!\nNo.\n", {}, 1, r"formats: JSONL .*DocBin.*CoNLL-U.*columns"),
     "array": ('[{"words": ["a"]}]\n', {}, None, "item 1 with a sentence without tags in the keys words"),
     "keys": (lines({"sentence": ["a"], "ner": ["O"]}), {}, 1, "the keys sentence, ner; expected words or tokens"),
-    "pretty": ('{\n  "words": [\n', {}, 1, "JSON"),
+    "pretty": ('{\n  "words": [\n', {}, 1, "a JSON object over several lines; expected an object a line"),
     "numbers": (lines({"tokens": ["a"], "ner_tags": ["a", 1]}), {"scheme": "bio"}, 1, "tags"),
     "past the end": (
         lines({"text": "a b", "spans": [[2, 9, "X"]]}),
