@@ -5,7 +5,7 @@
 //     spen-run configs/predicates.jsonnet data=a.conll validation=b.conll test=c.conll
 local choose = import 'lib/choose.libsonnet';
 local baselines = import 'lib/methods/baselines.libsonnet';
-local tagging = import 'lib/tagging.libsonnet';
+local tagging = import 'lib/tags.libsonnet';
 
 local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local roles = tagging.plain {
@@ -21,7 +21,7 @@ local data_sets = {
 };
 
 function(
-  data='sample',  // sample, ewt, files, or a training file of your own, as of configs/srl_seal.jsonnet
+  data='sample',  // sample, ewt, files, or a training file of your own, as of configs/roles.jsonnet
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it

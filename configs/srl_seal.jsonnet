@@ -1,14 +1,8 @@
-// Semantic role labelling with SEAL-dynamic (Lee et al. 2022) and its baselines, cross entropy and a CRF.
+// Semantic role labelling with SEAL-dynamic (Lee et al. 2022): configs/roles.jsonnet with method=nce.
 //
 //     spen-run configs/srl_seal.jsonnet                                   # embedded corpus, small encoder, CPU
 //     spen-run configs/srl_seal.jsonnet data=ewt encoder=bert-base-cased  # the real thing
-//     spen-run configs/srl_seal.jsonnet data=ewt encoder=bert-base-cased reading=sentence  # the same encoder, in less time
-//     spen-run configs/srl_seal.jsonnet data=a.conll validation=b.conll test=c.conll
-//     spen-run configs/srl_seal.jsonnet task.train=a.conll task.validation=b.conll task.test=c.conll
-//
-// Numbers by encoder and method are in lib/srl.libsonnet.
-local choose = import 'lib/choose.libsonnet';
-local srl = import 'lib/srl.libsonnet';
+local roles = import 'roles.jsonnet';
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own
@@ -18,14 +12,10 @@ function(
   encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   reading='predicate',  // predicate: the encoder reads a sentence for each predicate; sentence: once for all of them
-  method=null,  // null: nce of the sample, or with an energy or schedule=released, else crf, which was better than any energy; cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s, static_crf (a CRF teaches)
+  method='nce',  // as of configs/roles.jsonnet
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
-  { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + srl.task(data, validation, test, split)
-  + choose.encoded(encoding)
-  + srl.features(data, encoder, reading)
-  + srl.method(data, encoder, srl.default(method, data, energy, schedule), energy, schedule, reading)
+  roles(data=data, validation=validation, test=test, split=split, encoding=encoding, encoder=encoder, reading=reading, method=method, energy=energy, schedule=schedule, precision=precision, seed=seed)

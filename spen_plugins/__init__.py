@@ -2,12 +2,13 @@
 
     import spen_plugins as sp
 
-    sp.train("mlc_seal", data="bibtex", out="runs/mine")
+    sp.train("labels", data="bibtex", out="runs/mine")
     sp.load("runs/mine").predict([...])
 
 Plugins import this package, `spen_plugins.nn`, `spen_plugins.sentences`, `spen_plugins.figures` and, in tests,
 `spen_plugins.testing`; docs/plugins.md lists their names.
-Names are imported at first use, so importing this package costs neither torch nor transformers.
+Names are imported at first use, from the block `if TYPE_CHECKING:` below, so importing this package costs neither torch
+nor transformers.
 """
 
 from __future__ import annotations
@@ -23,81 +24,7 @@ __version__ = "0.1.0"
 hookimpl = pluggy.HookimplMarker("spen_plugins")
 """Marks a plugin's hook implementations."""
 
-__getattr__, _NAMES = lazy_names(
-    globals(),
-    {
-        "batch": ("ArcInputs", "Batch", "ChoiceInputs", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
-        "builtin.losses.dvn": ("Dvn",),
-        "inference.gbi": ("Gbi", "gbi_score"),
-        "builtin.tasks.roles.srl": ("SemanticRoles",),
-        "builtin.tasks.tags.tagging": ("Tagging",),
-        "builtin.tasks.labels.text": ("TextLabels",),
-        "builtin.trainers.phases": (
-            "cost_net_phase",
-            "cross_entropy",
-            "energy_phase",
-            "energy_stage",
-            "frozen_except",
-            "net_stage",
-            "net_terms",
-        ),
-        "component": ("Component",),
-        "settings.config": ("Config",),
-        "data.catalogue.catalogue": ("DataSet",),
-        "data.catalogue.places": ("locate",),
-        "energy": ("BoundEnergy", "Energy"),
-        "energy_loss": ("EnergyLoss", "Terms"),
-        "errors": ("ConfigError", "DataError", "PluginError", "RunError", "SpenError", "did_you_mean"),
-        "features": ("FeatureNetwork",),
-        "file_task": ("ExactMatch", "FileTask", "PartsConfig"),
-        "files": ("writing", "writing_folder"),
-        "files.lock": ("locked",),
-        "hookspecs": ("Classes", "Functions"),
-        "inference_net": ("CostNet", "InferenceNet"),
-        "model": ("Model",),
-        "player": ("PlateauConfig", "Player", "Schedule"),
-        "data.jsonl": ("read_json_lines",),
-        "settings.facts": ("listed", "number", "numbers"),
-        "data.disk.shards": ("checksum",),
-        "data.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
-        "registry": ("Registry",),
-        "runs.folder.folder": ("RunFolder",),
-        "runs.predict.predictor": ("Predictor", "load"),
-        "runs.predict.tokenised": ("note_unspaced",),
-        "runs.train.training": ("train",),
-        "scores.calibration": ("Confidences", "Decisions", "LabelConfidences", "TagConfidences"),
-        "spaces": (
-            "BinaryGrid",
-            "IndependentLabels",
-            "IndependentPixels",
-            "IndependentReals",
-            "IndependentTags",
-            "LabelSet",
-            "OutputSpace",
-            "Proposal",
-            "RealGrid",
-            "SparseLabels",
-            "TagSequence",
-        ),
-        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task", "Writer"),
-        "task_parts": (
-            "Augments",
-            "Calibrated",
-            "FitsDecoder",
-            "ListsLabels",
-            "NamesColumns",
-            "PartlyLabelled",
-            "ReadsInputs",
-            "ReadsText",
-            "Rewards",
-            "SharesSentences",
-            "TakesExamples",
-            "TakesMatrices",
-            "WritesFormats",
-        ),
-        "trainer": ("Context", "OneBatch", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
-    },
-)
+__getattr__, _NAMES = lazy_names(globals())
 __all__ = ["__version__", "hookimpl", *_NAMES]
 
 

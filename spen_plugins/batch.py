@@ -82,8 +82,8 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         names = ("gold", "weights", "class_weights")
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        moved = {name: value.to(device, non_blocking=True) for name, value in given.items()}
+        tensors = {name: value for name in names if (value := getattr(self, name)) is not None}
+        moved = {name: value.to(device, non_blocking=True) for name, value in tensors.items()}
         return replace(self, x=self.x.to(device), rows=self.rows.to(device), labelled=self.labelled.to(device), **moved)
 
     def weigh(self, loss: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def visible(text: str) -> str:
     r"""The text with control characters as Python writes them: a terminal would obey them (`\x1b[2J` clears it)."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def say(text: str) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
-def lazy_names(package: dict[str, Any], names: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], list[str]]:
-    """The `__getattr__` of a package, and the sorted list of its names.
+def lazy_names(package: dict[str, Any]) -> tuple[Callable[[str], Any], list[str]]:
+    """The `__getattr__` of a package, and the sorted list of the names that its source imports `if TYPE_CHECKING`.
 
     Args:
         package: its `globals()`, where imported names are stored.
-        names: module below `spen_plugins` -> its names.
     """
-    where = {name: module for module, found in names.items() for name in found}
+    tree = ast.parse(Path(package["__file__"]).read_text(encoding="utf-8"))
+    blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]
+    modules = {alias.name: str(node.module) for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
-        if name not in where:
+        if name not in modules:
             raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"spen_plugins.{where[name]}"), name)
+        value = getattr(importlib.import_module(modules[name]), name)
         package[name] = value
         return value
 
-    return get, sorted(where)
+    return get, sorted(modules)

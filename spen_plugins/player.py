@@ -122,12 +122,12 @@ class Player(Config):
         Args:
             parameters: parameters by their names in the model.
         """
-        found: dict[float, list[nn.Parameter]] = {1.0: []}
+        groups: dict[float, list[nn.Parameter]] = {1.0: []}
         below = layers_below_top(parameters)
         for name, parameter in parameters.items():
             rate = self.multiplier(name) * self.layer_decay ** below.get(name, 0)
-            found.setdefault(rate, []).append(parameter)
-        return {multiplier: group for multiplier, group in found.items() if group}
+            groups.setdefault(rate, []).append(parameter)
+        return {multiplier: group for multiplier, group in groups.items() if group}
 
 
 def layers_below_top(names: Iterable[str]) -> dict[str, int]:
@@ -137,11 +137,11 @@ def layers_below_top(names: Iterable[str]) -> dict[str, int]:
         names: names of parameters, `inference_net.features.encoder.encoder.layer.3.output.dense.weight`.
     """
     names = list(names)
-    found = {name: (match["encoder"], int(match["layer"])) for name in names if (match := _LAYER.match(name))}
+    layers = {name: (match["encoder"], int(match["layer"])) for name in names if (match := _LAYER.match(name))}
     top: dict[str, int] = {}
-    for encoder, layer in found.values():
+    for encoder, layer in layers.values():
         top[encoder] = max(top.get(encoder, 0), layer)
-    below = {name: top[encoder] - layer for name, (encoder, layer) in found.items()}
+    below = {name: top[encoder] - layer for name, (encoder, layer) in layers.items()}
     for name in names:
         match = _EMBEDDINGS.match(name)
         if match and match["encoder"] in top and name not in below:

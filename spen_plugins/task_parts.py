@@ -190,25 +190,21 @@ class SharesSentences(ABC):
 
 
 def parse_all(task: Task, items: Any) -> Sequence[Any]:
-    """Examples from a list of Python values (or the rows of a DataFrame, by column), or from a matrix.
-
-    Raises:
-        DataError: an item has the wrong form; with its index, from 0.
-    """
+    """Examples from a list of Python values (or the rows of a DataFrame, by column), or from a matrix; raises DataError
+    with the index of an item of the wrong form."""
     if isinstance(task, TakesMatrices) and is_matrix(items):
         return task.parse_matrix(items)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise DataError("items", None, f"one {type(items).__name__}", "a list of them")
     if hasattr(items, "to_dict") and hasattr(items, "columns"):
         items = items.to_dict("records")
-    return [_parsed(task, number, item) for number, item in enumerate(items)]
-
-
-def _parsed(task: Task, number: int, item: Any) -> Any:
-    try:
-        return parse_item(task, item)
-    except DataError as error:
-        raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
+    examples = []
+    for number, item in enumerate(items):
+        try:
+            examples.append(parse_item(task, item))
+        except DataError as error:
+            raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
+    return examples
 
 
 def parse_item(task: Task, item: Any) -> Any:
@@ -230,13 +226,9 @@ def read_inputs(task: Task, path: str) -> Sequence[Any]:
 
 
 def read_text(task: Task, raw: RawText) -> Sequence[Any]:
-    """Examples of raw text.
-
-    Raises:
-        ConfigError: the task reads none.
-    """
+    """Examples of raw text; raises ConfigError if the task reads none."""
     if not isinstance(task, ReadsText):
-        raise ConfigError("found raw text, and the run's task reads none; tags, roles and labels of texts are of text")
+        raise ConfigError("found raw text; the run's task does not read it")
     return task.read_text(raw)
 
 
@@ -245,11 +237,11 @@ def fitted_facts(task: Task) -> set[str]:
     return set(task.fitted_facts) if isinstance(task, FitsDecoder) else set()
 
 
-def selection_score(task: Task, found: Iterable[tuple[Proposal, Batch]]) -> float:
+def selection_score(task: Task, predictions: Iterable[tuple[Proposal, Batch]]) -> float:
     """The selection score of other predictions of the validation part than the model's, with a threshold fitted to
     them; the task's own threshold is unchanged."""
     metric = task.metric()
-    for proposal, batch in found:
+    for proposal, batch in predictions:
         metric.update(proposal, batch)
     if isinstance(task, FitsDecoder):
         copy(task).fit_threshold(metric)

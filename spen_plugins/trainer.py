@@ -22,6 +22,9 @@ from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
+SMALLEST_BATCH = 8
+"""Examples in a batch below which `epoch_updates` makes batches no smaller."""
+
 
 class TrainerConfig(Config):
     """Settings of every trainer."""
@@ -30,22 +33,16 @@ class TrainerConfig(Config):
     """Maximal number of epochs."""
     batch_size: int = Field(32, ge=1)
     """Examples in a batch."""
-    batch_tokens: int | None = Field(None, ge=1)
-    """Most tokens in a batch, padding included, where that is fewer than `batch_size` examples have: long examples come
-    in smaller batches. Tokens are words, or an encoder's pieces of words, of whole texts characters; an example with
-    more is a batch by itself; null: no limit."""
     epoch_updates: int = Field(1, ge=1)
-    """Fewest batches in an epoch: a training part that has fewer is passed over several times an epoch, each time in a
-    new order. Epochs, patience and plateaus are counted in these epochs."""
-    smallest_batch: int | None = Field(None, ge=1)
-    """Where a pass over few examples has fewer batches than `epoch_updates`, batches become smaller, down to this size,
-    before examples are passed over several times; null: they are of `batch_size`."""
+    """Fewest batches in an epoch: where a pass over few examples has fewer, batches become smaller, down to 8 examples,
+    and then an epoch has several passes, each in a new order. Epochs, patience and plateaus are counted in these
+    epochs."""
     epoch_updates_at_most: int | None = Field(None, ge=1)
     """Most batches in an epoch: a pass over a training part that has more takes several epochs, so that a large one is
     validated more often; null: no limit."""
     evaluation_batch_size: int | None = Field(None, ge=1)
     """Examples in a batch of evaluation and prediction, which needs less memory an example; null: four times
-    `batch_size`, or `batch_size` itself where `batch_tokens` is given."""
+    `batch_size`."""
     patience: int | None = Field(20, ge=1)
     """Epochs without a better validation score before early stopping; null: no early stopping."""
     accumulate: int = Field(1, ge=1)
@@ -55,16 +52,16 @@ class TrainerConfig(Config):
     probe: ProbeConfig | None = None
     """Also logs scores of gradient-based inference while the energy trains; `spen plot gbi` of spen-e2e draws them."""
 
-    def batch_size_of(self, examples: int) -> int:
+    def choose_batch_size(self, examples: int) -> int:
         """Examples in a batch, of a training part of this many."""
-        if self.smallest_batch is None:
+        if self.epoch_updates == 1:
             return self.batch_size
-        return min(self.batch_size, max(self.smallest_batch, examples // self.epoch_updates))
+        return min(self.batch_size, max(SMALLEST_BATCH, examples // self.epoch_updates))
 
     @property
     def evaluated_at_once(self) -> int:
         """Examples in a batch of evaluation and prediction."""
-        return self.evaluation_batch_size or (4 if self.batch_tokens is None else 1) * self.batch_size
+        return self.evaluation_batch_size or 4 * self.batch_size
 
     @property
     def inferred_at_once(self) -> int:

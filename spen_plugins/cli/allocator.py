@@ -14,7 +14,7 @@ _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc
 
 
 def return_large_blocks(environment: Mapping[str, str] = os.environ) -> bool:
-    """Have glibc return large blocks to the system as soon as they are freed. Returns whether that was done.
+    """Have glibc return large blocks to the system as soon as they are freed. Returns true if it was done.
 
     By itself it keeps blocks of up to 32 MiB for the next ones. Batches of sentences have other sizes each time, which
     leaves holes that nothing fits: resident memory grew to 1.7 times what was in use (tools/bench/bench_memory.py).
@@ -22,8 +22,8 @@ def return_large_blocks(environment: Mapping[str, str] = os.environ) -> bool:
     Args:
         environment: with `MALLOC_…` or `GLIBC_TUNABLES` set, the user has settled it, and nothing is done.
     """
-    settled = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in environment)
-    if settled or platform.libc_ver()[0] != "glibc":
+    is_set = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in environment)
+    if is_set or platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt
     return bool(mallopt(_MMAP, MMAP_THRESHOLD) and mallopt(_TRIM, 2 * MMAP_THRESHOLD))

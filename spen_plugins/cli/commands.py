@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from spen_plugins import builtin
-from spen_plugins.cli.common import guarded, say, typed
+from spen_plugins.cli.common import report_errors, say, spell_command
 from spen_plugins.errors import PluginError, did_you_mean, visible
 from spen_plugins.registry.kinds import KINDS
 
@@ -41,7 +41,7 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         table = getattr(builtin, KINDS[self.kind].hook)()
-        self._core = {typed(name): target for name, target in table.items()}
+        self._core = {spell_command(name): target for name, target in table.items()}
         self._host: PluginHost | None = None
 
     @property
@@ -55,14 +55,14 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The core's commands in order, then those of plugins that can be imported."""
-        return [*self._core, *sorted(set(map(typed, self.host.providers(self.kind))) - self._core.keys())]
+        return [*self._core, *sorted(set(map(spell_command, self.host.providers(self.kind))) - self._core.keys())]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
         """A command by its typed name; an unknown name ends the program with an error."""
         if cmd_name in self._core:
             module, _, attribute = self._core[cmd_name].partition(":")
-            command = _made(cmd_name, getattr(importlib.import_module(module), attribute))
-            command.invoke = guarded(command.invoke)
+            command = _make_command(cmd_name, getattr(importlib.import_module(module), attribute))
+            command.invoke = report_errors(command.invoke)
             return command
         plugins = self.host.providers(self.kind).get(cmd_name.replace("-", "_"), [])
         if plugins:
@@ -81,16 +81,13 @@ class Commands(TyperGroup):
         plugin = self.host.known.get(distribution.removeprefix("spen-"))
         if plugin is not None and plugin.error is not None:
             return plugin.error
-        typed_words = f"`{self.program} {name}`"
-        return f"{typed_words} comes with the plugin {distribution}, which is not installed: pip install {distribution}"
+        command = f"`{self.program} {name}`"
+        return f"{command} comes with the plugin {distribution}, which is not installed: pip install {distribution}"
 
     def _unknown(self, ctx: typer.Context, name: str) -> str:
-        known = [*self.list_commands(ctx), *self.elsewhere]
+        near = did_you_mean(name, [*self.list_commands(ctx), *self.elsewhere])
         return "\n".join(
-            [
-                f"there is no {self.kind} {name!r}.{did_you_mean(name, known)} `{self.program} --help` lists them",
-                *self._notes(),
-            ]
+            [f"there is no {self.kind} {name!r}.{near} `{self.program} --help` lists them", *self._notes()]
         )
 
     def _notes(self) -> list[str]:
@@ -120,25 +117,25 @@ class PluginCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the imported command."""
-        return guarded(self._import)().make_context(info_name, args, parent, **extra)
+        return report_errors(self._import)().make_context(info_name, args, parent, **extra)
 
     def _import(self) -> Any:
         if len(self._plugins) > 1:
             who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
             raise PluginError(f"{self._kind} {self.name!r}: {who} both have it; uninstall all but one")
-        command = _made(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
-        command.invoke = guarded(command.invoke)  # here, so that an application's subcommands are guarded too
+        command = _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
+        command.invoke = report_errors(command.invoke)  # here, so that an application's subcommands report them too
         return command
 
     def _summary(self, plugin: str) -> str:
         target = self._host.load(plugin)[self._kind][self._short]
-        return visible(f"{docstring(target)} ({self._host.known[plugin].distribution})".strip())
+        return visible(f"{read_docstring(target)} ({self._host.known[plugin].distribution})".strip())
 
 
-def docstring(target: Callable[..., Any] | str) -> str:
-    """The first line of a function's docstring; of `"module:function"` read from its source, without importing it.
+def read_docstring(target: Callable[..., Any] | str) -> str:
+    """The first line of a function's read_docstring; of `"module:function"` read from its source, without importing it.
 
-    "" without a docstring or source.
+    "" without a read_docstring or source.
     """
     if not isinstance(target, str):
         return (target.__doc__ or "").strip().partition("\n")[0]
@@ -148,11 +145,13 @@ def docstring(target: Callable[..., Any] | str) -> str:
         tree = ast.parse(spec.loader.get_source(module))  # type: ignore[union-attr]
     except Exception:  # running the command reports the error
         return ""
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-    return (ast.get_docstring(found[0]) or "").partition("\n")[0] if found else ""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+    return ""
 
 
-def _made(name: str, value: Any) -> Any:
+def _make_command(name: str, value: Any) -> Any:
     """The click command of a function or of an application with subcommands."""
     if not isinstance(value, typer.Typer):
         function, value = value, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -162,6 +161,6 @@ def _made(name: str, value: Any) -> Any:
     return command
 
 
-@guarded
+@report_errors
 def _fail(reason: str) -> NoReturn:
     raise PluginError(reason)

@@ -25,7 +25,6 @@ Against = Annotated[
     list[str] | None,
     typer.Option(
         "--against",
-        "--baseline",
         metavar="LABEL",
         help="The baseline of paired differences, the first RUN by default; may be given more than once.",
     ),
@@ -41,9 +40,6 @@ class Part(StrEnum):
 
 INTERRUPTED = 130
 
-LONGEST = 8000
-"""Characters of an error message."""
-
 
 def app(help_text: str, group: type[TyperGroup] = TyperGroup, completion: bool = False) -> typer.Typer:
     """A typer application, perhaps with `--install-completion`; unexpected errors show Python's plain traceback."""
@@ -53,65 +49,27 @@ def app(help_text: str, group: type[TyperGroup] = TyperGroup, completion: bool =
     )
 
 
-OUTPUT = "standard output"
-
-
-class _Output(io.TextIOWrapper):
-    """Standard output whose errors name it."""
-
-    replaced: io.TextIOWrapper
-
-    def write(self, text: str) -> int:
-        with _named():
-            return super().write(text)
-
-    def flush(self) -> None:
-        with _named():
-            super().flush()
-
-
-@contextmanager
-def _named() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, OUTPUT) from None
-
-
 def run_program(application: typer.Typer) -> NoReturn:
-    """Run an application and end the process; also reports errors outside its commands, and of standard output."""
-    _prepare_streams()
+    """Run an application and end the process; also reports errors outside its commands.
+
+    Output is UTF-8, as files are, and names of files keep their bytes.
+    """
+    for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors)
     try:
+        report_errors(application)()
+    except typer.Exit as error:
+        sys.exit(error.exit_code)
+    finally:
         try:
-            application()
-        finally:
             sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:
-        status = _report(error)
-        if status is None:
-            raise
-        sys.exit(status)
+        except OSError:  # it is reported already; without this, Python reports it again at the process's end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise AssertionError("an application ends its process")
 
 
-def _prepare_streams() -> None:
-    """Write UTF-8, as in files, and the bytes of file names as they are; let a closed stream fail when it is used."""
-    for name, flags in (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
-        if getattr(sys, name) is None:  # its number would go to the next file that is opened
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), "r" if name == "stdin" else "w", closefd=False))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    output = sys.stdout
-    if not isinstance(output, io.TextIOWrapper):  # a caller in Python collects it
-        return
-    output.flush()
-    lines, through = output.line_buffering, output.write_through
-    sys.stdout = _Output(output.buffer, "utf-8", "surrogateescape", line_buffering=lines, write_through=through)
-    sys.stdout.replaced = output  # without a reference, it would close the buffer
-
-
-def guarded(command: F) -> F:
+def report_errors(command: F) -> F:
     """The command with errors of users and of the system reported as one message and an exit status (1, 2 or 130)."""
 
     @functools.wraps(command)
@@ -139,12 +97,9 @@ def _report(error: BaseException) -> int | None:
         reason = (str(error).strip() or "no reason given").splitlines()[-1]
         _say_error(f"memory ran out ({reason}); raise its limit (ulimit -v), or give the command less at once")
     elif isinstance(error, OSError):
-        reason = error.strerror or str(error)
-        if error.filename == OUTPUT:  # what is left of it is of no use at the process's end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        if error.filename != OUTPUT or error.errno != errno.EPIPE:  # `| head -1`
-            _say_error(where + reason)
+        if error.errno != errno.EPIPE:  # `| head -1`
+            where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+            _say_error(where + (error.strerror or str(error)))
     else:
         return None
     return SpenError.exit_status
@@ -155,14 +110,17 @@ _NO_MEMORY = ("allocate memory", "bad_alloc", "failed to map segment", "can't st
 
 
 def _say_error(text: str) -> None:
-    """Print an error; of one that quotes what is very long, the beginning and the end."""
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
     say(text)
 
 
-def typed(name: str) -> str:
+def say_all(notes: Iterable[str]) -> None:
+    """Print each note to standard error."""
+    for note in notes:
+        say(note)
+
+
+def spell_command(name: str) -> str:
     """The command-line spelling of a command's registered name: `cost-net`."""
     return name.replace("_", "-")
 
@@ -191,22 +149,15 @@ RUN_FILES = (
 
 
 def writable_file(out: Path | None) -> Path | None:
-    """Callback of `--out FILE`, whose folders will be created: refuses, before any work, what can't be written, and the
-    files of a run."""
+    """Callback of `--out FILE`, whose folders will be created: rejects, before any work, files of a run and what can't
+    be written."""
     if out is None or is_stream(out):
         return out
-    try:
-        if out.is_dir():
-            raise typer.BadParameter(f"{out} is a folder; expected a file")
-        if out.name in RUN_FILES and (out.parent / "config.json").is_file():
-            raise typer.BadParameter(f"{out} is a file of the run in {out.parent}; expected another name")
-        above = next(folder for folder in out.absolute().parents if folder.exists())
-        if not above.is_dir():
-            raise typer.BadParameter(f"{out} can't be written: {above} is no folder")
-        if not os.access(above, os.W_OK | os.X_OK):
-            raise typer.BadParameter(f"{out} can't be written: the folder {above} is read-only")
-    except OSError as error:  # a folder that may not be looked into
-        raise typer.BadParameter(f"{out} can't be written: {error.strerror}") from error
+    if out.name in RUN_FILES and (out.parent / "config.json").is_file():
+        raise typer.BadParameter(f"{out} is a file of the run in {out.parent}; expected another name")
+    above = next(folder for folder in out.absolute().parents if folder.exists())
+    if out.is_dir() or not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+        raise typer.BadParameter(f"{out} can't be written; expected a file in a folder of yours")
     return out
 
 
@@ -233,7 +184,7 @@ ColumnWords = Annotated[
 
 
 @contextmanager
-def columns_given(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+def read_columns(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     """Values of `key=value` words for columns, by key, as `spen-run` parses them; inside, files of text are in the
     `encoding=` that they name."""
     from spen_plugins.config.evaluation import parse_arguments, parse_value

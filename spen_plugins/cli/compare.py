@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spen_plugins.cli.common import Against, Out, Part, guarded
+from spen_plugins.cli.common import Against, Out, Part, report_errors
 from spen_plugins.errors import ConfigError, visible
 from spen_plugins.figures.options import Runs
 
@@ -50,7 +50,7 @@ FormatOption = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def compare(
     runs: Runs,
     part: PartOption = Part.test,
@@ -77,7 +77,7 @@ def compare(
         for note in comparison.notes:
             typer.secho(f"note: {visible(note)}", err=True, fg=typer.colors.YELLOW)
     if form is Format.table:
-        text = _rendered(comparison, out is not None)
+        text = _render(comparison, out is not None)
     elif form is Format.latex:
         text = tables.latex(comparison, intervals)
     else:
@@ -90,7 +90,7 @@ def compare(
     save_text(text, out)
 
 
-def _rendered(comparison: Comparison, is_file: bool) -> str:
+def _render(comparison: Comparison, is_file: bool) -> str:
     """The table as text, drawn as wide as the terminal, or plain in a file or pipe."""
     from spen_plugins.console import Console
     from spen_plugins.report.tables import terminal

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, guarded
+from spen_plugins.cli.common import columns, report_errors
 from spen_plugins.config import shipped
 
 app = make_app("List the configs that ship with the package, or copy one to change it.")
@@ -18,7 +18,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help=
 
 
 @app.callback(invoke_without_command=True)
-@guarded
+@report_errors
 def configs(context: typer.Context) -> None:
     """List the configs that ship with the package. `spen-run NAME` trains one; with --arguments it explains it."""
     if context.invoked_subcommand is None:
@@ -26,7 +26,7 @@ def configs(context: typer.Context) -> None:
 
 
 @app.command()
-@guarded
+@report_errors
 def copy(name: Name, folder: Folder) -> None:
     """Copy a shipped config and the libraries it imports to a folder, to change it there."""
     for path in shipped.copy(name, folder):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import check_kept, columns, columns_given, guarded, say, writable_file
+from spen_plugins.cli.common import check_kept, columns, read_columns, report_errors, say, writable_file
 
 app = make_app("Fetch data sets, split your own files, add predicted tags to them.")
 
@@ -33,8 +33,6 @@ Keys = Annotated[
         "encoding=.",
     ),
 ]
-Labels = Annotated[str | None, typer.Option(metavar="A,B", help="Another spelling of labels=A,B.")]
-LabelCount = Annotated[int | None, typer.Option(metavar="N", help="Another spelling of label_count=N.")]
 
 Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
 Columns = Annotated[str, typer.Argument(metavar="FILE", help="A column file, or its data: path.", show_default=False)]
@@ -52,7 +50,7 @@ def data() -> None:
 
 
 @app.command()
-@guarded
+@report_errors
 def get(name: Name, yes: Yes = False) -> None:
     """Download a data set from its origin, check it, and store it in the data cache."""
     from spen_plugins.data.download import fetch
@@ -67,7 +65,7 @@ def get(name: Name, yes: Yes = False) -> None:
 
 
 @app.command("list")
-@guarded
+@report_errors
 def list_data() -> None:
     """List the data sets, their licences, and how to get those that can't be downloaded."""
     from spen_plugins.data.catalogue import catalogue
@@ -81,28 +79,18 @@ def list_data() -> None:
 
 
 @app.command()
-@guarded
-def split(
-    file: File,
-    keys: Keys = None,
-    out: Out = None,
-    seed: Seed = 0,
-    labels: Labels = None,
-    label_count: LabelCount = None,
-) -> None:
+@report_errors
+def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> None:
     """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
     check_kept(out, file)
     from spen_plugins.data.parts.split import split_file
 
-    options = {"labels": labels, "label_count": label_count}
-    words = [*(keys or []), *(f"{key}={value}" for key, value in options.items() if value is not None)]
-    with columns_given(words) as columns:
-        made = split_file(file, out, seed, say, **columns)
-    typer.echo(str(made))
+    with read_columns(keys) as columns:
+        typer.echo(str(split_file(file, out, seed, say, **columns)))
 
 
 @app.command()
-@guarded
+@report_errors
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
     """Write a column file with the tags predicted by a run, as a column between words and tags."""
     check_kept(out, file)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import guarded
+from spen_plugins.cli.common import report_errors
 from spen_plugins.cli.runs import Device, Refine
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
@@ -31,7 +31,7 @@ Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or valid
 Temperature = Annotated[str, typer.Option(help="task.decode_temperature of expected F1: a number, or validation.")]
 
 
-@guarded
+@report_errors
 def decode(
     run: Run,
     out: New,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import columns, guarded, say, typed
+from spen_plugins.cli.common import columns, report_errors, say, spell_command
 from spen_plugins.errors import visible
 
 if TYPE_CHECKING:
     from spen_plugins.registry import Registry
+    from spen_plugins.settings.fields import Field
 
 Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it registers.")]
 Kind = Annotated[
@@ -20,24 +23,23 @@ Kind = Annotated[
 Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind (default: list all).")]
 
 
-@guarded
+@report_errors
 def list_plugins(check: Check = False) -> None:
     """List the plugins found; with --check, import them all and report errors (exit status 2)."""
     from spen_plugins.registry import Registry
 
     registry = Registry()
-    found = registry.check() if check else registry.plugins()
-    for plugin, line in zip(
-        found, columns([[p.name, p.status, f"{p.distribution} {p.version}", p.entry] for p in found]), strict=True
-    ):
+    plugins = registry.check() if check else registry.plugins()
+    rows = [[p.name, p.status, f"{p.distribution} {p.version}", p.entry] for p in plugins]
+    for plugin, line in zip(plugins, columns(rows), strict=True):
         typer.echo(line)
         for error in (plugin.error or "").splitlines():
             typer.echo(f"    {visible(error)}")
-    if any(plugin.error is not None for plugin in found):
+    if any(plugin.error is not None for plugin in plugins):
         raise typer.Exit(2)
 
 
-@guarded
+@report_errors
 def describe(kind: Kind, type_name: Type = None) -> None:
     """Describe a type and its keys; for a command or a model, its function."""
     from spen_plugins.registry import Registry
@@ -53,7 +55,7 @@ def describe(kind: Kind, type_name: Type = None) -> None:
 
 
 def _listing(registry: Registry, kind: str) -> list[str]:
-    """One line per type: its name and the first line of its docstring."""
+    """One line per type: its name and the first line of its read_docstring."""
     from spen_plugins.errors import PluginError
 
     rows = []
@@ -69,16 +71,15 @@ def _listing(registry: Registry, kind: str) -> list[str]:
 def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
     from spen_plugins.settings.fields import fields
 
-    found = registry.resolve(kind, type_name)
+    cls = registry.resolve(kind, type_name)
     plugin = registry.plugin(type_name)
     lines = [f"{kind} {type_name}", ""]
-    if text := _text(found):
+    if text := _text(cls):
         lines += [*text.splitlines(), ""]
-    if not isinstance(found, type):
+    if not isinstance(cls, type):  # a function
         if kind == "command":
-            lines.append(f"its options: spen {typed(type_name.rpartition('.')[2])} --help")
+            lines.append(f"its options: spen {spell_command(type_name.rpartition('.')[2])} --help")
         return [*lines, f"from {plugin.distribution} {plugin.version}"]
-    cls = found
     lines.append(f"class: {cls.__module__}:{cls.__qualname__}, from {plugin.distribution} {plugin.version}")
     lines += _facts(kind, cls)
     rows = [
@@ -91,18 +92,16 @@ def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
     return lines
 
 
-def _text(found: Any) -> str:
-    """The docstring of a class or function, the help of an application."""
-    return inspect.cleandoc((found.info.help if isinstance(found, typer.Typer) else found.__doc__) or "")
+def _text(value: Any) -> str:
+    """The read_docstring of a class or function, the help of an application."""
+    return inspect.cleandoc((value.info.help if isinstance(value, typer.Typer) else value.__doc__) or "")
 
 
-def _leaves(fields: object) -> list:
+def _leaves(fields: Iterable[Field]) -> list[Field]:
     """Fields; nested ones are listed without the JSON default of their table."""
-    from dataclasses import replace
-
-    found = list(fields)  # type: ignore[call-overload]
-    parents = {f.name.rpartition(".")[0] for f in found}
-    return [replace(f, default="{…}") if f.name in parents and f.default not in (None, "null") else f for f in found]
+    fields = list(fields)
+    parents = {f.name.rpartition(".")[0] for f in fields}
+    return [replace(f, default="{…}") if f.name in parents and f.default not in (None, "null") else f for f in fields]
 
 
 def _facts(kind: str, cls: type) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import Against, Part, guarded, writable_file
+from spen_plugins.cli.common import Against, Part, report_errors, writable_file
 from spen_plugins.figures.options import Runs
 
 Out = Annotated[
@@ -27,7 +27,7 @@ PartOption = Annotated[
 Device = Annotated[str, typer.Option(help="Device of the models: cpu, cuda, cuda:1, mps.")]
 
 
-@guarded
+@report_errors
 def report(
     runs: Runs,
     out: Out = None,

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, guarded, run_program, show_version
+from spen_plugins.cli.common import columns, report_errors, run_program, show_version
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from spen_plugins.runs.many.seeds import Outcome
     from spen_plugins.settings.fields import Field
-
-MOST_SEEDS = 1000
 
 app = make_app("Train and evaluate the experiment a config describes.", completion=True)
 
@@ -57,7 +55,7 @@ Version = Annotated[bool, typer.Option("--version", callback=show_version, is_ea
 
 
 @app.command()
-@guarded
+@report_errors
 def run(
     config: Config = None,
     arguments: Arguments = None,
@@ -110,22 +108,22 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
         own_seed = evaluate(config, {**arguments, "method": methods[0]}).get("seed", 0)
         seeds = parse_seeds(lists["seeds"]) if "seeds" in lists else [own_seed]
 
-        def of_method(method: str, seed: int) -> dict[str, Any]:
+        def evaluate_method(method: str, seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "method": method, "seed": str(seed)})
 
         from spen_plugins.runs.many.seeds import run_methods
 
-        return _chosen(run_methods(of_method, methods, seeds, str(config), out, options), options)
+        return _print_choice(run_methods(evaluate_method, methods, seeds, str(config), out, options), options)
     if "seeds" in lists:
         seeds = parse_seeds(lists["seeds"])
 
-        def of_seed(seed: int) -> dict[str, Any]:
+        def evaluate_seed(seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "seed": str(seed)})
 
-        of_seed(seeds[0])
+        evaluate_seed(seeds[0])
         from spen_plugins.runs.many.seeds import run_seeds
 
-        return run_seeds(of_seed, seeds, str(config), out, options)
+        return run_seeds(evaluate_seed, seeds, str(config), out, options)
     if options.jobs > 1:
         raise ConfigError(
             f"--jobs {options.jobs} runs several seeds or methods side by side; give them, as in seeds=0..4"
@@ -144,13 +142,13 @@ def _resume(path: Path, options: RunOptions) -> Path:
     from spen_plugins.runs.train import runner
 
     if methods_of(path):
-        return _chosen(resume_methods(path, options), options)
+        return _print_choice(resume_methods(path, options), options)
     if is_parent(path):
         return resume_seeds(path, options)
     return runner.resume(path, options)
 
 
-def _chosen(outcome: Outcome, options: RunOptions) -> Path:
+def _print_choice(outcome: Outcome, options: RunOptions) -> Path:
     """The folder of several methods, after their scores and the choice are printed."""
     from spen_plugins.console import Console
     from spen_plugins.report.chosen import print_choice
@@ -162,34 +160,29 @@ def _chosen(outcome: Outcome, options: RunOptions) -> Path:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """`0..4` (both ends), `0,3,7` or `[0,3,7]` -> the seeds.
+    """`0..4` (both ends) or `0,3,7` -> the seeds.
 
     Raises:
         ConfigError: the text has another form, or a seed occurs twice.
     """
-    if found := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text.strip()):
-        seeds = list(range(int(found[1]), int(found[2]) + 1)[: MOST_SEEDS + 1])
-    elif re.fullmatch(r"\d+(\s*,\s*\d+)*|\[\s*\d+(\s*,\s*\d+)*\s*\]", text.strip()):
-        seeds = [int(number) for number in re.findall(r"\d+", text)]
+    if ends := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text.strip()):
+        seeds = list(range(int(ends[1]), int(ends[2]) + 1))
     else:
-        seeds = []
-    if not seeds or len(set(seeds)) < len(seeds):
+        seeds = [int(word) if word.strip().isdecimal() else -1 for word in text.split(",")]
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds={text}: expected different whole numbers, as in seeds=0..4 or seeds=0,3,7")
-    if len(seeds) > MOST_SEEDS:
-        raise ConfigError(f"seeds={text}: found more than {MOST_SEEDS}; expected as many runs as can be waited for")
     return seeds
 
 
 def parse_methods(text: str) -> list[str]:
-    """`cross_entropy,nce` or `["cross_entropy","nce"]` -> the methods.
+    """`cross_entropy,nce` -> the methods.
 
     Raises:
-        ConfigError: the text has another form, a method occurs twice, or there is but one.
+        ConfigError: a method occurs twice or has no name, or there is but one.
     """
-    methods = [method.strip(' "') for method in text.strip(" []").split(",")]
-    if len(set(methods)) < max(len(methods), 2) or not all(
-        re.fullmatch(r"(?!null$)[A-Za-z]\w*", method) for method in methods
-    ):
+    methods = [method.strip() for method in text.split(",")]
+    has_names = all(re.fullmatch(r"[A-Za-z]\w*", method) for method in methods)  # which name folders
+    if not has_names or len(set(methods)) < max(len(methods), 2):
         raise ConfigError(f"methods={text}: expected two different methods or more, as in methods=cross_entropy,nce")
     return methods
 
@@ -206,10 +199,8 @@ def _list_arguments(config: Path, words: list[str]) -> None:
     from spen_plugins.config.listing import keys
     from spen_plugins.registry import Registry
 
-    found = keys(check(evaluated, str(config), Registry()))
-    typer.echo(
-        "\n".join(["keys, each set by its name (trainer.epochs=3):", *columns([_row(field) for field in found], "  ")])
-    )
+    rows = [_row(field) for field in keys(check(evaluated, str(config), Registry()))]
+    typer.echo("\n".join(["keys, each set by its name (trainer.epochs=3):", *columns(rows, "  ")]))
 
 
 def _row(field: Field) -> list[str]:
@@ -218,7 +209,7 @@ def _row(field: Field) -> list[str]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a docstring; abbreviations of citations don't end one."""
+    """The first sentence of a read_docstring; abbreviations of citations don't end one."""
     return re.split(
         r"(?<=\.)(?<!\bal\.)(?<!Sec\.)(?<!Eq\.)(?<!Figs\.)(?<!Fig\.)\s", " ".join(text.split()), maxsplit=1
     )[0]

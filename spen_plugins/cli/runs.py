@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import ColumnWords, Out, check_kept, columns_given, guarded, say, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, report_errors, say_all, write_lines
 from spen_plugins.errors import ConfigError
 
 
@@ -88,7 +87,7 @@ Precision = Annotated[
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; low is good.")]
 
 
-@guarded
+@report_errors
 def predict(
     run: Run,
     file: Input = None,
@@ -112,10 +111,10 @@ def predict(
     from spen_plugins.task_parts import read_text
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    writer = writing.writer(loaded, form, out, energy)
-    _say(list(writing.labels_shown(loaded, every, form)))
+    writer = writing.make_writer(loaded, form, out, energy)
+    say_all(writing.labels_shown(loaded, every, form))
     raw = tokenised.TokenisedText("", language, predicates, device)
-    with columns_given(keys) as columns:
+    with read_columns(keys) as columns:
         if columns:
             loaded.name_columns(columns)
         if text is not None or str(file) == "-":
@@ -123,13 +122,12 @@ def predict(
             examples, notes = read_text(loaded.task, raw), []
         else:
             examples, notes = tokenised.read(loaded, file, raw)
-        raw.check_used()
-        _say([*notes, *raw.notes()])
-        found = loaded.predict_examples(examples, energy)
-        writer(raw.located(found, examples) if form == writing.JSON_LINES else found, examples)
+        say_all([*notes, *raw.notes()])
+        answers = loaded.predict_examples(examples, energy)
+        writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
 
 
-@guarded
+@report_errors
 def evaluate(
     run: Run,
     file: Gold = None,
@@ -149,20 +147,15 @@ def evaluate(
     from spen_plugins.runs.predict import predictor
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    with columns_given(keys) as columns:
+    with read_columns(keys) as columns:
         if columns:
             loaded.name_columns(columns)
         if trajectory:
             write_lines(loaded.trajectory_file(file, part), out)
         else:
             write_lines([loaded.evaluate_file(file, part)], out, indent=2)
-        _say([] if file is None else [*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
-
-
-def _say(notes: Sequence[str]) -> None:
-    """What a file was recognised as, on standard error."""
-    for note in notes:
-        say(note)
+        if file is not None:
+            say_all([*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
 
 
 def _table(refine: str | None) -> Any:
@@ -171,7 +164,7 @@ def _table(refine: str | None) -> Any:
     return None if refine is None else parse_value(refine)
 
 
-@guarded
+@report_errors
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
     """The energy of the outputs in a file, and of the run's own: one JSON value per line. Low is good."""
     check_kept(out, file)
@@ -180,7 +173,7 @@ def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None
     write_lines(predictor.load(run, device).score_file(file), out)
 
 
-@guarded
+@report_errors
 def calibrate(
     run: Run,
     file: Annotated[

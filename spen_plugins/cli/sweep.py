@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import guarded
+from spen_plugins.cli.common import report_errors
 
 
 class Pruner(StrEnum):
@@ -46,11 +45,10 @@ Out = Annotated[
 ]
 Prune = Annotated[Pruner, typer.Option(help="Pruner of trials with low validation scores.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the search; a trial's own is the config's argument.")]
-Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Start no trial later.", show_default=False)]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 
 
-@guarded
+@report_errors
 def sweep(
     config: Config,
     space: Space,
@@ -62,7 +60,6 @@ def sweep(
     out: Out = None,
     pruner: Prune = Pruner.median,
     seed: Seed = 0,
-    timeout: Timeout = math.inf,
     device: Device = None,
 ) -> None:
     """Search for hyperparameters by the validation score.
@@ -77,6 +74,6 @@ def sweep(
     from spen_plugins.runs.many.sweep import sweep as run
 
     run(
-        Sweep(config, space, fixed, trials, folder, storage, name, pruner.value, seed, timeout, device),
+        Sweep(config, space, fixed, trials, folder, storage, name, pruner.value, seed, device),
         typer.echo,
     )

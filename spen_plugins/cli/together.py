@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import guarded
+from spen_plugins.cli.common import report_errors
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 
@@ -20,7 +20,7 @@ Words = Annotated[
     typer.Argument(
         metavar="PART=CONFIG",
         show_default=False,
-        help="A config for each part, named by you (pos=pos_infnet), then arguments as for spen-run, of one part "
+        help="A config for each part, named by you (pos=tags), then arguments as for spen-run, of one part "
         "(pos.data=ewt) or of all (all.trainer.epochs=3).",
     ),
 ]
@@ -33,7 +33,7 @@ ALL = "all"
 """In place of a part's name: all of them."""
 
 
-@guarded
+@report_errors
 def together(
     out: Folder,
     words: Words = None,
@@ -45,7 +45,7 @@ def together(
     """Train nets of several tasks together, which share one pretrained encoder; a run folder a part."""
     if resume and words:
         raise ConfigError(f"--resume takes the parts from {out}; omit {' '.join(words)}")
-    configs = {} if resume else configs_of(words or [])
+    configs = {} if resume else evaluate_parts(words or [])
     from spen_plugins.runs.many import together as work
 
     options = RunOptions(device, quiet, checkpoint_every)
@@ -54,14 +54,14 @@ def together(
         typer.echo("\n".join(map(str, folders)))
 
 
-def configs_of(words: Sequence[str]) -> dict[str, tuple[dict[str, Any], str]]:
+def evaluate_parts(words: Sequence[str]) -> dict[str, tuple[dict[str, Any], str]]:
     """Each part's evaluated config and its file."""
     from spen_plugins.config.evaluation import evaluate, parse_arguments
 
-    given = parse_arguments(words)
-    sources = {name: value for name, value in given.items() if "." not in name}
+    named = parse_arguments(words)
+    sources = {name: value for name, value in named.items() if "." not in name}
     arguments: dict[str, dict[str, str]] = {part: {} for part in (ALL, *sources)}
-    for name, value in given.items():
+    for name, value in named.items():
         part, dot, key = name.partition(".")
         if part not in arguments:
             raise ConfigError(

@@ -42,39 +42,35 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
-        return _with_keys(deepcopy(dict(path)), Path("config"), arguments)
+        return _set_keys(deepcopy(dict(path)), Path("config"), arguments)
     path = find(path)
     try:
-        return _evaluated(path, arguments)
+        return _evaluate_file(path, arguments)
     except RecursionError:
         raise ConfigError(f"{path}: can't be evaluated: it is nested too deeply") from None
-    except ValueError as error:  # of a number with too many digits
-        raise ConfigError(f"{path}: can't be evaluated: {error}") from error
 
 
-def _evaluated(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
+def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
     """A config file with its arguments applied."""
     text, known = _text(path), list[str]()
     if path.suffix == ".jsonnet":
-        taken = jsonnet.parameters(path, text)
-        known = [parameter.name for parameter in taken or []]
-        # If the parameters' names are unknown, a name that is no key of an experiment must be one of them.
-        passes = (lambda name: name.partition(".")[0] not in TABLES) if taken is None else known.__contains__
-        passed = {name: parse_value(arguments.pop(name)) for name in list(arguments) if passes(name)}
-        for parameter in taken or []:
+        taken = jsonnet.parameters(text)
+        known = [parameter.name for parameter in taken]
+        passed = {name: parse_value(arguments.pop(name)) for name in known if name in arguments}
+        for parameter in taken:
             if parameter.default is None and (name := parameter.name) not in passed:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
-        config = jsonnet.evaluate(path, text, passed)
+        config = jsonnet.evaluate(path, passed)
         if "data" in known and "data" not in passed and _has_corpus(config) and _names_files(arguments):
-            config = jsonnet.evaluate(path, text, {**passed, "data": "files"})
+            config = jsonnet.evaluate(path, {**passed, "data": "files"})
     else:
         config = _read_json(path, text) if path.suffix == ".json" else _read_yaml(path, text)
     if not isinstance(config, dict):
         raise ConfigError(f"{path}: the config is {_kind(config)}; expected a table with 'task', 'trainer' and so on")
-    return _with_keys(config, path, arguments, known)
+    return _set_keys(config, path, arguments, known)
 
 
-def _with_keys(
+def _set_keys(
     config: dict[str, Any], path: Path, arguments: Mapping[str, str], known: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The config with the keys that arguments name."""
@@ -94,8 +90,6 @@ def parse_arguments(words: Iterable[str]) -> dict[str, str]:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise ConfigError(f"argument {word!r}: expected name=value, as in seed=7 or trainer.epochs=3")
-        if not word.isascii() and word.encode("utf-8", "replace").decode() != word:
-            raise ConfigError(f"argument {name!r}: found {value!a}, which is not UTF-8; rename the file if it is one")
         if name in arguments:
             raise ConfigError(f"argument {name!r} is given twice: {arguments[name]!r} and {value!r}")
         arguments[name] = value
@@ -106,7 +100,7 @@ def parse_value(text: str) -> Any:
     """A value of a command line: parsed if it is JSON, else the text itself."""
     try:
         return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):  # of brackets without end
+    except ValueError:
         return text
 
 
@@ -117,7 +111,7 @@ def parameters(path: str | Path) -> list[Parameter]:
         ConfigError: as `evaluate`.
     """
     path = find(path)
-    return jsonnet.parameters(path, _text(path)) or [] if path.suffix == ".jsonnet" else []
+    return jsonnet.parameters(_text(path)) if path.suffix == ".jsonnet" else []
 
 
 def find(path: str | Path) -> Path:
@@ -126,17 +120,15 @@ def find(path: str | Path) -> Path:
     Raises:
         ConfigError: the file does not exist, or has an unknown suffix.
     """
-    found = shipped.find(Path(path))
-    if not found.is_file():
-        what = f"is {no_file(found)}" if found.exists() else "does not exist"
-        siblings = [str(p) for p in found.parent.glob("*") if p.suffix in SUFFIXES] if found.parent.is_dir() else []
+    file = shipped.find(Path(path))
+    if not file.is_file():
+        problem = f"is {no_file(file)}" if file.exists() else "does not exist"
+        siblings = [str(p) for p in file.parent.glob("*") if p.suffix in SUFFIXES]
         near = did_you_mean(str(path), [*siblings, *shipped.names()])
-        if Path(path).stem in shipped.names():
-            near = f" {Path(path).stem!r} ships with the package: give that name alone"
-        raise ConfigError(f"the config file {path} {what}.{near}")
-    if found.suffix not in SUFFIXES:
-        raise ConfigError(f"{path}: a config ends in {', '.join(SUFFIXES)}, not {found.suffix!r}")
-    return found
+        raise ConfigError(f"the config file {path} {problem}.{near}")
+    if file.suffix not in SUFFIXES:
+        raise ConfigError(f"{path}: a config ends in {', '.join(SUFFIXES)}, not {file.suffix!r}")
+    return file
 
 
 # JSON and YAML
@@ -225,8 +217,8 @@ def _did_you_mean_below(config: Any, name: str) -> str:
                 yield prefix + key
             yield from paths(value, f"{prefix}{key}.")
 
-    found = [repr(path) for path in paths(config, "")]
-    return f" Did you mean {' or '.join(found)}?" if found else ""
+    near = [repr(path) for path in paths(config, "")]
+    return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 def _index(values: list[Any], key: str, name: str, path: Path) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from spen_plugins.config.node import Node, construct, make, network_of, parse
+from spen_plugins.config.node import Node, find_network, make, parse
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.settings.config import Config
@@ -106,15 +106,15 @@ def check(config: Mapping[str, Any], source: object, registry: Registry) -> Expe
     Raises:
         ConfigError, PluginError: with the key, what was found and the known names.
     """
-    given = validate(ExperimentConfig, config, "", source)
+    settings = validate(ExperimentConfig, config, "", source)
 
     def node(name: str, shared: Node | None = None) -> Node | None:
-        spec = getattr(given, name)
+        spec = getattr(settings, name)
         return None if spec is None else parse(registry, name, spec, name, source, shared)
 
     nodes = {name: node(name) for name in ("task", "trainer", "features")}
     nodes |= {name: node(name, nodes["features"]) for name in NETS}
-    experiment = Experiment(seed=given.seed, init=given.init, precision=given.precision, **nodes)
+    experiment = Experiment(seed=settings.seed, init=settings.init, precision=settings.precision, **nodes)
     _check_together(experiment, source)
     return experiment
 
@@ -164,9 +164,9 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     nodes = {name: getattr(experiment, name) for name in NETS}
     with memory_errors("building the nets", "take smaller ones"):
         net = make(nodes.pop("inference_net"), task, assets)
-        of_net = network_of(net)
+        of_net = find_network(net)
         others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}
-    return Built(task, Model(net, **others), construct(experiment.trainer))
+    return Built(task, Model(net, **others), experiment.trainer.cls(experiment.trainer.config))
 
 
 def make_task(experiment: Experiment) -> Task:

@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.config import jsonnet_process
-from spen_plugins.config.jsonnet_process import nearest
 from spen_plugins.config.shipped import FOLDER, is_library
 from spen_plugins.errors import ConfigError
 
 # The evaluator has no names of parameters and no comments, so the head of the source is read here.
 _TOKENS = re.compile(r"""//[^\n]*|\#[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\w+|.""", re.DOTALL)
-
-_ASKED, _ITSELF = "//asked", "//config"
-"""Names of the source that imports the config, and of the config in it."""
 
 
 @dataclass(frozen=True)
@@ -38,44 +34,26 @@ class Parameter:
     doc: str = ""
 
 
-def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
+def evaluate(path: Path, values: Mapping[str, Any]) -> Any:
     """The value of a config, called with arguments if it is a function.
 
     Imports are searched beside the file that imports, then among the shipped configs.
 
     Args:
         path: the file.
-        text: its content.
         values: arguments, JSON values by parameter name.
 
     Raises:
-        ConfigError: a syntax error or an error the config raises, with file and line, or an import from elsewhere.
+        ConfigError: a syntax error or an error the config raises, with file and line.
     """
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
     codes = {name: json.dumps(value) for name, value in values.items() if name not in texts}
-    return _asked(f"import {json.dumps(_ITSELF)}", path, text, tla_vars=texts, tla_codes=codes)
-
-
-def parameters(path: Path, text: str) -> list[Parameter] | None:
-    """The parameters of a config's function; [] for a table, None if they can't be read from the source.
-
-    Names, defaults and comments are read from the source, which may have only `local` and `assert` before the function.
-    Of any other source the evaluator tells if it is a function.
-
-    Raises:
-        ConfigError: as `evaluate`.
-    """
-    if found := _written(text):
-        return found
-    return None if _asked(f"std.isFunction(import {json.dumps(_ITSELF)})", path, text) else []
-
-
-def _asked(code: str, path: Path, text: str, **arguments: Any) -> Any:
-    """The value of an expression, in which the config is imported as `_ITSELF`."""
     request = {
         "packages": [folder for folder in sys.path if folder],
-        "imports": {"itself": _ITSELF, "path": str(path), "text": text, "shipped": str(FOLDER)},
-        "expression": {"filename": _ASKED, "src": code, **arguments},
+        "filename": str(path),
+        "jpathdir": [str(FOLDER)],
+        "tla_vars": texts,
+        "tla_codes": codes,
     }
     line = [sys.executable, "-I", "-S", "-X", "utf8", jsonnet_process.__file__]
     done = subprocess.run(line, input=json.dumps(request), capture_output=True, encoding="utf-8", check=False)
@@ -87,7 +65,7 @@ def _asked(code: str, path: Path, text: str, **arguments: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def _written(text: str) -> list[Parameter]:
+def parameters(text: str) -> list[Parameter]:
     """The parameters of the function that a source consists of, after its locals; empty for any other source."""
     tokens, locals_, depth = _TOKENS.finditer(text), 0, 0
     for match in tokens:
@@ -108,7 +86,7 @@ def _written(text: str) -> list[Parameter]:
 
 def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
     """The parameters of the next list in parentheses, each with the comment after it on its line."""
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     depth, code, doc = 0, "", ""
     for match in tokens:
         token = match[0]
@@ -116,28 +94,30 @@ def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
             alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
             if code.strip() and not alone and depth == 1:
                 doc = token.strip("/*# \n")  # before the comma, or after the last one, which has none
-            elif found and not alone and not code.strip():
-                found[-1] = replace(found[-1], doc=token.strip("/*# \n"))
+            elif parameters and not alone and not code.strip():
+                parameters[-1] = replace(parameters[-1], doc=token.strip("/*# \n"))
             continue
         if depth == 1 and token in (",", ")"):
             name, equals, default = (part.strip() for part in code.partition("="))
-            found += [Parameter(name, default if equals else None, doc)] if name else []
+            parameters += [Parameter(name, default if equals else None, doc)] if name else []
             code, doc = "", ""
             if token == ")":
                 break
         else:
             code += token if depth else ""
             depth += (token in "([{") - (token in ")]}")
-    return found
+    return parameters
 
 
 def _error(text: str, path: Path) -> ConfigError:
-    """The evaluator's message after its location; what the shipped libraries refuse is a mistake of who calls them."""
+    """The evaluator's message after its location; an error of a shipped library is a mistake of the calling config."""
     lines = text.split("\n")
     # The message is followed by an indented trace, innermost location first.
     cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
-    said = re.sub(r"^(runtime error|import_callback error: \w+): ", "", "\n".join(lines[:cut]))
+    message = "\n".join(lines[:cut]).removeprefix("runtime error: ")
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
-    ours = place and (place[1] == _ASKED or is_library(Path(place[1]).resolve()))
-    where = f"{nearest(Path(place[1]))}:{place[2]}" if place and not ours else str(path)
-    return ConfigError(f"{where}: {said}")
+    if place is None or is_library(Path(place[1]).resolve()):
+        return ConfigError(f"{path}: {message}")
+    file = Path(place[1])
+    shown = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    return ConfigError(f"{shown}:{place[2]}: {message}")

@@ -27,27 +27,27 @@ def keys(experiment: Experiment) -> Iterator[Field]:
         elif value is None:
             yield replace(field, type="table", default="null")
         else:
-            yield from _of_node(value)
+            yield from _node_fields(value)
 
 
-def _of_node(node: Node) -> Iterator[Field]:
+def _node_fields(node: Node) -> Iterator[Field]:
     yield Field(f"{node.where}.type", f"{node.kind} type", json.dumps(node.type), _first_line(node.cls))
-    yield from _of_model(node.config, f"{node.where}.")
+    yield from _model_fields(node.config, f"{node.where}.")
     if node.own_features is not None:
-        yield from _of_node(node.own_features)
+        yield from _node_fields(node.own_features)
     for part in node.parts.values():
         for inner in [part] if isinstance(part, Node) else part.values():
-            yield from _of_node(inner)
+            yield from _node_fields(inner)
 
 
-def _of_model(model: BaseModel, prefix: str) -> Iterator[Field]:
+def _model_fields(model: BaseModel, prefix: str) -> Iterator[Field]:
     for field in fields(type(model), prefix):
         yield from _leaves(field, getattr(model, field.name.removeprefix(prefix)))
 
 
 def _leaves(field: Field, value: Any) -> Iterator[Field]:
     if isinstance(value, BaseModel):
-        yield from _of_model(value, f"{field.name}.")
+        yield from _model_fields(value, f"{field.name}.")
     else:
         yield replace(field, default=json.dumps(value, default=_plain, ensure_ascii=False))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.errors import ConfigError, PluginError, SpenError
+from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 
@@ -45,7 +44,7 @@ class Node:
     @property
     def own_features(self) -> Node | None:
         """The node of its own feature network; None if it uses the experiment's."""
-        return self.features if self.features is not None and self.features.where == _own(self.where) else None
+        return self.features if self.features is not None and self.features.where == _own_path(self.where) else None
 
     def table(self) -> dict[str, Any]:
         """The table as JSON values, with its defaults; parsing it again gives an equal node."""
@@ -91,16 +90,16 @@ def _features(
             )
         return None
     if spec.get("features") is not None:
-        return parse(registry, "features", spec["features"], _own(where), source)
+        return parse(registry, "features", spec["features"], _own_path(where), source)
     if shared is None:
         raise ConfigError(
             f"{source}: {where} {spec['type']!r} needs a feature network; give a table 'features' or "
-            f"'{_own(where)}'. `spen describe features` lists what is installed."
+            f"'{_own_path(where)}'. `spen describe features` lists what is installed."
         )
     return shared
 
 
-def _own(where: str) -> str:
+def _own_path(where: str) -> str:
     """The path of a component's own feature network."""
     return f"{where}.features"
 
@@ -109,22 +108,22 @@ def _parts(
     registry: Registry, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
 ) -> dict[str, Node | Mapping[str, Node]]:
     """The nodes of a component's inner components."""
-    found: dict[str, Node | Mapping[str, Node]] = {}
+    nodes: dict[str, Node | Mapping[str, Node]] = {}
     for key, kind in cls.parts.items():
         table, place = spec.get(key), f"{where}.{key}"
         if table is None:
             continue
         if not kind.endswith("*"):
-            found[key] = parse(registry, kind, table, place, source, shared)
+            nodes[key] = parse(registry, kind, table, place, source, shared)
             continue
         kind = kind.removesuffix("*")
         if not isinstance(table, Mapping) or any("." in name for name in table):
             raise ConfigError(f"{place}: expected tables of kind {kind} by names without a dot, found {table!r}.")
         if table:
-            found[key] = {
+            nodes[key] = {
                 name: parse(registry, kind, inner, f"{place}.{name}", source, shared) for name, inner in table.items()
             }
-    return found
+    return nodes
 
 
 def make(
@@ -152,23 +151,10 @@ def make(
             parts[key] = make(part, task, assets, of_net)
         else:
             parts[key] = {name: make(inner, task, assets, of_net) for name, inner in part.items()}
-    return construct(node, task, features, **parts)
+    return node.cls(node.config, task, features, **parts)
 
 
-def construct(node: Node, *args: Any, **parts: Any) -> Any:
-    """The component of a node; a mistake in its constructor as a `PluginError` that names the class and the line."""
-    try:
-        return node.cls(node.config, *args, **parts)
-    except SpenError:
-        raise
-    except (AttributeError, ImportError, LookupError, NameError, NotImplementedError, TypeError, ValueError) as error:
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        place = "" if at.filename == __file__ else f" ({at.filename}, line {at.lineno})"
-        reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise PluginError(f"{node.cls.__name__}.__init__ fails: {reason}{place}") from error
-
-
-def network_of(net: InferenceNet) -> FeatureNetwork | None:
+def find_network(net: InferenceNet) -> FeatureNetwork | None:
     """The feature network of an inference net, or of the net that an optimiser over y starts from."""
     inner: Any = net
     while inner is not None and inner.features is None:
@@ -182,7 +168,7 @@ def _make_features(node: Node, task: Task, assets: Path | None, of_net: FeatureN
     parts = {key: _make_features(part, inner, assets) for key, part in node.parts.items() if isinstance(part, Node)}
     if node.cls.of_net and of_net is not None:
         parts["network"] = of_net
-    network = construct(replace(node, config=config), task, **parts)
+    network = node.cls(config, task, **parts)
     network.config = node.config  # so that assets are saved again under the names in the config
     wanted = network.indexer()
     if wanted is not None:

@@ -32,16 +32,16 @@ def find(path: Path) -> Path:
     if core.is_file():
         return core
     files = _files()
-    return _only(path.stem, files) if path.stem in files else path
+    return _find_single(path.stem, files) if path.stem in files else path
 
 
 def summaries() -> dict[str, str]:
-    """The first line of each shipped config's file, which says what it trains; or that two plugins have it."""
-    found = {}
+    """The first line of each shipped config's file, or a note that two plugins have it."""
+    summaries = {}
     for name, (path, *others) in sorted(_files().items()):
         first = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("/ ").strip()
-        found[name] = f"ships with two plugins: {', '.join(map(str, [path, *others]))}" if others else first
-    return found
+        summaries[name] = f"ships with two plugins: {', '.join(map(str, [path, *others]))}" if others else first
+    return summaries
 
 
 def copy(name: str, folder: Path) -> list[Path]:
@@ -54,7 +54,7 @@ def copy(name: str, folder: Path) -> list[Path]:
         ConfigError: the config is unknown, or one of the files exists with other contents.
         RunError: a file can't be written.
     """
-    sources = list(dict.fromkeys(_with_imports(_shipped(name))))
+    sources = list(dict.fromkeys(_walk_imports(_find_shipped(name))))
     own = sources[0].parent
     targets = [folder / source.relative_to(own if source.is_relative_to(own) else FOLDER) for source in sources]
     texts = {target: source.read_bytes() for source, target in zip(sources, targets, strict=True)}
@@ -87,14 +87,14 @@ def _files() -> dict[str, list[Path]]:
     return files
 
 
-def _shipped(name: str) -> Path:
+def _find_shipped(name: str) -> Path:
     files, stem = _files(), name.removesuffix(".jsonnet")
     if stem not in files:
         raise ConfigError(f"no config {name!r} ships.{did_you_mean(name, files)} There are: {', '.join(sorted(files))}")
-    return _only(stem, files)
+    return _find_single(stem, files)
 
 
-def _only(name: str, files: Mapping[str, Sequence[Path]]) -> Path:
+def _find_single(name: str, files: Mapping[str, Sequence[Path]]) -> Path:
     path, *others = files[name]
     if others:
         places = ", ".join(map(str, files[name]))
@@ -102,8 +102,8 @@ def _only(name: str, files: Mapping[str, Sequence[Path]]) -> Path:
     return path
 
 
-def _with_imports(path: Path) -> Iterator[Path]:
+def _walk_imports(path: Path) -> Iterator[Path]:
     yield path
-    for found in re.findall(r"""\bimport\s+['"]([^'"]+)['"]""", path.read_text(encoding="utf-8")):
-        beside = path.parent / found
-        yield from _with_imports((beside if beside.exists() else FOLDER / found).resolve())
+    for name in re.findall(r"""\bimport\s+['"]([^'"]+)['"]""", path.read_text(encoding="utf-8")):
+        beside = path.parent / name
+        yield from _walk_imports((beside if beside.exists() else FOLDER / name).resolve())

@@ -46,7 +46,7 @@ def _as_meant(cell: str) -> str:
 def separator_of(head: Head) -> str | None:
     """The separator that divides the first records into the most cells, equally many if there is one that does so;
     None if none divides the first one."""
-    best, found = (False, 1), None
+    best, best_separator = (False, 1), None
     for separator in () if head.is_json_list else SEPARATORS:
         try:
             records = list(csv.reader(StringIO("\n".join(head.lines[:_LOOKED_AT]), newline=""), delimiter=separator))
@@ -54,8 +54,8 @@ def separator_of(head: Head) -> str | None:
             continue
         widths = [len(record) for record in records if record]
         if widths and widths[0] > 1 and (len(set(widths[:-1] or widths)) == 1, widths[0]) > best:
-            best, found = (len(set(widths[:-1] or widths)) == 1, widths[0]), separator
-    return found
+            best, best_separator = (len(set(widths[:-1] or widths)) == 1, widths[0]), separator
+    return best_separator
 
 
 CSV = Format(
@@ -81,9 +81,9 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
                 if cells:
                     width = width or len(cells)
                     if len(cells) != width:
-                        what = f"{len(cells)} cells in {shorten(separator.join(cells))}"
+                        found = f"{len(cells)} cells in {shorten(separator.join(cells))}"
                         wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
-                        raise DataError(path, start, what, wanted)
+                        raise DataError(path, start, found, wanted)
                     yield start, [_as_meant(cell) for cell in cells]
                 start = reader.line_num + 1
         except UnicodeDecodeError:
@@ -99,8 +99,3 @@ def header_of(head: Head) -> list[str]:
     separator = separator_of(head)
     cells = next(csv.reader(head.filled[:1], delimiter=separator)) if separator else []
     return [cell.strip() for cell in cells]
-
-
-def header(path: str | Path, separator: str) -> list[str]:
-    """The cells of the first record, without surrounding blanks."""
-    return [cell.strip() for cell in next(records(path, separator))[1]]

@@ -80,10 +80,3 @@ def recoded_head(data: bytes) -> bytes:
     """The first bytes of a file in UTF-8; where they are not in its encoding, and at their end, with marks."""
     encoding = encoding_of(data)
     return data if encoding is None else data.decode(encoding, "replace").encode("utf-8", "replace")
-
-
-def unmarked(data: bytes) -> str | None:
-    """The UTF-16 that a file without byte order mark seems to be in, given its first bytes; None: it does not."""
-    some = data[:200]
-    names = {"utf-16-le": some[1::2], "utf-16-be": some[::2]}
-    return next((name for name, half in names.items() if half and 2 * half.count(0) > len(half)), None)

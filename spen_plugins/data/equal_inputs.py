@@ -14,15 +14,15 @@ from spen_plugins.data.table import Ragged
 
 def digest(*pieces: bytes | str) -> bytes:
     """A short key of a long input, equal for equal pieces."""
-    found = blake2b(digest_size=16)
+    hashed = blake2b(digest_size=16)
     for piece in pieces:
         data = piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece
-        found.update(len(data).to_bytes(8, "little") + data)
-    return found.digest()
+        hashed.update(len(data).to_bytes(8, "little") + data)
+    return hashed.digest()
 
 
 def keys_of_rows(features: Ragged | np.ndarray) -> list[bytes]:
-    """Of each row of features a key that equal rows have in common; zeros that a sparse row holds don't count."""
+    """Keys of the rows of features, which equal rows have in common; zeros that a sparse row holds don't count."""
     if isinstance(features, np.ndarray):
         return [digest((row + 0.0).tobytes()) for row in features]  # -0 is 0
     if features.weight is None:
@@ -81,17 +81,17 @@ def hash_rows(columns: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
     Args:
         columns: of each list's column, `(number,)` the numbers, row after row, and `(row,)` how many a row has; int64.
     """
-    found = np.zeros(len(columns[0][1]), dtype=np.uint64)
+    hashes = np.zeros(len(columns[0][1]), dtype=np.uint64)
     for numbers, lengths in columns:
         ends = lengths.cumsum()
         places = np.arange(len(numbers)) - np.repeat(ends - lengths, lengths)
-        pieces = _mixed(_mixed(places.astype(np.uint64)) + numbers.astype(np.uint64))
+        pieces = _mix_bits(_mix_bits(places.astype(np.uint64)) + numbers.astype(np.uint64))
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), pieces.cumsum(dtype=np.uint64)])
-        found = _mixed(found + sums[ends] - sums[ends - lengths] + lengths.astype(np.uint64))
-    return found
+        hashes = _mix_bits(hashes + sums[ends] - sums[ends - lengths] + lengths.astype(np.uint64))
+    return hashes
 
 
-def _mixed(numbers: np.ndarray) -> np.ndarray:
+def _mix_bits(numbers: np.ndarray) -> np.ndarray:
     """SplitMix64's mixture of the bits of each number."""
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -15,12 +15,12 @@ IMAGES = (".png", ".jpg", ".jpeg")
 
 def is_pattern(path: Path) -> bool:
     """True of a path that is not there, and has a part with `*`, `?` or `[…]`."""
-    return _first(path) is not None
+    return _first_pattern(path) is not None
 
 
 def split_pattern(pattern: Path) -> tuple[Path, str]:
     """The folder above a pattern's first `*`, `?` or `[…]`, and the rest."""
-    first = _first(pattern)
+    first = _first_pattern(pattern)
     return Path(*pattern.parts[:first]), "/".join(pattern.parts[first:])
 
 
@@ -40,8 +40,8 @@ def files_fitting(pattern: Path) -> list[tuple[str, Path]]:
 
 def conll_2012_files(folder: Path) -> list[tuple[str, Path]]:
     """The CoNLL-2012 files below a folder, by their paths there, which come with them; an empty list if it has none."""
-    found = sorted(file for file in folder.rglob(f"*{CONLL_2012}") if _is_visible_file(file))
-    return [(file.relative_to(folder).as_posix(), file) for file in found]
+    files = sorted(file for file in folder.rglob(f"*{CONLL_2012}") if _is_visible_file(file))
+    return [(file.relative_to(folder).as_posix(), file) for file in files]
 
 
 def image_files(folder: Path) -> list[tuple[str, Path]]:
@@ -62,7 +62,7 @@ def _is_visible_file(file: Path) -> bool:
     return not file.name.startswith(".") and file.is_file()
 
 
-def _first(path: Path) -> int | None:
+def _first_pattern(path: Path) -> int | None:
     """Index of the first part of a path that is a pattern; a folder may have such a name, too."""
     magic = (i for i, part in enumerate(path.parts) if has_magic(part))
     return next((i for i in magic if not Path(*path.parts[: i + 1]).exists()), None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from spen_plugins.data.encodings import recoded_head, unmarked
+from spen_plugins.data.encodings import recoded_head
 from spen_plugins.data.text import opened, shorten, split_lines
 from spen_plugins.errors import DataError
 
@@ -60,12 +60,11 @@ class Head:
 
     @property
     def found(self) -> str:
-        """What a message says that was found."""
+        """The content, for a message."""
         kind = next((kind for magic, kind in _KNOWN_BINARY.items() if self.data.startswith(magic)), None)
         if self.is_json_list:
             return "one JSON list"
-        unknown = f"binary data, perhaps text with encoding={name}" if (name := unmarked(self.data)) else "binary data"
-        return kind or (shorten(self.filled[0]) if self.filled else unknown)
+        return kind or (shorten(self.filled[0]) if self.filled else "binary data, or text with another encoding=")
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,8 @@ class Format:
 
     Args:
         name: in configs and messages, as in "CSV".
-        shape: what a file of it looks like, for a message that lists formats.
-        fits: whether a file's head looks so.
+        shape: the look of a file of it, for a message that lists formats.
+        fits: true for the head of a file that looks so.
     """
 
     name: str
@@ -96,22 +95,17 @@ def head_of(path: str | Path) -> Head:
     return Head(Path(path), recoded_head(data[:LOOKED_AT]), len(data) <= LOOKED_AT)
 
 
-def recognise(path: str | Path, formats: Sequence[Format], hint: str = "") -> Format:
+def recognise(path: str | Path, formats: Sequence[Format]) -> Format:
     """The first of some formats that a file looks like.
-
-    Args:
-        path: the file.
-        formats: in the order in which they are tried.
-        hint: ends the message of an error.
 
     Raises:
         DataError: as `head_of`; or it looks like none of them, which the message lists.
     """
     head = head_of(path)
-    found = next((form for form in formats if form.fits(head)), None)
-    if found is None:
-        raise DataError(path, head.first, head.found, one_of(formats) + hint)
-    return found
+    form = next((form for form in formats if form.fits(head)), None)
+    if form is None:
+        raise DataError(path, head.first, head.found, one_of(formats))
+    return form
 
 
 def one_of(formats: Sequence[Format]) -> str:

@@ -25,23 +25,17 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
     with files_encoded(None):  # `spen data split` writes it
         text = "\n".join(read_lines(path))
     try:
-        split = from_json(text)
+        if not isinstance(split := from_json(text), dict):
+            raise ValueError("no table")
     except ValueError as error:
         wanted = '{"train": rows, "validation": rows, "test": rows}'
-        raise DataError(path, None, f"not JSON ({error})", wanted) from None
-    wanted = "the parts train, validation (or valid) and test"
-    if not isinstance(split, dict):
-        raise DataError(path, None, type(split).__name__, wanted)
-    if {"valid", "validation"} <= set(split):
-        raise DataError(path, None, "both 'valid' and 'validation'", "one name for the validation part")
+        raise DataError(path, None, f"not JSON of a table ({error})", wanted) from None
     parts = {"validation" if name == "valid" else name: rows for name, rows in split.items()}
-    if not {"train", "validation"} <= set(parts) <= set(PARTS):
-        raise DataError(path, None, ", ".join(split) or "no parts", wanted)
+    if not {"train", "validation"} <= {*parts} <= {*PARTS} or len(parts) < len(split):
+        raise DataError(path, None, ", ".join(split) or "no parts", "the parts train, validation (or valid) and test")
     seen: dict[int, str] = {}
     for name, rows in parts.items():
-        if not isinstance(rows, list):
-            raise DataError(path, None, f"{rows!r:.80} as the rows of {name}", "a list of row numbers")
-        for row in rows:
+        for row in rows if isinstance(rows, list) else [None]:
             if type(row) is not int or not 0 <= row < total:
                 raise DataError(path, None, f"row {row!r:.80} in {name}", f"numbers from 0 to {total - 1}")
             if row in seen:

@@ -10,17 +10,16 @@ A span of three words of type X, directly followed by one of a single word of ty
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 Scheme = Literal["bio", "iob1", "bioes", "io"]
 _ALLOWED = {"bio": "BI", "iob1": "BI", "bioes": "BIES"}
 _BIOLU = {"L": "E", "U": "S"}
-_OTHERWISE = re.compile(
-    r"(?P<prefix>[BIESLU])[_:/.](?P<type>.+)|(?P<prefix2>[bieslu])[-_:](?P<type2>.+)|(?P<type3>.+)[-_](?P<prefix3>[BIESLU])"
+_REMEDY = (
+    "a tag is B-TYPE, such as B-PER; task.scheme=bioes reads S- and E- (and U- and L-), task.scheme=io types alone; "
+    "tags learns tags that are no spans"
 )
-"""Usual ways to write a tag that is none here: B_PER, PER-B, b-PER."""
 
 
 class Span(NamedTuple):
@@ -51,34 +50,34 @@ def spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
     Raises:
         BrokenTags: the sequence is invalid in the scheme.
     """
-    found: list[Span] = []
+    closed: list[Span] = []
     open_type, start, before = None, 0, "O"
     for i, tag in enumerate(tags):
         prefix, kind = _parts(i, tag, scheme)
         goes_on = prefix in ("I", "E") and open_type == kind
         if open_type is not None and not goes_on:
             _may_stop(i, tag, before, open_type, scheme)
-            found.append(Span(open_type, start, i))
+            closed.append(Span(open_type, start, i))
             open_type = None
         if prefix in ("I", "E") and not goes_on:
             _may_begin(i, tag, before, kind, scheme)
         if prefix != "O" and not goes_on:
             open_type, start = kind, i
         if prefix in ("E", "S"):
-            found.append(Span(kind, start, i + 1))
+            closed.append(Span(kind, start, i + 1))
             open_type = None
         before = tag
     if open_type is not None:
         _may_stop(len(tags), None, before, open_type, scheme)
-        found.append(Span(open_type, start, len(tags)))
-    return found
+        closed.append(Span(open_type, start, len(tags)))
+    return closed
 
 
-def write_tags(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
+def write_tags(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
     """The inverse of `spans`: tags of a sentence of `length` words; spans, from left to right, must not overlap."""
     tags = ["O"] * length
     before = Span("", -1, -1)
-    for span in found:
+    for span in spans:
         kind, start, end = span
         tags[start:end] = [kind if scheme == "io" else f"I-{kind}"] * (end - start)
         if scheme == "io":
@@ -113,33 +112,15 @@ def _parts(i: int, tag: str, scheme: Scheme) -> tuple[str, str]:
     prefix, dash, kind = tag.partition("-")
     if scheme == "io":
         if dash and prefix in ("B", "I", "E", "S", "L", "U"):
-            raise BrokenTags(
-                i, f"the tag {tag!r}", "O or a type under io (task.scheme=bio, iob1 or bioes reads prefixes)"
-            )
+            wanted = "O or a type under io (task.scheme=bio, iob1 or bioes reads prefixes)"
+            raise BrokenTags(i, f"the tag {tag!r}", wanted)
         return "I", tag
     if scheme == "bioes":
         prefix = _BIOLU.get(prefix, prefix)
     if not dash or not kind or prefix not in tuple(_ALLOWED[scheme]):
         known = ", ".join(f"{letter}-X" for letter in _ALLOWED[scheme])
-        raise BrokenTags(i, f"the tag {tag!r}", f"O, {known} under {scheme} ({_remedy(tag)})")
+        raise BrokenTags(i, f"the tag {tag!r}", f"O, {known} under {scheme} ({_REMEDY})")
     return prefix, kind
-
-
-def _remedy(tag: str) -> str:
-    """The way to read tags such as one that is invalid in its scheme."""
-    if re.fullmatch(r"[ESLU]-.+", tag):
-        return "task.scheme=bioes reads S- and E- (and U- and L-)"
-    if written := _OTHERWISE.fullmatch(tag):
-        parts = {name.rstrip("23"): text for name, text in written.groupdict().items() if text}
-        return f"a tag is B-TYPE: write {parts['prefix'].upper()}-{parts['type']}"
-    if tag.upper() in ("B", "I", "E", "S", "L", "U", "-", "_", "") or tag.endswith("-"):
-        return "a tag is B-TYPE: write B-PER, or another name of the type"
-    if tag.isdigit():
-        return "numbers have no names here: write names, with datasets' features['ner_tags'].feature.int2str"
-    return (
-        "task.scheme=io reads types alone, and takes spans of one type that touch for one; pos_infnet learns tags "
-        "that are no spans"
-    )
 
 
 def _may_begin(i: int, tag: str, before: str, kind: str, scheme: Scheme) -> None:

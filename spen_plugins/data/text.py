@@ -124,16 +124,13 @@ def _too_large(path: str | Path, found: str, largest: int) -> DataError:
 def as_it_is(path: str | Path) -> BufferedReader:
     """A file opened in binary mode, of any size and not decompressed; `DataError` as `opened`."""
     try:
-        if found := no_file(path):
-            more = "; write what comes out of the pipe to one" if found == "a pipe" else ""
-            raise DataError(path, None, found, f"a file{more}")
+        if kind := no_file(path):
+            raise DataError(path, None, kind, "a file")
         return open_file(path)
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(path, None, "no such file", "a file that exists") from None
-    except PermissionError:
-        raise DataError(path, None, "a file that may not be read", "a readable file") from None
     except OSError as error:
-        raise DataError(path, None, f"what can't be opened ({error.strerror})", "a file") from None
+        raise DataError(path, None, f"a file that can't be opened ({error.strerror})", "a readable one") from None
 
 
 def ends_within_a_line(path: str | Path) -> bool:

@@ -9,29 +9,7 @@ from typing import TYPE_CHECKING
 
 from spen_plugins.lazy import lazy_names
 
-__getattr__, __all__ = lazy_names(
-    globals(),
-    {
-        "figures.kit": (
-            "Curve",
-            "Record",
-            "Scale",
-            "draw_seeds",
-            "images_figure",
-            "mark_stages",
-            "points",
-            "save",
-            "selection",
-            "set_scale",
-            "styled",
-        ),
-        "figures.layout": ("COLOURS", "filled", "legend_below", "looks", "new_figure", "shortened", "whole_numbers"),
-        "figures.options": ("Out", "Run", "Runs", "group_of", "groups_of", "save_figure"),
-        "console": ("markdown_cell",),
-        "runs.many.groups": ("Group",),
-        "runs.predict.own_data": ("load_task",),
-    },
-)
+__getattr__, __all__ = lazy_names(globals())
 
 
 def __dir__() -> list[str]:

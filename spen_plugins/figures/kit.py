@@ -152,8 +152,8 @@ def selection(history: Iterable[Record]) -> str | None:
 
 def points(history: Sequence[Record], curve: Curve) -> np.ndarray:
     """x = epochs done and y, `(points, 2)`, without epochs that lack the value."""
-    found = np.array([(epoch, curve(record)) for epoch, record in enumerate(history, 1)], dtype=float).reshape(-1, 2)
-    return found[np.isfinite(found[:, 1])]
+    xy = np.array([(epoch, curve(record)) for epoch, record in enumerate(history, 1)], dtype=float).reshape(-1, 2)
+    return xy[np.isfinite(xy[:, 1])]
 
 
 def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:

@@ -1,4 +1,4 @@
-"""What all figures share so that nothing in them is empty or crowded: grids, axes of epochs, legends, long names."""
+"""Layout shared by all figures: grids, axes of epochs, legends, long names."""
 
 from __future__ import annotations
 

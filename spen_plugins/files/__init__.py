@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from spen_plugins.files.reading import (
     check_finite,
-    check_kind,
     no_file,
     open_file,
     read_json,
-    read_json_lines,
+    read_json_tables,
     read_tensors,
 )
 from spen_plugins.files.unfinished import (
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "append",
     "check_finite",
-    "check_kind",
     "from_json",
     "is_free",
     "is_stream",
@@ -39,7 +37,7 @@ __all__ = [
     "no_file",
     "open_file",
     "read_json",
-    "read_json_lines",
+    "read_json_tables",
     "read_tensors",
     "remove_partial",
     "save_bytes",

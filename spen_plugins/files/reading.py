@@ -1,9 +1,8 @@
-"""Files read without trust in what they hold: JSON and tensors; anything but a file is refused."""
+"""Files of JSON and tensors; damaged ones, and anything but a file, are rejected."""
 
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,6 @@ from spen_plugins.files.values import from_json
 if TYPE_CHECKING:
     from torch import Tensor
 
-LARGEST_JSON = 1 << 28
-"""Most bytes of a JSON file that is read."""
 _KINDS = {
     stat.S_ISDIR: "a folder",
     stat.S_ISFIFO: "a pipe",
@@ -28,39 +25,25 @@ _KINDS = {
 }
 
 
-def read_json(path: Path, constants: bool = False) -> dict[str, Any]:
-    """The table in a JSON file; `constants` as in `from_json`.
+def read_json(path: Path) -> dict[str, Any]:
+    """The table in a JSON file.
 
     Raises:
         FileNotFoundError: there is none.
-        RunError: it is no file, larger than `LARGEST_JSON` bytes, not UTF-8, no JSON, or another value than a table.
+        RunError: it is no file, not UTF-8, no JSON, or another value than a table.
     """
-    with _damage(path):
-        return _table(_content(path), constants)
+    with _damage(path), open_file(path) as file:
+        return _table(file.read())
 
 
-def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The tables in a file of JSON lines, each with the number of its line, from 1; errors as `read_json`."""
-    found = []
-    with _damage(path):
-        lines = _content(path).splitlines()
-    for number, line in enumerate(lines, 1):
-        with _damage(path, number):
-            found.append((number, _table(line)))
-    return found
+def read_json_tables(path: Path) -> list[dict[str, Any]]:
+    """The tables in a file of JSON lines; errors as `read_json`."""
+    with _damage(path), open_file(path) as file:
+        return [_table(line) for line in file.read().splitlines()]
 
 
-def _content(path: Path) -> bytes:
-    with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size  # `read` takes as much memory as it may have to return
-        data = file.read(min(size, LARGEST_JSON) + 1)
-    if len(data) > LARGEST_JSON:
-        raise ValueError(f"found more than {LARGEST_JSON >> 20} MiB; expected fewer, as it is kept in memory")
-    return data
-
-
-def _table(data: bytes, constants: bool = False) -> dict[str, Any]:
-    value = from_json(data, constants)
+def _table(data: bytes) -> dict[str, Any]:
+    value = from_json(data)
     if not isinstance(value, dict):
         raise ValueError(f"found a {type(value).__name__}; expected a table")
     return value
@@ -89,14 +72,6 @@ def read_tensors(path: Path, infinite: bool = False) -> tuple[dict[str, Tensor],
     return tensors, metadata
 
 
-def check_kind(name: str, found: Tensor, wanted: Tensor) -> None:
-    """Raise a ValueError if a tensor of integers is to become one of floats, or the other way round."""
-    same = found.dtype == wanted.dtype or (found.is_floating_point() and wanted.is_floating_point())
-    if not same:
-        kinds = (str(tensor.dtype).removeprefix("torch.") for tensor in (found, wanted))
-        raise ValueError("found {1} in {0}; expected {2}".format(name, *kinds))
-
-
 def check_finite(name: str, tensor: Tensor, like: Tensor | None = None) -> None:
     """Raise a ValueError that names a tensor in which a number is NaN or infinite.
 
@@ -119,41 +94,37 @@ def check_finite(name: str, tensor: Tensor, like: Tensor | None = None) -> None:
 
 
 @contextmanager
-def _damage(path: Path, line: int | None = None) -> Iterator[None]:
-    """Errors of reading a file, whatever its library raises for a damaged one, as a `RunError`."""
+def _damage(path: Path) -> Iterator[None]:
+    """Raises a `RunError` in place of a library's error for a damaged file."""
     try:
         yield
     except (FileNotFoundError, MemoryError):
         raise
     except Exception as error:
         reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-        where = path if line is None else f"{path}:{line}"
-        raise RunError(f"{where} is damaged and can't be read: {' '.join(reason.split()):.300}") from error
+        raise RunError(f"{path} is damaged and can't be read: {' '.join(reason.split()):.300}") from error
 
 
 def open_file(path: str | Path) -> BufferedReader:
     """A file, or what a link to one leads to, opened in binary mode.
 
-    Anything else is refused: a pipe may hang, a device may never end.
+    Anything else is rejected: a pipe may hang, a device may never end.
 
     Raises:
         OSError: it can't be opened, or is no file; `strerror` says what was found.
     """
-    if found := no_file(path):
-        raise OSError(errno.EINVAL, f"found {found}; expected a file", str(path))
+    if kind := no_file(path):
+        raise OSError(errno.EINVAL, f"found {kind}; expected a file", str(path))
     return Path(path).open("rb")
 
 
 def no_file(path: str | Path) -> str | None:
-    """What is there in place of a file ("a folder", "a pipe", …); None of a file.
+    """The kind of thing in place of a file ("a folder", "a pipe", …); None of a file.
 
     Raises:
         OSError: there is nothing, or it can't be looked at.
     """
-    try:
-        mode = Path(path).stat().st_mode
-    except ValueError:
-        raise OSError(errno.EINVAL, "its name has a null byte", str(path)) from None
+    mode = Path(path).stat().st_mode
     if stat.S_ISREG(mode):
         return None
     return next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "something else")

@@ -21,11 +21,11 @@ LOCK = ".lock"
 _UNFINISHED = re.compile(r"\.([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.partial$")
 """End of a temporary name: machine, process and what can't be guessed."""
 UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
-"""What file systems that can't sync folders, or have no locks, answer."""
+"""Errors of file systems that can't sync folders, or have no locks."""
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path leads to a pipe or a device, which a file can't take the place of."""
+    """True if a path leads to a pipe or a device, which a file can't take the place of."""
     try:
         mode = path.stat().st_mode
     except OSError:  # none, or in a folder that may not be read
@@ -48,11 +48,11 @@ def writing(path: Path, parents: bool = False) -> Iterator[Path]:
         RunError: the disk is full or read-only, for example.
     """
     if is_stream(path):
-        with _said(path, whole=False):
+        with _disk_errors(path, whole=False):
             yield path
         return
     temporary = _temporary(path)
-    with _said(path):
+    with _disk_errors(path):
         if parents:
             make_folder(path.parent)
         temporary.touch(exist_ok=False)  # opened exclusively: neither another's file nor a link is written to
@@ -81,7 +81,7 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     fresh, old = _temporary(path), _temporary(path)
-    with _said(path):
+    with _disk_errors(path):
         make_folder(path.parent)
         fresh.mkdir()
         try:
@@ -108,8 +108,8 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _said(path: Path, whole: bool = True) -> Iterator[None]:
-    """Errors of the operating system as a sentence; `whole`: what stood there is."""
+def _disk_errors(path: Path, whole: bool = True) -> Iterator[None]:
+    """Raises a `RunError` in place of the operating system's; `whole`: the file before is."""
     try:
         yield
     except OSError as error:
@@ -141,12 +141,7 @@ def make_folder(path: Path) -> None:
 
 def sync(path: Path) -> None:
     """Wait until the disk has a file's content, or the names in a folder."""
-    try:
-        number = os.open(path, os.O_RDONLY)
-    except PermissionError:
-        if path.is_dir():  # one that may be written to and not read
-            return
-        raise
+    number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
     except OSError as error:
@@ -190,12 +185,12 @@ def _is_unfinished(path: Path) -> bool:
 
 def _is_written(path: Path) -> bool:
     """True if the process that began to write may live."""
-    found = _UNFINISHED.search(path.name)
-    if found is None or found[1] != _machine():
+    name = _UNFINISHED.search(path.name)
+    if name is None or name[1] != _machine():
         return True
     try:
-        os.kill(int(found[2]), 0)
-    except (ProcessLookupError, OverflowError):
+        os.kill(int(name[2]), 0)
+    except ProcessLookupError:
         return False
     except OSError:  # another user's
         return True

@@ -24,37 +24,24 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def from_json(text: str | bytes, constants: bool = False) -> Any:
+def from_json(text: str | bytes) -> Any:
     """The value of a JSON text, read strictly; bytes are UTF-8, with a byte order mark or without.
 
-    Args:
-        text: the text.
-        constants: if true, NaN and Infinity are read, too, which are no JSON but Python's.
-
     Raises:
-        ValueError: it is no JSON; or it is too deep, has half a character, or a number that is no finite one.
+        ValueError: it is no JSON; or it is too deep, or has a number that is no finite one.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
     try:
-        value = json.loads(text, parse_constant=float if constants else _refuse, parse_float=_number, parse_int=_whole)
-        if "\\ud" in text or "\\uD" in text:
-            json.dumps(value, ensure_ascii=False).encode()
+        return json.loads(text, parse_constant=_reject, parse_float=_read_float)
     except RecursionError:
         raise ValueError("tables or lists inside one another, too deep to be read") from None
-    except UnicodeEncodeError as error:
-        raise ValueError(f"half a character ({error.object[error.start]!a})") from None
-    return value
 
 
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+def _reject(name: str) -> NoReturn:
+    raise ValueError(f"{name:.20} is no number of JSON")
 
 
-def _number(text: str) -> float:
+def _read_float(text: str) -> float:
     number = float(text)
-    return number if math.isfinite(number) else _refuse(f"{text:.20}")
-
-
-def _whole(text: str) -> int:
-    return int(text) if len(text) < 300 else _refuse(f"one of {len(text)} digits")
+    return number if math.isfinite(number) else _reject(text)

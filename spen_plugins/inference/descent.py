@@ -57,13 +57,11 @@ class Found:
         y: `(batch, sample, *variables)`, without gradient.
         energy: the objective there, `(batch, sample)`.
         path: every iterate, the start first; empty unless `keep`.
-        energies: the objective along the path, `(1 + steps, batch, sample)`; None unless `keep`.
     """
 
     y: Tensor
     energy: Tensor
     path: tuple[Tensor, ...] = ()
-    energies: Tensor | None = None
 
     def lowest(self) -> Found:
         """For each example the result of lowest finite energy: `sample` is 1."""
@@ -73,8 +71,7 @@ class Found:
         def choose(values: Tensor) -> Tensor:
             return values[rows, best].unsqueeze(1)
 
-        energies = None if self.energies is None else torch.stack([choose(e) for e in self.energies])
-        return Found(choose(self.y), choose(self.energy), tuple(choose(y) for y in self.path), energies)
+        return Found(choose(self.y), choose(self.energy), tuple(choose(y) for y in self.path))
 
 
 def minimise(
@@ -110,7 +107,7 @@ def minimise(
             return objective(to_y(logits, mask))
 
     best_y = best = None
-    path, energies = [], []
+    path = []
     for number in range(config.steps + 1):
         if number < config.steps:
             y, energy, gradient = gradient_at(objective, space, place, mask, config.method)
@@ -127,7 +124,6 @@ def minimise(
             best_y = torch.where(better.view(*better.shape, *[1] * (y.dim() - 2)), y, best_y)
         if keep:
             path.append(y)
-            energies.append(energy)
         if gradient is not None:
             place = step(place, gradient, energy, value)
             if projected:
@@ -137,7 +133,7 @@ def minimise(
             f"gradient-based inference ended at no finite energy for some example; a lower lr (now {config.lr:g}), "
             "pick 'best' or an energy that is bounded below may help"
         )
-    return Found(best_y, best, tuple(path), torch.stack(energies) if keep else None)
+    return Found(best_y, best, tuple(path))
 
 
 def starts(
@@ -160,22 +156,22 @@ def starts(
         net: another net's output, `(batch, 1, *variables)`, for "net".
         seed: seed of random starts that are the same for every example and independent of padding; None draws anew.
     """
-    found = []
+    points = []
     for kind in kinds:
         if kind == "zeros":
-            found.append(space.project(torch.zeros_like(like), mask))
+            points.append(space.project(torch.zeros_like(like), mask))
         elif kind == "uniform":
-            found.append(space.relax(torch.zeros_like(like), mask))
+            points.append(space.relax(torch.zeros_like(like), mask))
         elif kind == "random":
-            noise = _noise(space, like, random, seed)
-            found.append(space.relax(torch.logit(noise, eps=1e-6) if space.discrete else noise, mask))
+            noise = _draw_noise(space, like, random, seed)
+            points.append(space.relax(torch.logit(noise, eps=1e-6) if space.discrete else noise, mask))
         else:
             assert net is not None
-            found.append(net.detach())
-    return torch.cat(found, 1)
+            points.append(net.detach())
+    return torch.cat(points, 1)
 
 
-def _noise(space: OutputSpace, like: Tensor, n: int, seed: int | None) -> Tensor:
+def _draw_noise(space: OutputSpace, like: Tensor, n: int, seed: int | None) -> Tensor:
     """Uniform numbers `(batch, n, *variables)`."""
     batch, _, *variables = like.shape
     if seed is None:
@@ -184,13 +180,13 @@ def _noise(space: OutputSpace, like: Tensor, n: int, seed: int | None) -> Tensor
     generator = torch.Generator().manual_seed(seed)
     if space.shape[:2] == (None, None):
         rows, columns, *others = variables
-        drawn = torch.rand(max(rows, columns) ** 2, *others, n, generator=generator)[_shells(rows, columns)]
+        drawn = torch.rand(max(rows, columns) ** 2, *others, n, generator=generator)[_number_shells(rows, columns)]
     else:
         drawn = torch.rand(*variables, n, generator=generator)
     return drawn.movedim(-1, 0).to(like).unsqueeze(0).expand(batch, n, *variables)
 
 
-def _shells(rows: int, columns: int) -> Tensor:
+def _number_shells(rows: int, columns: int) -> Tensor:
     """A number for each place of a grid, `(row, column)`, that doesn't depend on the grid's size: those of the square
     with corner (k, k) come before all others (Rosenberg & Strong 1972)."""
     row, column = torch.arange(rows).unsqueeze(1), torch.arange(columns)
@@ -219,16 +215,16 @@ def gradient_at(
     to_y = space.project if method == "projected" else space.relax
     with torch.enable_grad():
         if method == "logits":
-            variable = _free(place, create_graph)
+            variable = _make_variable(place, create_graph)
             y = to_y(variable, mask)
         else:
             # A projected step's point is in the set already: `minimise` projects it.
-            variable = y = _free(place if method == "projected" else to_y(place, mask), create_graph)
+            variable = y = _make_variable(place if method == "projected" else to_y(place, mask), create_graph)
         energy = objective(y)
         [gradient] = torch.autograd.grad(energy.sum(), variable, create_graph=create_graph)
     return (y, energy, gradient) if create_graph else (y.detach(), energy.detach(), gradient)
 
 
-def _free(values: Tensor, create_graph: bool) -> Tensor:
+def _make_variable(values: Tensor, create_graph: bool) -> Tensor:
     """The values as a variable that a gradient can be taken in; with the graph behind them, if there is one to keep."""
     return values if create_graph and values.requires_grad else values.detach().requires_grad_()

@@ -57,8 +57,8 @@ class Gbi(InferenceNet):
             net = self.net(x, energy if self.net.uses_energy else None).mean
         seed = None if self.training else 0
         start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
-        found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_iterates).lowest()
-        return self.space.independent(self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
+        lowest = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_iterates).lowest()
+        return self.space.independent(self.space.logits(lowest.y, x.mask), x.mask, iterates=lowest.path)
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         if self.net is not None:
@@ -68,8 +68,8 @@ class Gbi(InferenceNet):
 
     def _like(self, x: X, energy: BoundEnergy) -> Tensor:
         """Zeros `(batch, 1, *variables)` of the energy's type, on its device."""
-        of = next(energy.energy.parameters(), None)
-        device = next(iter(x.inputs.values())).device if of is None else of.device
+        own = next(energy.energy.parameters(), None)
+        device = next(iter(x.inputs.values())).device if own is None else own.device
         sizes = self.space.sizes(x.mask)
         if None in sizes and isinstance(self.inputs, ImageInputs):
             sizes = x.inputs["image"].shape[-2:]
@@ -78,7 +78,7 @@ class Gbi(InferenceNet):
                 f"the outputs of {type(self.space).__name__} differ in size from batch to batch, and this batch has no "
                 "mask to tell it: the task's collate sets X.mask"
             )
-        return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if of is None else of.dtype)
+        return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if own is None else own.dtype)
 
 
 def gbi_score(model: Model, task: Task, batches: Sequence[Batch], config: Gbi.Config) -> float:

@@ -11,7 +11,9 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from spen_plugins.loop.ownership import find_touched, parameters_of
 from spen_plugins.loop.processes import GradientSum
+from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.trainer import Phase, Stage
 
@@ -76,9 +78,9 @@ class ActivePhase:
         self._stepper = self.optimizer if accelerator.scaler is None else accelerator.prepare_optimizer(self.optimizer)
         # A gradient rule and a loss may be objects with a state of their own.
         self._stateful: dict[str, Any] = {
-            name: found
-            for name, found in (("gradient", phase.gradient), ("loss", phase.loss))
-            if hasattr(found, "state_dict")
+            name: part
+            for name, part in (("gradient", phase.gradient), ("loss", phase.loss))
+            if hasattr(part, "state_dict")
         }
         plateau = self.player.plateau
         self.plateau = plateau and torch.optim.lr_scheduler.ReduceLROnPlateau(
@@ -138,7 +140,7 @@ class ActivePhase:
             "updates": self.updates,
             "optimizer": self.optimizer.state_dict(),
             "plateau": self.plateau and self.plateau.state_dict(),
-            **{name: found.state_dict() for name, found in self._stateful.items()},
+            **{name: part.state_dict() for name, part in self._stateful.items()},
             "means": [mean.clone() for mean in self.means],
         }
 
@@ -147,15 +149,33 @@ class ActivePhase:
         self.optimizer.load_state_dict(state["optimizer"])
         if self.plateau is not None:
             self.plateau.load_state_dict(state["plateau"])
-        for name, found in self._stateful.items():
-            found.load_state_dict(state[name])
+        for name, part in self._stateful.items():
+            part.load_state_dict(state[name])
         if self.means:
             for mean, saved in zip(self.means, state["means"], strict=True):
                 mean.copy_(saved)
 
 
+def make_phases(
+    model: Model, stage: Stage, owned: Mapping[str, Sequence[str]], accelerator: Accelerator, batches: int
+) -> list[ActivePhase]:
+    """The phases of a stage with parameters; an energy without any is fixed, and its phase has no updates.
+
+    Args:
+        model, stage, accelerator: the run's.
+        owned: names of the parameters that each phase trains.
+        batches: number of batches per epoch.
+    """
+    phases = []
+    for phase in stage.phases:
+        if own := parameters_of(model, owned[phase.name]):
+            touches = find_touched(model, own.values())
+            phases.append(ActivePhase(phase, own, touches, accelerator, planned_updates(stage, phase, batches)))
+    return phases
+
+
 @contextmanager
-def averaged(phases: Sequence[ActivePhase]) -> Iterator[None]:
+def use_means(phases: Sequence[ActivePhase]) -> Iterator[None]:
     """Inside, the running means are the weights of the phases that have them."""
     pairs = [pair for active in phases for pair in zip(active.parameters, active.means, strict=bool(active.means))]
     _swap(pairs)

@@ -16,15 +16,15 @@ from spen_plugins.task_parts import Augments
 from spen_plugins.trainer import Stage
 
 
-def batch_of(
+def collate_rows(
     task: Task, stage: Stage, examples: Sequence[Any], rows: Sequence[int], place: tuple[int, int, int]
 ) -> Batch:
     """The batch of some rows of a stage's examples, without gold if the stage hides it; `place`: seed, stage, pass."""
-    batch = task.collate(augmented(task, chosen(examples, rows), rows, *place), rows)
+    batch = task.collate(augment_rows(task, chosen(examples, rows), rows, *place), rows)
     return batch if stage.gold else replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
 
 
-def augmented(
+def augment_rows(
     task: Task, examples: Sequence[Any], rows: Sequence[int], seed: int, stage: int, number: int
 ) -> Sequence[Any]:
     """`Augments.augment` of each example; `examples` themselves if the task has no such part.

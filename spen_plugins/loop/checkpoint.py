@@ -13,11 +13,11 @@ from torch import Tensor
 
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import RunError
-from spen_plugins.files import check_finite, check_kind, make_folder, read_json, read_tensors, save_json, save_tensors
+from spen_plugins.files import make_folder, read_json, read_tensors, save_json, save_tensors
 from spen_plugins.model import Model
 
-_OURS = re.compile(r"state(-\d+)?\.(json|safetensors)")
-"""Names of the files of a state."""
+_NAME = re.compile(r"state-(\d+)\.(json|safetensors)")
+"""Names of the files of a state, with its number."""
 
 
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
@@ -65,7 +65,7 @@ class Checkpoint:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._good: set[str] = set()  # names of the files of the last state that was saved or read
+        self._good = 0  # number of the last state that was saved or read
 
     def exists(self) -> bool:
         return bool(self._indices())
@@ -86,16 +86,16 @@ class Checkpoint:
             raise RunError(f"{self.folder} can't be made: {error.strerror}") from error
         tensors: dict[str, Tensor] = {}
         table = flatten(state, tensors, "state")
-        name = f"state-{1 + max(map(_number, self.folder.glob('state-*')), default=0)}"
-        file = self.folder / f"{name}.safetensors"
+        paths = self._paths()
+        number = 1 + max(paths.values(), default=0)
+        file = self.folder / f"state-{number}.safetensors"
         save_tensors(tensors, file)
-        save_json({"tensors": file.name, "sha256": sha256(file), "state": table}, self.folder / f"{name}.json", None)
-        new = {file.name, f"{name}.json"}
-        for old in self.folder.glob("state*"):
-            if _OURS.fullmatch(old.name) and old.name not in (new if alone else new | self._good):
+        save_json({"tensors": file.name, "sha256": sha256(file), "state": table}, file.with_suffix(".json"), None)
+        for path, other in paths.items():
+            if alone or other != self._good:
                 with suppress(OSError):
-                    old.unlink()
-        self._good = new
+                    path.unlink()
+        self._good = number
 
     def load(self, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
         """The last saved state that can be read, tensors on the CPU.
@@ -109,55 +109,41 @@ class Checkpoint:
         damaged = []
         for index in self._indices():
             try:
-                found = self._read(index)
-            except Exception as error:
+                state = self._read(index)
+            except Exception as error:  # whatever a library raises for a damaged file
                 damaged.append(f"{index.name}: {error}")
                 continue
             if damaged:
-                said = f"the last checkpoint in {self.folder} can't be read ({'; '.join(damaged)})"
-                say(f"{said}; training goes on from the one before")
-            return found
-        if not damaged:
-            raise RunError(f"{self.folder} has no checkpoint to resume from (state-*.json is missing)")
+                reason = f"the last checkpoint in {self.folder} can't be read ({'; '.join(damaged)})"
+                say(f"{reason}; training goes on from the one before")
+            return state
         raise RunError(
-            f"the checkpoint in {self.folder} can't be read: {'; '.join(damaged)}. "
+            f"the checkpoint in {self.folder} can't be read ({'; '.join(damaged) or 'no state-*.json'}). "
             "Without that folder, resuming trains from the beginning"
         )
 
+    def _paths(self) -> dict[Path, int]:
+        """The files of all states and their numbers."""
+        names = ((path, _NAME.fullmatch(path.name)) for path in self.folder.glob("state-*"))
+        return {path: int(name[1]) for path, name in names if name}
+
     def _indices(self) -> list[Path]:
-        """The JSON files, newest first; earlier versions wrote one `state.json`."""
-        indices = (path for path in self.folder.glob("state*.json") if _OURS.fullmatch(path.name))
-        return sorted(indices, key=_number, reverse=True)
+        """The JSON files, newest first."""
+        paths = self._paths()
+        return sorted((path for path in paths if path.suffix == ".json"), key=paths.__getitem__, reverse=True)
 
     def _read(self, path: Path) -> dict[str, Any]:
-        index = read_json(path, constants=True)
-        file = self.folder / Path(index["tensors"]).name
-        if "sha256" in index and sha256(file) != index["sha256"]:
+        index, file = read_json(path), path.with_suffix(".safetensors")
+        if sha256(file) != index["sha256"]:
             raise ValueError(f"{file.name} is not what was written")
         state = unflatten(index["state"], read_tensors(file, infinite=True)[0])
-        self._good = {path.name, file.name}
+        self._good = self._paths()[path]
         return state
 
 
-def _number(path: Path) -> int:
-    """The number in the name of a state's file; 0 without one."""
-    found = re.match(r"state-(\d+)\.", path.name)
-    return int(found[1]) if found else 0
-
-
-def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
-    """Copy a checkpoint's tensors into a model; a `ValueError` if one is of another kind, or infinite where the model's
-    own is not."""
-    for name, wanted in model.state_dict().items():
-        if name in tensors and tensors[name].shape == wanted.shape:  # others are an error of what loads them
-            check_kind(name, tensors[name], wanted)
-            check_finite(name, tensors[name], wanted)
-    model.load_state_dict(tensors)
-
-
 def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder: Path) -> None:
-    """Give phases, and the scaler of half precision, what a checkpoint has for them; `RunError` as `fitting`."""
-    with fitting(folder):
+    """Give phases, and the scaler of half precision, their state of a checkpoint; a `RunError` if it misfits."""
+    with translate_misfits(folder):
         if state["scaler"] and scaler is not None:
             scaler.load_state_dict(state["scaler"])
         for active in phases:
@@ -166,8 +152,8 @@ def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder
 
 
 @contextmanager
-def fitting(folder: Path) -> Iterator[None]:
-    """What Python and torch raise for a state that isn't this run's, as a `RunError`."""
+def translate_misfits(folder: Path) -> Iterator[None]:
+    """Raises a `RunError` in place of errors for a state of another run."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:

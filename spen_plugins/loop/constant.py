@@ -1,4 +1,4 @@
-"""What predicting the same for every input is worth."""
+"""Scores of always predicting the same."""
 
 from __future__ import annotations
 
@@ -48,10 +48,6 @@ class Constant:
             scores[part] = float(metric.compute()[task.selection])
         return scores
 
-    def beaten_by(self, score: float) -> bool:
-        """True for a better score on the validation part."""
-        return score > self.validation
-
     @cached_property
     def validation(self) -> float:
         """Its score on the validation part; lower than any other if there is none."""
@@ -67,10 +63,10 @@ class Constant:
             batch = self.task.collate(examples[start : start + self.batch_size])
             if batch.gold is None:
                 continue
-            found = self.task.space.tally(batch.gold[batch.labelled])
-            if found is None:
+            tally = self.task.space.tally(batch.gold[batch.labelled])
+            if tally is None:
                 return None
-            total, count = total + found[0], count + found[1]
+            total, count = total + tally[0], count + tally[1]
         return total / count if count > 0 else None
 
     def _proposals(self, part: str, frequencies: Tensor) -> Iterator[tuple[Proposal, Batch]]:

@@ -11,22 +11,18 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import PluginError
-from spen_plugins.loop.denormals import without_denormals
 from spen_plugins.loop.order import evaluation_batches
+from spen_plugins.loop.torch_modes import flush_denormals
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
-from spen_plugins.task_parts import Calibrated
-
-
-def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> list[Batch]:
-    """All `examples` as batches, in order."""
-    return list(each_batch(task, examples, batch_size, device))
+from spen_plugins.task_parts import Calibrated, FitsDecoder
+from spen_plugins.trainer import Stage, TrainerConfig
 
 
 def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> Iterator[Batch]:
-    """The same batches one by one."""
+    """All `examples` as batches, in order."""
     for start in range(0, len(examples), batch_size):
         yield task.collate(examples[start : start + batch_size]).to(device)
 
@@ -44,7 +40,7 @@ def proposals(
     Under `no_grad`, never `inference_mode`: a gradient-based net enables gradients again.
 
     Args:
-        evaluates: whether all of the model is in evaluation mode; to set it takes a while of small batches' time.
+        evaluates: true if all of the model is in evaluation mode; setting it takes a while of small batches' time.
     """
     if not evaluates:
         model.eval()
@@ -52,7 +48,7 @@ def proposals(
         chosen = rows.tolist()
         batch = task.collate([examples[i] for i in chosen], chosen).to(device)
         with torch.no_grad():
-            with without_denormals():
+            with flush_denormals():
                 proposal = model.propose(batch.x)
             yield proposal, batch, chosen
 
@@ -70,9 +66,25 @@ def evaluate(
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
         if decisions is not None and isinstance(task, Calibrated):
-            found = task.decisions(proposal, batch)
-            decisions += [] if found is None else [found]
+            own = task.decisions(proposal, batch)
+            decisions += [] if own is None else [own]
     return metric
+
+
+def validate(
+    model: Model, task: Task, config: TrainerConfig, stage: Stage, device: torch.device
+) -> tuple[dict[str, Any], float]:
+    """The task's scores on the validation part after fitting its decoder, and the score that chooses the epoch."""
+    examples = task.part("validation")
+    metric = evaluate(model, task, examples, config.evaluated_at_once, device)
+    if isinstance(task, FitsDecoder):
+        task.fit_threshold(metric)
+    scores = metric.compute()
+    if stage.select is None:
+        return scores, float(scores[task.selection])
+    parts = list(each_batch(task, examples, config.inferred_at_once, device))
+    with torch.no_grad():
+        return scores, float(stage.select(model, parts))
 
 
 def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:
@@ -88,8 +100,8 @@ def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[
     [order] = evaluation_batches([task.length(example) for example in examples], len(examples))
     if any(len(values) != len(order) for values in ratios):
         raise PluginError(
-            f"{type(metric).__name__}.ratios gave {len(ratios[0])} numerators and {len(ratios[1])} denominators for "
-            f"{len(order)} examples; expected one of each an example, 0 and 0 where it has no gold"
+            f"{type(metric).__name__}.ratios: found {[len(values) for values in ratios]} numbers; expected two for "
+            f"each of {len(order)} examples, 0 and 0 without gold"
         )
     back = torch.from_numpy(np.argsort(order))
     return {name: values[back] for name, values in zip(("numerator", "denominator"), ratios, strict=True)}

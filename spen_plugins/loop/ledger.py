@@ -42,10 +42,6 @@ def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelera
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.no_grad(), accelerator.autocast():
         for name, values in active.phase.measures(context).items():
-            if not isinstance(values, Tensor) or values.dim() != 1:
-                found = f"shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
-                said = f"measure {name!r} of phase {active.phase.name!r}"
-                raise PluginError(f"{said}: found {found}; expected a tensor of shape (batch,)")
             add(sums, "measure", f"{active.phase.name}.{name}", values.sum().item(), len(values))
 
 
@@ -58,14 +54,14 @@ def add_norms(sums: Sums, phase: str, norms: Mapping[str, Tensor]) -> None:
         add(sums, "gradient_share", f"{phase}.{name}", value / total if total else 0.0, 1)
 
 
-def merged(sums: Sequence[Sums]) -> Sums:
+def merge_sums(sums: Sequence[Sums]) -> Sums:
     """The sums of all processes' sums."""
-    found: Sums = {}
+    all_sums: Sums = {}
     for own in sums:
         for key, (total, count) in own.items():
             what, _, name = key.partition(":")
-            add(found, what, name, total, count)
-    return found
+            add(all_sums, what, name, total, count)
+    return all_sums
 
 
 def means(sums: Sums, what: str = "loss") -> dict[str, float]:
@@ -78,28 +74,24 @@ def gradient_norms(terms: Mapping[str, Tensor], parameters: Sequence[nn.Paramete
     """The norm of each term's gradient; 0 if a term does not depend on the parameters. The graph is kept."""
     norms = {}
     for name, term in terms.items():
-        found = (
+        gradients = (
             torch.autograd.grad(term.sum() / examples, parameters, retain_graph=True, allow_unused=True)
             if term.requires_grad
             else ()
         )
-        norms[name] = torch.nn.utils.get_total_norm([gradient for gradient in found if gradient is not None])
+        norms[name] = torch.nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None])
     return norms
 
 
 def check_terms(terms: Any, examples: int, phase: str) -> None:
     """Raise a PluginError unless there are terms, and each is a number an example, of which the sum is taken."""
-    if not isinstance(terms, Mapping):
-        raise PluginError(f"the loss of phase {phase!r} is a {type(terms).__name__}; expected tensors by name")
-    if not terms:
-        raise PluginError(f"phase {phase!r} has no loss term; expected at least one")
+    if not isinstance(terms, Mapping) or not terms:
+        raise PluginError(f"the loss of phase {phase!r} is {terms!r:.80}; expected tensors by name, at least one")
     for name, term in terms.items():
-        if not isinstance(term, Tensor):
-            raise PluginError(f"loss {name!r} of phase {phase!r} is {term!r}; expected a tensor of shape (batch,)")
-        if term.shape != (examples,):
+        if not isinstance(term, Tensor) or term.shape != (examples,):
+            shape = tuple(term.shape) if isinstance(term, Tensor) else f"{term!r:.80}"
             raise PluginError(
-                f"loss {name!r} of phase {phase!r} has shape {tuple(term.shape)}; expected (batch,) = ({examples},), a "
-                "number an example"
+                f"loss {name!r} of phase {phase!r}: found {shape}; expected a tensor of shape (batch,) = ({examples},)"
             )
 
 

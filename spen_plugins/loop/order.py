@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from spen_plugins.batch import TextInputs, WordInputs
 from spen_plugins.data.disk.on_disk import OnDisk
-from spen_plugins.errors import ConfigError
 from spen_plugins.task import Task
 from spen_plugins.task_parts import SharesSentences
 from spen_plugins.trainer import TrainerConfig
@@ -32,7 +30,7 @@ class Epochs:
         least: fewest batches in an epoch; few examples are passed over several times.
         seed, stage: arguments of the random order.
         most: most batches in an epoch, even if a pass has more; None: no limit.
-        block, groups, tokens: as of `epoch_batches`.
+        block, groups: as of `epoch_batches`.
     """
 
     lengths: np.ndarray
@@ -43,13 +41,10 @@ class Epochs:
     most: int | None = None
     block: int | None = None
     groups: np.ndarray | None = None
-    tokens: int | None = None
 
-    @cached_property
+    @property
     def batches_of_a_pass(self) -> int:
-        if self.tokens is None:
-            return -(-len(self.lengths) // self.batch_size)
-        return len(_cuts(np.sort(self.lengths), self.batch_size, self.tokens))
+        return -(-len(self.lengths) // self.batch_size)
 
     @property
     def passes(self) -> int:
@@ -66,9 +61,9 @@ class Epochs:
         """The rows of each batch of an epoch."""
         first = epoch * self.batches
         numbers = range(self.number_of_pass(epoch, 0), self.number_of_pass(epoch, self.batches - 1) + 1)
-        found = [rows for number in numbers for rows in _pass(self, number)]
+        batches = [rows for number in numbers for rows in _batches_of_pass(self, number)]
         start = first - numbers[0] * self.batches_of_a_pass
-        return found[start : start + self.batches]
+        return batches[start : start + self.batches]
 
     def number_of_pass(self, epoch: int, batch: int) -> int:
         """The number, in its stage, of the pass that a batch of an epoch belongs to."""
@@ -76,33 +71,19 @@ class Epochs:
 
 
 def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: int, stage: int) -> Epochs:
-    """The epochs of a stage's examples; those on disk are read in blocks.
-
-    Raises:
-        ConfigError: batches by tokens of examples on disk, or that have none.
-    """
+    """The epochs of a stage's examples; those on disk are read in blocks."""
     on_disk = isinstance(examples, OnDisk)
-    if config.batch_tokens is not None and not isinstance(task.inputs, WordInputs | TextInputs):
-        raise ConfigError(
-            f"found trainer.batch_tokens={config.batch_tokens} of inputs that are no words; expected trainer.batch_size"
-        )
-    if on_disk and config.batch_tokens is not None:
-        raise ConfigError(
-            f"found trainer.batch_tokens={config.batch_tokens} with examples on disk (task.on_disk); expected them in "
-            "memory, or trainer.batch_size alone"
-        )
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
     least, most = config.epoch_updates, config.epoch_updates_at_most
     block = examples.block if on_disk else None
     groups = task.groups(examples) if isinstance(task, SharesSentences) and not on_disk else None
-    size = config.batch_size_of(len(lengths))
-    return Epochs(lengths, size, least, seed, stage, most, block, groups, config.batch_tokens)
+    return Epochs(lengths, config.choose_batch_size(len(lengths)), least, seed, stage, most, block, groups)
 
 
 @lru_cache(maxsize=1)  # several epochs may be of one pass
-def _pass(epochs: Epochs, number: int) -> list[np.ndarray]:
+def _batches_of_pass(epochs: Epochs, number: int) -> list[np.ndarray]:
     e = epochs
-    return epoch_batches(e.lengths, e.batch_size, e.seed, e.stage, number, e.block, e.groups, e.tokens)
+    return epoch_batches(e.lengths, e.batch_size, e.seed, e.stage, number, e.block, e.groups)
 
 
 def epoch_batches(
@@ -113,7 +94,6 @@ def epoch_batches(
     number: int,
     block: int | None = None,
     groups: np.ndarray | None = None,
-    tokens: int | None = None,
 ) -> list[np.ndarray]:
     """The rows of each batch of one pass over the examples.
 
@@ -129,8 +109,6 @@ def epoch_batches(
             memory, all rows are mixed.
         groups: `SharesSentences.groups` of examples in memory: the groups are shuffled in place of the rows, so that
             rows of a group, of equal length, are in one batch, or in two where a batch is full.
-        tokens: most tokens in a batch of examples in memory, padding included, but of an example by itself: all rows
-            are sorted, not those of a pool, so that each pass has as many batches.
     """
     lengths = np.asarray(lengths)
     rng = np.random.default_rng([seed, stage, number])
@@ -138,32 +116,23 @@ def epoch_batches(
     if groups is not None and len(groups):
         rows = np.argsort(rng.permutation(int(groups.max()) + 1)[groups], kind="stable")
     else:
-        rows = rng.permutation(len(lengths)) if window >= len(lengths) else _by_blocks(len(lengths), block or 1, rng)
-    if tokens is not None:
-        rows = rows[np.argsort(lengths[rows], kind="stable")]
-        batches = np.split(rows, _cuts(lengths[rows], batch_size, tokens)[1:])
-        return [batches[i] for i in rng.permutation(len(batches)) if len(batches[i])]
+        rows = (
+            rng.permutation(len(lengths))
+            if window >= len(lengths)
+            else _shuffle_by_blocks(len(lengths), block or 1, rng)
+        )
     if len(lengths) and (lengths != lengths[0]).any():
         pool = POOL * batch_size
         parts = [rows[i : i + pool] for i in range(0, len(rows), pool)]
         rows = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in parts])
         batches = [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
         near = max(1, -(-window // batch_size))
-        groups = [batches[i : i + near] for i in range(0, len(batches), near)]
-        return [group[i] for group in groups for i in rng.permutation(len(group))]
+        stretches = [batches[i : i + near] for i in range(0, len(batches), near)]
+        return [stretch[i] for stretch in stretches for i in rng.permutation(len(stretch))]
     return [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
 
 
-def _cuts(ascending: np.ndarray, batch_size: int, tokens: int) -> list[int]:
-    """Where batches of examples begin, given their lengths in ascending order."""
-    found: list[int] = []
-    for place, length in enumerate(ascending.tolist()):
-        if not found or place - found[-1] >= batch_size or (place - found[-1] + 1) * length > tokens:
-            found.append(place)
-    return found
-
-
-def _by_blocks(size: int, block: int, rng: np.random.Generator) -> np.ndarray:
+def _shuffle_by_blocks(size: int, block: int, rng: np.random.Generator) -> np.ndarray:
     """All rows: blocks in random order, those of `MIXED` blocks in succession mixed."""
     starts = rng.permutation(-(-size // block)) * block
     parts = [starts[i : i + MIXED] for i in range(0, len(starts), MIXED)]

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from torch import nn
 
-from spen_plugins.errors import ConfigError, PluginError, did_you_mean
+from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.model import Model
 from spen_plugins.player import is_below, layers_below_top
-from spen_plugins.trainer import Stage
+from spen_plugins.trainer import Phase, Stage
 
 Owned: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 """Stage -> phase -> names of the parameters that it trains."""
@@ -35,11 +35,9 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
         raise ConfigError(f"stage {stage.name!r}: phases need different names, and none may be called 'frozen'")
     owned: dict[str, dict[str, nn.Parameter]] = {phase.name: {} for phase in stage.phases}
     for key, aliases in names.items():
-        owners = [owner for owner, prefixes in claims.items() if _claimed(aliases, prefixes)]
+        owners = [owner for owner, prefixes in claims.items() if _is_claimed(aliases, prefixes)]
         if len(owners) != 1:
-            who = (
-                "no phase trains it and it is not frozen" if not owners else f"it is claimed by {' and '.join(owners)}"
-            )
+            who = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
             raise ConfigError(f"stage {stage.name!r}: parameter {aliases[0]!r} needs exactly one owner, but {who}")
         if owners[0] != "frozen":
             owned[owners[0]][aliases[0]] = parameters[key]
@@ -47,76 +45,59 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
 
 def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
-    """Check that all stages can run on a model: names, epochs, owners of parameters, and prefixes and layers of rates.
+    """Check that all stages can run on a model: names, epochs, owners of parameters, and settings of their rates.
 
     Returns:
         The owners of all parameters.
 
     Raises:
-        PluginError: it is no list of stages.
-        ConfigError: no epoch, or two stages of one name; as `assign`; a phase or `frozen` has a prefix of nothing; a
-            player's groups name a prefix of none of its parameters in any of its stages and of none that are frozen
-            beside them, or give a shared parameter two rates; a decay by layer is of no layers.
+        ConfigError: no epoch, or two stages of one name; as `assign` and `_check_rates`.
     """
-    if not isinstance(stages, Sequence) or not all(isinstance(stage, Stage) for stage in stages):
-        raise PluginError(f"the trainer's stages are a {type(stages).__name__}; expected a list of Stage")
     names = [stage.name for stage in stages]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(f"the trainer has several stages called {', '.join(repeated)}; expected names of their own")
-    if negative := [f"{stage.name!r} has {stage.epochs}" for stage in stages if stage.epochs < 0]:
-        raise ConfigError(f"a stage's epochs are 0 or more; {', '.join(negative)}")
-    if not sum(stage.epochs for stage in stages):
-        said = f"stages {', '.join(names)} have 0" if names else "it has no stage"
-        raise ConfigError(f"the trainer trains for no epoch: {said}; expected at least one")
-    for stage in stages:
-        _check_prefixes(model, stage)
+    if len(set(names)) < len(names):
+        raise ConfigError(f"found the stages {', '.join(names)}; expected a name of its own for each")
+    if not any(stage.epochs > 0 for stage in stages):
+        raise ConfigError(f"the trainer trains for no epoch: found the stages {', '.join(names) or 'none'} with 0")
     owners = {stage.name: {phase: list(some) for phase, some in assign(model, stage).items()} for stage in stages}
-    owned = [(phase, owners[stage.name][phase.name]) for stage in stages for phase in stage.phases]
-    aliases = _aliases(model)
-    for phase, moved in owned:
-        groups = phase.player.groups
-        for name in moved:
-            rates = {alias: phase.player.multiplier(alias) for alias in aliases[name]}
-            if len(set(rates.values())) > 1:
-                said = ", ".join(f"{alias} x{rate:g}" for alias, rate in rates.items())
-                raise ConfigError(
-                    f"phase {phase.name!r}: its player's groups give a shared parameter two rates: {said}"
-                )
-        # A player may train different parameters in each stage.
-        decay, same = phase.player.layer_decay, [found for other, found in owned if other.player == phase.player]
-        if decay < 1 and not any(map(layers_below_top, same)):
-            raise ConfigError(
-                f"phase {phase.name!r}: its player has layer_decay={decay:g} and moves no layers of an encoder; "
-                "expected a pretrained encoder that isn't frozen, or 1"
-            )
-        names = [a for other, found in owned if other.player.groups == groups for name in found for a in aliases[name]]
-        # A config may give what is frozen later a rate of its own.
-        nets = {name.partition(".")[0] for name in names}
-        frozen = [n for n, p in model.named_parameters() if not p.requires_grad and n.partition(".")[0] in nets]
-        for prefix in groups:
-            if not any(is_below(name, prefix) for name in [*names, *frozen]):
-                parts = [name.split(".")[1:] for name in names]
-                known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
-                first = ", ".join(dict.fromkeys(part[0] for part in parts))
-                raise ConfigError(
-                    f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
-                    f"so.{did_you_mean(prefix, known)} They begin with: {first}; for one rate of all: groups={{}}"
-                )
+    _check_rates(model, [(phase, owners[stage.name][phase.name]) for stage in stages for phase in stage.phases])
     return owners
 
 
-def _check_prefixes(model: Model, stage: Stage) -> None:
-    """Raise a ConfigError for a prefix that is the name of no parameter and of no module."""
-    modules = (name for name, _ in model.named_modules(remove_duplicate=False))
-    names = {*modules, *(name for name, _ in model.named_parameters(remove_duplicate=False)), *vars(model)["_modules"]}
-    claims = [(f"phase {phase.name!r} trains", phase.trains) for phase in stage.phases]
-    for what, prefixes in (*claims, ("'frozen' has", stage.frozen)):
-        for prefix in prefixes:
-            if prefix not in names:
-                raise ConfigError(
-                    f"stage {stage.name!r}: {what} {prefix!r}, and the model has no parameter or module of that name."
-                    f"{did_you_mean(prefix, names)}"
-                )
+def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> None:
+    """Check the settings of players for parts of a model.
+
+    Args:
+        model: the model.
+        owned: the phases of all stages, with the names of the parameters that they train.
+
+    Raises:
+        ConfigError: a decay by layer is of no layers, or groups name a prefix of no parameter that their player moves
+            in any stage, and of no frozen one beside those.
+    """
+    aliases = _aliases(model)
+    for phase, _ in owned:
+        player = phase.player
+        same = [names for other, names in owned if other.player == player]
+        if player.layer_decay < 1 and not any(map(layers_below_top, same)):
+            raise ConfigError(
+                f"phase {phase.name!r}: its player has layer_decay={player.layer_decay:g} and moves no layers of an "
+                "encoder; expected a pretrained encoder that isn't frozen, or 1"
+            )
+        moved = [name for other, names in owned if other.player.groups == player.groups for name in names]
+        _check_groups(model, phase, [alias for name in moved for alias in aliases[name]])
+
+
+def _check_groups(model: Model, phase: Phase, moved: Sequence[str]) -> None:
+    nets = {name.partition(".")[0] for name in moved}
+    frozen = [n for n, p in model.named_parameters() if not p.requires_grad and n.partition(".")[0] in nets]
+    for prefix in phase.player.groups:
+        if not any(is_below(name, prefix) for name in [*moved, *frozen]):
+            parts = [name.split(".")[1:] for name in moved]
+            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+            raise ConfigError(
+                f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
+                f"so.{did_you_mean(prefix, known)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
+            )
 
 
 def _aliases(model: Model) -> dict[str, list[str]]:
@@ -132,7 +113,7 @@ def parameters_of(model: Model, names: Iterable[str]) -> dict[str, nn.Parameter]
     return {name: model.get_parameter(name) for name in names}
 
 
-def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
+def find_touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
     """Names of the model's children that hold any of these parameters."""
     ids = {id(parameter) for parameter in parameters}
     return frozenset(
@@ -140,5 +121,5 @@ def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
     )
 
 
-def _claimed(names: Iterable[str], prefixes: Iterable[str]) -> bool:
+def _is_claimed(names: Iterable[str], prefixes: Iterable[str]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for name in names for prefix in prefixes)

@@ -23,12 +23,7 @@ class Position:
     history_lines: int = 0
     sums: Sums = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        counts = (self.stage, self.epoch, self.batch, self.best_epoch, self.history_lines)
-        if not all(type(count) is int for count in counts) or min(self.stage, self.epoch, self.batch) < 0:
-            raise TypeError(f"found the position {counts}; expected whole numbers")
-
-    def patience_is_over(self, stage: Stage) -> bool:
+    def is_patience_over(self, stage: Stage) -> bool:
         """True if there was no better score for the stage's patience."""
         return stage.patience is not None and self.epoch - self.best_epoch > stage.patience
 

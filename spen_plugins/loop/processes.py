@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -15,9 +16,10 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
-from spen_plugins.loop.ledger import merged
+from spen_plugins.loop.ledger import merge_sums
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.random_state import set_random_state
+from spen_plugins.loop.recipe import Callbacks
 from spen_plugins.model import Model
 
 TABLE = (4096, 2**17)
@@ -29,8 +31,8 @@ class ProcessLost(RunError):
 
 
 @contextmanager
-def _with_the_others() -> Iterator[None]:
-    """What torch raises where a process waits for others, as `ProcessLost`."""
+def _lost_process_errors() -> Iterator[None]:
+    """Raises `ProcessLost` in place of torch's errors where a process waits for others."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -44,25 +46,53 @@ def _with_the_others() -> Iterator[None]:
 
 def wait_for_all(accelerator: Accelerator) -> None:
     """Wait until every process is here."""
-    with _with_the_others():
+    with _lost_process_errors():
         accelerator.wait_for_everyone()
 
 
-def everyones(value: Any, accelerator: Accelerator) -> list[Any]:
+def gather(value: Any, accelerator: Accelerator) -> list[Any]:
     """The values of all processes, the main one's first."""
     values = [value] * accelerator.num_processes
     if accelerator.num_processes > 1:
-        with _with_the_others():
+        with _lost_process_errors():
             distributed.all_gather_object(values, value)
     return values
 
 
-def same_weights(model: Model, accelerator: Accelerator) -> None:
+def broadcast_weights(model: Model, accelerator: Accelerator) -> None:
     """Copy the main process's weights to every process."""
     if accelerator.num_processes > 1:
-        with _with_the_others():
+        with _lost_process_errors():
             for parameter in model.parameters():
                 distributed.broadcast(parameter.data, 0)
+
+
+class Requests:
+    """Requests to stop and to save a checkpoint, on which all processes agree.
+
+    Attributes:
+        agreed: of several processes, 1 if any is to stop, and 1 if a checkpoint is due in any, as of the last update.
+    """
+
+    def __init__(self, callbacks: Callbacks, accelerator: Accelerator) -> None:
+        self.callbacks, self._is_alone = callbacks, accelerator.num_processes == 1
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew, after a checkpoint was saved."""
+        self._saved_at, self.agreed = time.monotonic(), [0.0, 0.0]
+
+    def is_due(self) -> bool:
+        """True if it is time for a checkpoint here."""
+        return time.monotonic() - self._saved_at >= self.callbacks.checkpoint_seconds
+
+    def poll(self) -> list[float]:
+        """The requests of this process."""
+        return [self.callbacks.stop(), self.is_due()]
+
+    def read(self) -> list[float]:
+        """The requests of all processes."""
+        return self.poll() if self._is_alone else self.agreed
 
 
 class GradientSum:
@@ -90,22 +120,22 @@ class GradientSum:
             The sums of `numbers`.
         """
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
-        rows = _rows(gradients)
+        rows = _rows_to_send(gradients)
         pieces = [each if chosen is None else each[chosen] for each, chosen in zip(gradients, rows, strict=True)]
-        found = [each.grad is not None for each in self.parameters]
-        sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*found, *numbers])]
-        message = self._joined(sent)
-        with _with_the_others():
+        has_gradient = [each.grad is not None for each in self.parameters]
+        sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*has_gradient, *numbers])]
+        message = self._join(sent)
+        with _lost_process_errors():
             distributed.all_reduce(message)
-        *sums, told = message.split([len(each) for each in sent])
-        counts = told.tolist()
+        *sums, last = message.split([len(each) for each in sent])
+        counts = last.tolist()
         for i, parameter in enumerate(self.parameters):
             total, chosen = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
             whole = total if chosen is None else gradients[i].index_copy_(0, chosen, total)
             parameter.grad = whole if counts[i] else None
         return counts[len(self.parameters) :]
 
-    def _joined(self, sent: Sequence[Tensor]) -> Tensor:
+    def _join(self, sent: Sequence[Tensor]) -> Tensor:
         """These vectors as one, in the widest of their precisions."""
         length, kind = sum(map(len, sent)), reduce(torch.promote_types, (each.dtype for each in sent))
         if len(self._memory) < length or self._memory.dtype != kind or self._memory.device != sent[0].device:
@@ -113,7 +143,7 @@ class GradientSum:
         return torch.cat(list(sent), out=self._memory[:length])
 
 
-def _rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
+def _rows_to_send(gradients: Sequence[Tensor]) -> list[Tensor | None]:
     """Of each gradient the rows to send; None: all."""
     least, numbers = TABLE
     matrices = {i: each for i, each in enumerate(gradients) if each.ndim == 2}
@@ -121,7 +151,7 @@ def _rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
     rows: list[Tensor | None] = [None] * len(gradients)
     if tables:
         reached = torch.cat([each.amax(1).ne(0) | each.amin(1).ne(0) for each in tables.values()]).to(torch.uint8)
-        with _with_the_others():
+        with _lost_process_errors():
             distributed.all_reduce(reached, distributed.ReduceOp.MAX)
         for i, part in zip(tables, reached.split([len(each) for each in tables.values()]), strict=True):
             chosen = part.nonzero().flatten()
@@ -150,7 +180,7 @@ def restore_own(
             torch.manual_seed(hash((seed, number, position.stage, position.epoch, position.batch)) % 2**63)
             position.sums = {}
         else:
-            position.sums = merged([position.sums, *(other["sums"] for other in others)])
+            position.sums = merge_sums([position.sums, *(other["sums"] for other in others)])
     elif number:
         set_random_state(others[number - 1]["random"])
         position.sums = others[number - 1]["sums"]
@@ -158,8 +188,8 @@ def restore_own(
         set_random_state(state["random"])
 
 
-def shares(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:
+def split_rows(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:
     """This process's rows of a batch, in at most `parts` parts, none empty."""
     mine = rows[accelerator.process_index :: accelerator.num_processes]
-    found = np.array_split(mine, min(parts, max(len(mine), 1)))
-    return [part for part in map(np.ndarray.tolist, found) if part]
+    split = np.array_split(mine, min(parts, max(len(mine), 1)))
+    return [part for part in map(np.ndarray.tolist, split) if part]

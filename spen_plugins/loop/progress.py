@@ -10,13 +10,10 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
-    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
@@ -27,14 +24,10 @@ from spen_plugins.trainer import Stage
 
 Means = Callable[[], Mapping[str, float]]
 
-BAR = 24
-"""Characters of a bar where there is room."""
-NAME = 24
-"""Characters that the name beside it has before the bar gives way."""
 LINE_SECONDS = 60.0
 """Time between two lines about an epoch where there is no terminal."""
-FIXED = 39
-"""Characters of the count of batches, of both times, and of the gaps."""
+FIXED = 67
+"""Characters of a line of progress beside its losses."""
 
 
 class Reporter:
@@ -53,14 +46,15 @@ class Reporter:
 
     def __enter__(self) -> Reporter:
         if not self.quiet and self.console.is_terminal:
+            narrow = Column(no_wrap=True)
             columns = (
-                _Name(self.console),
-                _Bar(self.console),
-                MofNCompleteColumn(table_column=Column(no_wrap=True)),
-                TimeElapsedColumn(Column(no_wrap=True)),
+                TextColumn("{task.description}", table_column=narrow),
+                BarColumn(10, table_column=narrow),
+                MofNCompleteColumn(table_column=narrow),
+                TimeElapsedColumn(narrow),
                 TextColumn("left"),
-                TimeRemainingColumn(table_column=Column(no_wrap=True)),
-                _Losses(Column()),  # the one column that may wrap is the one that the table makes narrow
+                TimeRemainingColumn(table_column=narrow),
+                TextColumn("{task.fields[losses]}", markup=False, table_column=narrow),
             )
             self._progress = Progress(*columns, console=self.console, transient=True)
             self._progress.start()
@@ -107,7 +101,8 @@ class Reporter:
             return
         self._shown_at = now
         if self._progress is not None:
-            self._progress.update(self._bar, completed=done, losses=_line(means()))
+            losses = _line(means())[: max(0, self.console.width - FIXED)]  # rich would narrow the other columns
+            self._progress.update(self._bar, completed=done, losses=losses)
         elif not self.quiet and done < self._batches:
             left = (now - self._began) / (done - self._resumed) * (self._batches - done)
             self.say(
@@ -118,47 +113,13 @@ class Reporter:
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
         """Print one line with the losses of each phase and the score."""
         score = self.selection if record["score"] == record["validation"].get(self.selection) else "score"
-        said = f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  validation {score} {record['score']:.4f}  "
+        scored = (
+            f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  validation {score} {record['score']:.4f}  "
+        )
         star = ("best", "green") if record["best"] else f"best {best:.4f}"
-        self.say(Text.assemble(visible(said), star, f"  {seconds:.1f} s"))
+        self.say(Text.assemble(visible(scored), star, f"  {seconds:.1f} s"))
         if self._progress is not None:
             self._progress.advance(self._all)
-
-
-class _Name(ProgressColumn):
-    """The description, cut to the width that count, times and bar leave."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(Column(no_wrap=True))
-        self.console = console
-
-    def render(self, task: Task) -> Text:
-        text = Text(task.description)
-        text.truncate(max(6, self.console.width - FIXED - _bar(self.console)), overflow="ellipsis")
-        return text
-
-
-class _Bar(BarColumn):
-    """A bar that gives way to the other columns, and not to the losses."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(table_column=Column(no_wrap=True))
-        self.console = console
-
-    def render(self, task: Task) -> ProgressBar:
-        self.bar_width = _bar(self.console)
-        return super().render(task)
-
-
-class _Losses(ProgressColumn):
-    """The losses, cut at the console's edge."""
-
-    def render(self, task: Task) -> Text:
-        return Text(task.fields["losses"], no_wrap=True, overflow="ellipsis")
-
-
-def _bar(console: Console) -> int:
-    return min(BAR, max(1, console.width - FIXED - NAME))
 
 
 def _size(epochs: Epochs | str) -> str:
@@ -167,8 +128,6 @@ def _size(epochs: Epochs | str) -> str:
         return epochs
     a_pass, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
     batches = f"{epochs.batches} batches of {epochs.batch_size}"
-    if epochs.tokens is not None:
-        batches = f"{epochs.batches} batches of at most {epochs.batch_size} examples and {epochs.tokens:,} tokens"
     if epochs.batches < a_pass:
         return f"{batches}; a pass over the {examples} has {a_pass:,}"
     passes = f" ({epochs.passes} passes over {examples})" if a_pass < epochs.batches == epochs.passes * a_pass else ""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from accelerate import Accelerator
 
 from spen_plugins.errors import Interrupted
 from spen_plugins.loop import ledger
-from spen_plugins.loop.checkpoint import Checkpoint, fitting, put_weights
-from spen_plugins.loop.denormals import without_denormals
+from spen_plugins.loop.checkpoint import Checkpoint, translate_misfits
 from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.position import Position
+from spen_plugins.loop.processes import Requests
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, set_random_state
+from spen_plugins.loop.recipe import Callbacks
+from spen_plugins.loop.torch_modes import flush_denormals
 
 
 class Together:
@@ -30,7 +32,7 @@ class Together:
         loops: the parts' loops, by name, each of one stage with one phase.
         seed: seed of the order of turns.
         checkpoint: store of the training state of all parts.
-        accelerator, reporter, checkpoint_seconds, stop: as of `Loop`.
+        accelerator, reporter, callbacks: as of `Loop`; of the callbacks, `checkpoint_seconds` and `stop`.
     """
 
     def __init__(
@@ -40,14 +42,12 @@ class Together:
         checkpoint: Checkpoint,
         accelerator: Accelerator,
         reporter: Reporter,
-        checkpoint_seconds: float = 60.0,
-        stop: Callable[[], bool] = lambda: False,
+        callbacks: Callbacks,
     ) -> None:
         self.loops, self.seed, self.checkpoint = dict(loops), seed, checkpoint
         self.accelerator, self.reporter = accelerator, reporter
-        self.checkpoint_seconds, self.stop = checkpoint_seconds, stop
         self.position = Position()
-        self._saved_at = time.monotonic()
+        self.requests = Requests(callbacks, accelerator)
 
     def run(self, resume: bool = False) -> None:
         """Train; the models then have the weights of the best epoch.
@@ -60,21 +60,19 @@ class Together:
         for name, loop in self.loops.items():
             part = None if state is None else state["parts"][name]
             if part is not None:
-                with fitting(self.checkpoint.folder):
-                    loop.position = Position(**part["position"])
-                    put_weights(loop.model, part["model"])
+                loop.load_state_dict(part)
             loop.folder.truncate_history(loop.position.history_lines)
             loop.begin(loop.stages[0], part and {**part, "scaler": state["scaler"]})
         if state is not None:
-            with fitting(self.checkpoint.folder):
+            with translate_misfits(self.checkpoint.folder):
                 self.position = Position(**state["position"])
                 set_random_state(state["random"])
         at, stage = self.position, next(iter(self.loops.values())).stages[0]
         batches = {name: loop.epochs.batches for name, loop in self.loops.items()}
-        said = " + ".join(f"{count} ({name})" for name, count in batches.items())
-        self.reporter.stage(stage, at.epoch, f"{sum(batches.values())} batches: {said}")
-        with without_denormals():
-            while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self._learned()):
+        each = " + ".join(f"{count} ({name})" for name, count in batches.items())
+        self.reporter.stage(stage, at.epoch, f"{sum(batches.values())} batches: {each}")
+        with flush_denormals():
+            while at.epoch < stage.epochs and not (at.is_patience_over(stage) and self._has_learned()):
                 self.run_epoch()
                 at.next_epoch()
                 for loop in self.loops.values():
@@ -103,8 +101,8 @@ class Together:
             loop.position.batch += 1
             at.batch = number + 1
             self.reporter.batch(at.batch, self._means)
-            stop = self.stop()
-            if stop or (number + 1 < len(turns) and time.monotonic() - self._saved_at >= self.checkpoint_seconds):
+            stop, is_due = self.requests.read()
+            if stop or (is_due and number + 1 < len(turns)):
                 self._save()
             if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.checkpoint.folder.parent}")
@@ -113,32 +111,32 @@ class Together:
     def _validate(self, seconds: float) -> None:
         """Score all parts; keep their weights if the mean is the best so far."""
         at = self.position
-        found = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
+        validated = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
         self._check_weights()
-        mean = sum(score for _, score in found.values()) / len(found)
+        mean = sum(score for _, score in validated.values()) / len(validated)
         better = mean > at.best
         if better:
             at.best, at.best_epoch = mean, at.epoch
         for name, loop in self.loops.items():
-            scores, score = found[name]
+            scores, score = validated[name]
             stage, own = loop.stages[0], loop.position
             if better:
                 own.best, own.best_epoch = score, own.epoch
                 loop.folder.save_weights(loop.model)
-            if loop.learned(stage, score):
+            if loop.has_learned(stage, score):
                 for active in loop.active:
                     active.epoch_ends(score)
             record = ledger.epoch_record(stage, own, loop.active, {"validation": scores}, score)
             own.history_lines += 1
             loop.folder.append_history({**record, "best": better}, seconds)
-        own_scores = ", ".join(f"{name} {score:.4f}" for name, (_, score) in found.items())
+        own_scores = ", ".join(f"{name} {score:.4f}" for name, (_, score) in validated.items())
         record = {"epoch": at.epoch, "losses": self._means(), "validation": {}, "score": mean, "best": better}
         self.reporter.epoch_done(record, seconds, at.best)
         self.reporter.say(f"           {own_scores}")
 
-    def _learned(self) -> bool:
+    def _has_learned(self) -> bool:
         """False while the best epoch has a part whose constant predictor is as good: patience doesn't count then."""
-        return all(loop.learned(loop.stages[0], loop.position.best) for loop in self.loops.values())
+        return all(loop.has_learned(loop.stages[0], loop.position.best) for loop in self.loops.values())
 
     def _means(self) -> dict[str, float]:
         """The mean loss of each part in this epoch."""
@@ -148,20 +146,13 @@ class Together:
     def _check_weights(self) -> None:
         """Before any part is saved: raise `NonFiniteLoss` if one has weights that are not finite."""
         for loop in self.loops.values():
-            loop.check_weights(loop.stages[0])
+            loop.check_weights()
 
     def _save(self) -> None:
         """Save the state of all parts; tensors that they share are stored once."""
         self._check_weights()
         scaler = self.accelerator.scaler
-        parts = {
-            name: {
-                "position": dict(vars(loop.position)),
-                "model": dict(loop.model.state_dict()),
-                "phases": {active.phase.name: active.state_dict() for active in loop.active},
-            }
-            for name, loop in self.loops.items()
-        }
+        parts = {name: loop.state_dict() for name, loop in self.loops.items()}
         self.checkpoint.save(
             {
                 "position": dict(vars(self.position)),
@@ -170,4 +161,4 @@ class Together:
                 "scaler": scaler and scaler.state_dict(),
             }
         )
-        self._saved_at = time.monotonic()
+        self.requests.clear()

@@ -9,27 +9,7 @@ from typing import TYPE_CHECKING
 
 from spen_plugins.lazy import lazy_names
 
-__getattr__, __all__ = lazy_names(
-    globals(),
-    {
-        "inference.descent": ("gradient_at",),
-        "inference.steppers": ("Gradient",),
-        "nn.cost": ("MarginCost", "margin_cost"),
-        "nn.entropies": ("entropy",),
-        "nn.local": (
-            "LazyScores",
-            "MANY_LABELS",
-            "lazy_scores",
-            "local_layer",
-            "local_scores",
-            "local_sum",
-            "output_size",
-            "require_tags",
-        ),
-        "nn.recurrent": ("Lstm", "reversed_places"),
-        "spaces.base": ("at_least_float32", "inner_product"),
-    },
-)
+__getattr__, __all__ = lazy_names(globals())
 
 
 def __dir__() -> list[str]:
@@ -39,6 +19,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from spen_plugins.inference.descent import gradient_at
     from spen_plugins.inference.steppers import Gradient
+    from spen_plugins.nn.compound import CompoundObjective, to_minimise
     from spen_plugins.nn.cost import MarginCost, margin_cost
     from spen_plugins.nn.entropies import entropy
     from spen_plugins.nn.local import (
@@ -51,5 +32,6 @@ if TYPE_CHECKING:
         output_size,
         require_tags,
     )
-    from spen_plugins.nn.recurrent import Lstm, reversed_places
+    from spen_plugins.nn.recurrent import Lstm, read_both_ways, reverse_places
+    from spen_plugins.nn.value import ValueLoss
     from spen_plugins.spaces.base import at_least_float32, inner_product

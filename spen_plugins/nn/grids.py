@@ -22,13 +22,13 @@ def require_grid(component: Component, task: Task) -> int:
     return task.inputs.channels
 
 
-def channels_of(x: X) -> Tensor:
+def read_channels(x: X) -> Tensor:
     """The images of a batch, `(batch, channel, row, column)`, of one channel too."""
     image = x.inputs["image"]
     return image.unsqueeze(1) if image.dim() == 3 else image
 
 
-def insides(mask: Tensor | None, like: Tensor, levels: int) -> list[Tensor | None]:
+def make_masks(mask: Tensor | None, like: Tensor, levels: int) -> list[Tensor | None]:
     """The mask as numbers of the type of `like`, `(batch, 1, row, column)`, and after each of `levels` − 1 layers of
     stride 2 and odd filters; all None without a mask.
 
@@ -36,13 +36,13 @@ def insides(mask: Tensor | None, like: Tensor, levels: int) -> list[Tensor | Non
     """
     if mask is None:
         return [None] * levels
-    found = [mask.unsqueeze(1).to(like)]
-    while len(found) < levels:
-        found.append(found[-1][..., ::2, ::2])
-    return found
+    masks = [mask.unsqueeze(1).to(like)]
+    while len(masks) < levels:
+        masks.append(masks[-1][..., ::2, ::2])
+    return masks
 
 
-def within(values: Tensor, inside: Tensor | None) -> Tensor:
+def mask_outside(values: Tensor, inside: Tensor | None) -> Tensor:
     """Zero on padding, so that the next convolution sees an image's border where it is, not where its batch's is."""
     return values if inside is None else values * inside
 

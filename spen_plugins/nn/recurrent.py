@@ -1,4 +1,4 @@
-"""Parts of recurrent networks: an LSTM, and reversed sentences."""
+"""Parts of recurrent networks: an LSTM, and sentences read in both directions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lstm(nn.LSTM):
         return super().train(True)
 
 
-def reversed_places(here: Tensor) -> Tensor:
+def reverse_places(here: Tensor) -> Tensor:
     """`(token, batch)` indices that reverse each sentence within its length and keep padding in place.
 
     An LSTM over words reversed this way gives the same result as packing in about a third of the time.
@@ -38,3 +38,17 @@ def reversed_places(here: Tensor) -> Tensor:
     place = torch.arange(len(here), device=here.device).unsqueeze(1)
     lengths = here.sum(0).long()
     return torch.where(place < lengths, lengths - 1 - place, place)
+
+
+def read_both_ways(h: Tensor, back: Tensor, ahead: Lstm, behind: Lstm) -> Tensor:
+    """The states of two LSTMs, one of which reads backwards: `(token, batch, before)` -> `(token, batch, 2 * hidden)`.
+
+    Args:
+        h: `(token, batch, before)`.
+        back: `reverse_places` of the sentences.
+        ahead, behind: the LSTMs, the second one for the words from last to first.
+    """
+    back = back.unsqueeze(-1)
+    left, _ = ahead(h)
+    right, _ = behind(h.gather(0, back.expand_as(h)))
+    return torch.cat([left, right.gather(0, back.expand_as(right))], -1)

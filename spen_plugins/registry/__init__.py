@@ -1,23 +1,20 @@
-"""The registry: plugins, their hooks, and classes by type."""
+"""The registry: plugins, their hooks, and classes by type.
+
+`Registry` is imported at first use: it imports pydantic, which `spen --help` avoids.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from spen_plugins.registry.registry import Registry
+from spen_plugins.lazy import lazy_names
 
-__all__ = ["Registry"]
-
-
-def __getattr__(name: str) -> Any:
-    """`Registry` at first use: it imports pydantic, which `spen --help` avoids."""
-    if name != "Registry":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from spen_plugins.registry.registry import Registry
-
-    return Registry
+__getattr__, __all__ = lazy_names(globals())
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if TYPE_CHECKING:
+    from spen_plugins.registry.registry import Registry

@@ -26,57 +26,41 @@ class Kind:
     features: bool = False
 
     @property
-    def plural(self) -> str:
-        """Plural, for messages about tables."""
-        return "classes" if self.base else "functions"
-
-    @property
     def expected(self) -> str:
         """Expected values, for messages about one value of a table."""
         return "a class or 'module:Class'" if self.base else "a function or 'module:function'"
 
-    def load(self, which: tuple[str, str]) -> type:
-        """`base` or `config` themselves; imports torch."""
-        return getattr(importlib.import_module(f"spen_plugins.{which[0]}"), which[1])
+    @staticmethod
+    def load(path: tuple[str, str]) -> type:
+        """The class of `base` or `config`; imports torch."""
+        return getattr(importlib.import_module(f"spen_plugins.{path[0]}"), path[1])
 
-    def holds(self, value: Any) -> bool:
-        """True if a value that is not a string is allowed in a table of this kind."""
-        return isinstance(value, type) if self.base else callable(value) and not isinstance(value, type)
-
-    def check(self, value: Any, what: str) -> None:
-        """Check an imported value.
-
-        Args:
-            value: a class or a function.
-            what: name of the value in messages.
+    def check(self, value: Any, where: str) -> None:
+        """Check an imported class or function; `where` is its name in messages.
 
         Raises:
-            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config`, one with a key that
-                its table has already or one with a wrong default; or it is no function.
+            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config`, or one with a key that
+                its table has already; or it is no function.
         """
         if self.base is None:
-            if not self.holds(value):
-                raise PluginError(f"{what} is {value!r}; expected a function")
+            if not callable(value) or isinstance(value, type):
+                raise PluginError(f"{where} is {value!r}; expected a function")
             return
-        from spen_plugins.settings.fields import wrong_default  # pydantic, which listing plugins doesn't import
-
         base = self.load(self.base)
         if not (isinstance(value, type) and issubclass(value, base)):
-            raise PluginError(f"{what} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
+            raise PluginError(f"{where} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
         lacking = sorted(getattr(value, "__abstractmethods__", ()))
         if lacking:
-            raise PluginError(f"{what}: {value.__name__} does not implement {', '.join(lacking)}")
+            raise PluginError(f"{where}: {value.__name__} does not implement {', '.join(lacking)}")
         config = self.load(self.config)
         if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
-            raise PluginError(f"{what}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
+            raise PluginError(f"{where}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
         taken = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
         if clash := sorted(taken & value.Config.model_fields.keys()):
             raise PluginError(
-                f"{what}: {value.__name__}.Config has a field {clash[0]!r}, a key that its table has already; expected "
-                "another name"
+                f"{where}: {value.__name__}.Config has a field {clash[0]!r}, a key that its table has already; "
+                "expected another name"
             )
-        if wrong := wrong_default(value.Config):
-            raise PluginError(f"{what}: {wrong}")
 
 
 KINDS = {

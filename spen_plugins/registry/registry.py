@@ -14,9 +14,6 @@ from spen_plugins.registry.kinds import KINDS, Kind
 from spen_plugins.settings.config import Config
 from spen_plugins.settings.fields import Field, validate
 
-ENERGIES = ("energy", "energy_loss")
-"""Tables that methods without an energy lack."""
-
 
 class Registry:
     """All components of all plugins of an environment.
@@ -53,8 +50,11 @@ class Registry:
         """Types of one kind, from every plugin that can be imported; the core's without `core.`."""
         providers = self.providers(kind)
         order = list(self._host.known)
-        found = [(plugin, short) for short, plugins in providers.items() for plugin in plugins]
-        return [_type(plugin, short) for plugin, short in sorted(found, key=lambda pair: order.index(pair[0]))]
+        pairs = [(plugin, short) for short, plugins in providers.items() for plugin in plugins]
+        return [
+            short if plugin == CORE else f"{plugin}.{short}"
+            for plugin, short in sorted(pairs, key=lambda pair: order.index(pair[0]))
+        ]
 
     def providers(self, kind: str) -> dict[str, list[str]]:
         """Name -> the plugins that register it, among those that can be imported."""
@@ -90,13 +90,10 @@ class Registry:
         values = dict(spec)
         type_name = values.pop("type", None)
         if not isinstance(type_name, str):
-            found = "none" if type_name is None else repr(type_name)
-            other = (
-                " If the config's method has none, take one that has, such as method=nce." if where in ENERGIES else ""
-            )
+            shown = "none" if type_name is None else repr(type_name)
             raise ConfigError(
-                f"{source}: {where}.type: expected the name of a type, found {found}. "
-                f"`spen describe {kind}` lists what is installed.{other}"
+                f"{source}: {where}.type: expected the name of a type, found {shown}. "
+                f"`spen describe {kind}` lists what is installed."
             )
         if _kind(kind).features:
             values.pop("features", None)
@@ -107,31 +104,11 @@ class Registry:
         tables = component_tables(cls)
         for table in tables:
             values.pop(table.name, None)
-        try:
-            return cls, validate(cls.Config, values, where, source, tables)
-        except ConfigError as error:
-            raise ConfigError(f"{error}{self._elsewhere(kind, type_name, where, values)}") from None
+        return cls, validate(cls.Config, values, where, source, tables)
 
     def plugin(self, type_name: str) -> Plugin:
         """The plugin that provides a type."""
         return self._host.known[_split(type_name)[0]]
-
-    def _elsewhere(self, kind: str, type_name: str, where: str, values: Mapping[str, Any]) -> str:
-        """Which other types have keys that a type lacks: another method of the config may be meant."""
-        found: dict[str, list[str]] = {}
-        unknown = values.keys() - self.resolve(kind, type_name).Config.model_fields.keys()
-        for name in self.names(kind) if unknown else ():
-            try:
-                known = self.resolve(kind, name).Config.model_fields
-            except PluginError:
-                continue
-            for key in sorted(unknown & known.keys()):
-                found.setdefault(key, []).append(name)
-        return "".join(
-            f" {key!r} is a key of {', '.join(names)}; {where}.type is {type_name!r} here, and an argument of the "
-            "config, such as method, may choose another."
-            for key, names in found.items()
-        )
 
     def _missing(self, kind: str, plugin: str, short: str) -> str:
         known = [p.name for p in self.plugins() if p.status != "refused"]
@@ -142,14 +119,10 @@ class Registry:
         )
 
     def _unknown(self, kind: str, type_name: str) -> str:
-        plugin, short = _split(type_name)
-        for other, table in self._host.load(plugin).items():
-            if short in table:
-                return f"{_type(plugin, short)!r} is of kind {other}, not {kind}; it belongs below the key '{other}'."
         names = self.names(kind)
         # The user may have omitted the plugin's name: 'nce' for 'seal.nce'.
-        whole = [name for name in names if name.partition(".")[2] == short]
-        near = f" Did you mean {whole[0]!r}?" if whole else did_you_mean(_type(plugin, short), names)
+        whole = [name for name in names if name.partition(".")[2] == type_name]
+        near = f" Did you mean {whole[0]!r}?" if whole else did_you_mean(type_name, names)
         return f"unknown {kind} {type_name!r}.{near} Installed: {', '.join(names) or 'none'}."
 
 
@@ -172,7 +145,3 @@ def _kind(kind: str) -> Kind:
 def _split(type_name: str) -> tuple[str, str]:
     plugin, dot, short = type_name.partition(".")
     return (plugin, short) if dot else (CORE, plugin)
-
-
-def _type(plugin: str, short: str) -> str:
-    return short if plugin == CORE else f"{plugin}.{short}"

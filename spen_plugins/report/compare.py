@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
-import numpy as np
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.report.costs import Costs, costs_of, mean_costs
+from spen_plugins.report.costs import Costs, average_costs, read_costs
+from spen_plugins.report.group_scores import GroupScores, score_of
 from spen_plugins.report.resampled import Difference, Resampled
-from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.selection import selection_of, unit_of
 from spen_plugins.runs.many.groups import Group
 from spen_plugins.scores.bootstrap import Estimate, estimate
-
-OLD_NAMES = {"micro_ap": "map"}
-"""Names of scores in older runs."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,6 @@ def compare(
     part: str = "test",
     scores: Sequence[str] = (),
     against: Sequence[str] = (),
-    registry: Registry | None = None,
     sizes: bool = False,
 ) -> Comparison:
     """Compare groups.
@@ -79,35 +71,28 @@ def compare(
         part: `test` or `validation`.
         scores: names of the scores to show, dotted for those in nested tables; all but these if empty.
         against: labels of the baselines; the first group if empty.
-        registry: source of the tasks' classes.
         sizes: if true, the table also shows parameters and speed.
 
     Raises:
         ConfigError: groups of different tasks, or an unknown part, score or baseline.
     """
-    read = [_Read(group, part) for group in groups]
-    registry = registry or Registry()
-    runs = {one.label: list(one.runs.values()) for one in read}
+    read = [GroupScores(group, part) for group in groups]
+    registry = Registry()
+    runs = {group.label: list(group.runs.values()) for group in read}
     selection = selection_of(runs, registry)
     names = _names(read, scores, selection)
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
-    mixed = [
-        f"WARNING: runs of {one.label} did not read the same data files (environment.json)"
-        for one in read
-        if len(one.data) > 1
-    ]
-    unlike = [note for other in read[1:] for note in _unlike(read[0], other)]
-    resampled = Resampled(read, selection) if baselines else None
-    rows = []
-    for one in read:
-        differences = {
-            label: None if label == one.label or resampled is None else resampled.difference(one.label, label)
-            for label in baselines
-        }
-        rows.append(one.row(names, differences))
-    notes = [note for group in groups for note in group.notes] + mixed + unlike + (resampled.notes if resampled else [])
-    low = {name for one in read for run in one.runs.values() for name in _low(run.config()["task"], registry)}
+    notes = [note for group in groups for note in group.notes]
+    notes += [note for group in read for note in _mixed(group)]
+    notes += [note for other in read[1:] for note in _unlike(read[0], other)]
+    if baselines:
+        resampled = Resampled(read, selection)
+        rows = [_row(group, names, resampled.differences(group.label, baselines)) for group in read]
+        notes += resampled.notes
+    else:
+        rows = [_row(group, names, {}) for group in read]
+    low = {name for group in read for task in group.tasks for name in registry.resolve("task", task).lower_is_better}
     notes = list(dict.fromkeys(notes))
     return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, unit_of(runs), low)
 
@@ -124,81 +109,30 @@ def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
             raise ConfigError(f"no group is called {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
 
 
-class _Read:
-    """A group's files."""
-
-    def __init__(self, group: Group, part: str) -> None:
-        self.label, self.part = group.label, part
-        self.runs = group.by_seed()
-        self.metrics = {seed: run.metrics() or {} for seed, run in self.runs.items()}
-        for seed, metrics in self.metrics.items():
-            if part not in metrics:
-                known = ", ".join(name for name in metrics if name != "protocol")
-                raise ConfigError(
-                    f"{self.runs[seed].path} has no scores on {part}; it has: {known or 'none'}. Choose with --part"
-                )
-
-    @cached_property
-    def ratios(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Numerators and denominators, `(example,)` each, for the runs that kept them."""
-        found = {seed: run.ratios(self.part) for seed, run in self.runs.items()}
-        return {s: (kept["numerator"].numpy(), kept["denominator"].numpy()) for s, kept in found.items() if kept}
-
-    @cached_property
-    def data(self) -> frozenset[tuple[str, ...]]:
-        """Data files of the runs; one element if all read the same."""
-        return frozenset(_data(run) for run in self.runs.values())
-
-    def values(self, name: str) -> dict[int, float]:
-        """A score by seed, for the runs that have it."""
-        found = {seed: score_of(metrics[self.part], name) for seed, metrics in self.metrics.items()}
-        return {seed: float(value) for seed, value in found.items() if isinstance(value, (int, float))}
-
-    def row(self, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
-        values = {name: list(self.values(name).values()) for name in names}
-        return Row(
-            self.label,
-            len(self.runs),
-            {name: estimate(found) if found else None for name, found in values.items()},
-            differences,
-            mean_costs(map(costs_of, self.runs.values())),
-        )
+def _row(group: GroupScores, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
+    values = {name: list(group.values(name).values()) for name in names}
+    scores = {name: estimate(seeds) if seeds else None for name, seeds in values.items()}
+    return Row(group.label, len(group.runs), scores, differences, average_costs(map(read_costs, group.runs.values())))
 
 
-def _data(run: RunFolder) -> tuple[str, ...]:
-    """Checksums of a run's data files; for a corpus of the package the task's type."""
-    checksums = run.environment().get("data_sha256", {}).values()
-    return tuple(sorted(checksums)) or (run.config()["task"]["type"],)
-
-
-def _low(task: Mapping[str, Any], registry: Registry) -> Collection[str]:
-    """Names of the scores of a run's task of which low values are good."""
-    return registry.resolve("task", task["type"]).lower_is_better
-
-
-def score_of(scores: Mapping[str, Any], name: str) -> Any:
-    """A score by its name; by a dotted one out of a nested table (`ranking.5.ndcg`); None if there is none."""
-    found: Any = scores
-    if name not in scores and name in OLD_NAMES:
-        name = OLD_NAMES[name]
-    for key in name.split(".") if name not in scores else [name]:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
-
-
-def _names(groups: Sequence[_Read], wanted: Sequence[str], selection: str) -> tuple[str, ...]:
+def _names(groups: Sequence[GroupScores], wanted: Sequence[str], selection: str) -> tuple[str, ...]:
     """The scores to show; by default all numbers, the selection score first."""
-    parts = [metrics[group.part] for group in groups for metrics in group.metrics.values()]
+    parts = [table for group in groups for table in group.tables]
     known = dict.fromkeys(name for part in parts for name, value in part.items() if isinstance(value, (int, float)))
     for name in wanted:
         if not any(isinstance(score_of(part, name), (int, float)) for part in parts):
-            if name in OLD_NAMES.values():
-                raise ConfigError("map is called micro_ap in these runs; example_ap is the mean over examples")
             raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
     return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
 
 
-def _unlike(first: _Read, other: _Read) -> list[str]:
+def _mixed(group: GroupScores) -> list[str]:
+    """A warning if a group's runs read different data."""
+    if len(group.data) == 1:
+        return []
+    return [f"WARNING: runs of {group.label} did not read the same data files (environment.json)"]
+
+
+def _unlike(first: GroupScores, other: GroupScores) -> list[str]:
     """Reasons why scores of two groups may not be comparable."""
     notes = []
     if first.data != other.data:
@@ -207,23 +141,9 @@ def _unlike(first: _Read, other: _Read) -> list[str]:
     if all(counts) and counts[0] != counts[1]:
         sizes = " and ".join("/".join(map(str, sorted(count))) for count in counts[::-1])
         notes.append(f"WARNING: {other.label} and {first.label} were scored on {sizes} examples")
-    for key in sorted(_policies(first).keys() & _policies(other).keys()):
-        theirs, ours = _policies(other)[key], _policies(first)[key]
+    for key in sorted(first.protocols.keys() & other.protocols.keys()):
+        theirs, ours = other.protocols[key], first.protocols[key]
         if theirs != ours:
-            said = f"{'; '.join(sorted(theirs))} against {'; '.join(sorted(ours))}"
-            notes.append(f"WARNING: {other.label} and {first.label} differ in protocol, {key}: {said}")
+            both = f"{'; '.join(sorted(theirs))} against {'; '.join(sorted(ours))}"
+            notes.append(f"WARNING: {other.label} and {first.label} differ in protocol, {key}: {both}")
     return notes
-
-
-def _policies(group: _Read) -> dict[str, frozenset[str]]:
-    """A group's protocols; for a fitted threshold how it was fitted, as its value differs between runs."""
-    found: dict[str, set[str]] = {}
-    for metrics in group.metrics.values():
-        for key, value in metrics.get("protocol", {}).items():
-            if key == "constant_predictor":  # follows from the data and the others
-                continue
-            text = str(value)
-            if key == "threshold" and ", picked" in text:
-                text = text[text.index("picked") :]
-            found.setdefault(key, set()).add(text)
-    return {key: frozenset(texts) for key, texts in found.items()}

@@ -41,35 +41,35 @@ class Costs:
         return self.trained, self.inference, self.speed
 
 
-def costs_of(run: RunFolder) -> Costs:
+def read_costs(run: RunFolder) -> Costs:
     """A run's costs, from its environment, history and times."""
     history, times, environment = run.history(), run.times(), run.environment()
     shares = [share for record in history for name, share in record.get("gradient_share", {}).items() if name in ENERGY]
     moving = {record["stage"] for record in history if "energy" in record.get("updates", {})}
-    seconds = median(record["seconds"] for record in times if not moving or record["stage"] in moving)
+    seconds = _median(record["seconds"] for record in times if not moving or record["stage"] in moving)
     counts, examples = environment.get("parameters", {}), environment.get("training_examples")
     return Costs(
         len(history),
-        median(record["seconds"] for record in times),
-        mean(shares),
+        _median(record["seconds"] for record in times),
+        _mean(shares),
         counts.get("trained"),
         counts.get("inference"),
         examples / seconds if examples and seconds else None,
     )
 
 
-def mean_costs(costs: Iterable[Costs]) -> Costs:
+def average_costs(costs: Iterable[Costs]) -> Costs:
     """Means over the runs in which a value is known; at least one run."""
     values = zip(*(tuple(vars(one).values()) for one in costs), strict=True)
-    return Costs(*map(mean, values))
+    return Costs(*map(_mean, values))
 
 
-def mean(values: Iterable[float | None]) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     """Mean of the known values; None if there are none."""
-    found = [value for value in values if value is not None]
-    return statistics.mean(found) if found else None
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known else None
 
 
-def median(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return statistics.median(found) if found else None
+def _median(values: Iterable[float]) -> float | None:
+    known = list(values)
+    return statistics.median(known) if known else None

@@ -82,8 +82,8 @@ def gradient(energy: Callable[[Tensor], Tensor], others: Tensor, pair: Pair) -> 
     y[0, :, i] = values.repeat_interleave(POINTS)
     y[0, :, k] = values.repeat(POINTS)
     y.requires_grad_()
-    [found] = torch.autograd.grad(energy(y).sum(), y)
-    return found[0, :, k].reshape(POINTS, POINTS)
+    [slope] = torch.autograd.grad(energy(y).sum(), y)
+    return slope[0, :, k].reshape(POINTS, POINTS)
 
 
 def cross_entropy_gradient(y_k: Tensor, gold: float = 1.0) -> Tensor:
@@ -116,15 +116,15 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
         raise ConfigError(f"{run.path}: its outputs are {type(space).__name__}; pairs are plotted of sets of labels")
     pairs = [parse_pair(word, space.labels) for word in words]
     part = getattr(model.energy, "global_energy", None)
-    batch = None if part is not None and others != "gold" else _validation(run, predictor, example)
+    batch = None if part is not None and others != "gold" else _load_example(run, predictor, example)
     energy = part or model.energy.at(batch.x)
-    fixed = batch.gold[0, 0] if others == "gold" else torch.full((len(space.labels),), _value(others))
+    fixed = batch.gold[0, 0] if others == "gold" else torch.full((len(space.labels),), _parse_value(others))
     named = f"gold of validation example {example}" if others == "gold" else f"{float(others):g}"
     return Couplings(
         label,
         "E_global" if part is not None else f"E at validation example {example}",
         named,
-        [Coupling(_name(pair, space.labels), gradient(energy, fixed, pair)) for pair in pairs],
+        [Coupling(_name_pair(pair, space.labels), gradient(energy, fixed, pair)) for pair in pairs],
     )
 
 
@@ -151,29 +151,29 @@ def parse_pair(word: str, labels: Sequence[str]) -> Pair:
 
 
 @styled
-def gradients_figure(found: Couplings) -> Figure:
+def gradients_figure(data: Couplings) -> Figure:
     """Heat maps of cross entropy's gradient and of each pair's, and the other label's effect on each, which fills the
     last row."""
-    panels = 2 + len(found.pairs)
+    panels = 2 + len(data.pairs)
     columns = 2 if panels == 4 else min(3, panels)
     rows = -(-panels // columns)
     figure = new_figure(4.1 * columns, 0.5 + 3.3 * rows)
-    title = f"{found.run}: gradient that teaches label k while label i changes"
-    figure.suptitle(f"{title}\n{found.of}; other labels: {found.others}", x=0.01, ha="left", fontsize=10)
+    title = f"{data.run}: gradient that teaches label k while label i changes"
+    figure.suptitle(f"{title}\n{data.of}; other labels: {data.others}", x=0.01, ha="left", fontsize=10)
     cells = figure.add_gridspec(rows, columns)
     axes = [figure.add_subplot(cells[divmod(number, columns)]) for number in range(panels - 1)]
     axes.append(figure.add_subplot(cells[rows - 1, (panels - 1) % columns :]))
     cross_entropy = cross_entropy_gradient(grid()).expand(POINTS, POINTS)
-    _heat(axes[0], cross_entropy, "cross entropy, true label k = 1", "∂CE/∂y_k", None)
+    _draw_heat(axes[0], cross_entropy, "cross entropy, true label k = 1", "∂CE/∂y_k", None)
     # Each pair's colours are centred on its own mean, with one width for all, so that slopes are comparable.
-    width = max(float(p.gradient.max() - p.gradient.min()) for p in found.pairs) or 1.0
-    for axis, pair in zip(axes[1:-1], found.pairs, strict=True):
-        _heat(axis, pair.gradient, pair.name, f"∂{found.of.split()[0]}/∂y_k", width)
-    _effects(axes[-1], found)
+    width = max(float(p.gradient.max() - p.gradient.min()) for p in data.pairs) or 1.0
+    for axis, pair in zip(axes[1:-1], data.pairs, strict=True):
+        _draw_heat(axis, pair.gradient, pair.name, f"∂{data.of.split()[0]}/∂y_k", width)
+    _draw_effects(axes[-1], data)
     return figure
 
 
-def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None) -> None:
+def _draw_heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None) -> None:
     """Heat map of values `(y_i, y_k)` with contour lines; without a width the colours are logarithmic."""
     from matplotlib.colors import SymLogNorm
 
@@ -195,10 +195,10 @@ def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None
     axis.set(title=title, xlabel="y_i", ylabel="y_k", aspect="equal")
 
 
-def _effects(axis: Axes, found: Couplings) -> None:
+def _draw_effects(axis: Axes, data: Couplings) -> None:
     """Change of the gradient at y_k = 1/2 with y_i."""
     at = grid().numpy()
-    for (colour, style), pair in zip(looks(), found.pairs, strict=False):
+    for (colour, style), pair in zip(looks(), data.pairs, strict=False):
         middle = pair.gradient[:, POINTS // 2]
         name = pair.name.replace("\n", ", ")
         axis.plot(at, (middle - middle[0]).numpy(), color=colour, linestyle=style, label=name)
@@ -207,7 +207,7 @@ def _effects(axis: Axes, found: Couplings) -> None:
     axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
-def _validation(run: RunFolder, predictor: Predictor, example: int) -> Any:
+def _load_example(run: RunFolder, predictor: Predictor, example: int) -> Any:
     """A batch of one validation example."""
     part = load_task(run, Registry()).part("validation")
     if not 0 <= example < len(part):
@@ -215,7 +215,7 @@ def _validation(run: RunFolder, predictor: Predictor, example: int) -> Any:
     return predictor.task.collate([part[example]])
 
 
-def _value(others: str) -> float:
+def _parse_value(others: str) -> float:
     try:
         value = float(others)
     except ValueError:
@@ -225,5 +225,5 @@ def _value(others: str) -> float:
     return value
 
 
-def _name(pair: Pair, labels: Sequence[str]) -> str:
+def _name_pair(pair: Pair, labels: Sequence[str]) -> str:
     return f"i = {shortened(labels[pair[0]], NAME)}\nk = {shortened(labels[pair[1]], NAME)}"

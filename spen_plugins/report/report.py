@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -10,11 +11,12 @@ from typing import Any
 
 from spen_plugins import __version__
 from spen_plugins.errors import ConfigError, SpenError
-from spen_plugins.figures.layout import visible
+from spen_plugins.figures.layout import shortened, visible
 from spen_plugins.files import save_text
+from spen_plugins.report import facts
 from spen_plugins.report import report_data as data
-from spen_plugins.report.report_errors import Confusion, label_errors, pieces, tag_errors
-from spen_plugins.report.report_outputs import Output, Outputs, read_outputs
+from spen_plugins.report.report_errors import Confusion, count_label_errors, count_tag_errors, mark_pieces
+from spen_plugins.report.report_outputs import LONG, Output, Outputs, read_outputs
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder.folder import RunFolder, methods_of
 from spen_plugins.runs.many.groups import Group
@@ -22,7 +24,6 @@ from spen_plugins.scores.bootstrap import scale
 from spen_plugins.spaces import LabelSet, TagSequence
 
 OPEN = 15  # labels shown before the others are folded
-LONG = 500  # characters of an input before it is shortened
 
 
 @dataclass
@@ -66,9 +67,9 @@ def write_report(
     """
     check_device(device)
     part = data.check_part(part, groups)
-    template = _template()
-    page = _page(groups, part, against)
-    text = template.render(**page, errors=[_errors(group, part, examples, device) for group in groups])
+    template = _load_template()
+    page = _make_page(groups, part, against)
+    text = template.render(**page, errors=[_read_errors(group, part, examples, device) for group in groups])
     save_text(text, out)
 
 
@@ -82,7 +83,7 @@ def default_path(groups: Sequence[Group]) -> Path:
     return (runs[0].path if len(runs) == 1 else runs[0].path.parent) / "report.html"
 
 
-def _template() -> Any:
+def _load_template() -> Any:
     try:
         import jinja2
     except ImportError as error:
@@ -97,65 +98,65 @@ def _template() -> Any:
     return environment.from_string(source)
 
 
-def _page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[str, Any]:
+def _make_page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[str, Any]:
     """All sections except the errors."""
     runs = [run for group in groups for run in group.runs]
-    parts = data.parts_of(groups)
-    nested = {f"{name}, {p}": table for p in parts for name, table in data.nested_tables(groups, p).items()}
-    differences, remarks = data.differences(groups, part, against)
-    config, more_config = data.config_differences(groups)
+    parts = data.list_parts(groups)
+    nested = {f"{name}, {p}": table for p in parts for name, table in data.make_nested_tables(groups, p).items()}
+    differences, remarks = data.make_differences(groups, part, against)
+    config, more_config = facts.find_config_differences(groups)
     counted = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
     return {
-        "title": " · ".join(map(_name, groups)) if len(groups) <= 3 else f"{len(groups)} experiments",
+        "title": " · ".join(map(_name_group, groups)) if len(groups) <= 3 else f"{len(groups)} experiments",
         "summary": counted + (f" in {len(groups)} groups" if len(groups) > 1 else ""),
         "notes": [note for group in groups for note in group.notes],
         "several": any(len(group.runs) > 1 for group in groups),
         "singles": any(len(group.runs) == 1 for group in groups),
         "several_runs": len(runs) > 1,
         "several_groups": len(groups) > 1,
-        "measured": data.measured(groups),
-        "scores": {p: data.score_table(groups, p) for p in parts},
+        "measured": data.describe_unit(groups),
+        "scores": {p: data.make_score_table(groups, p) for p in parts},
         "nested": nested,
         "differences": differences,
         "remarks": remarks,
-        "protocol": data.protocol(groups),
-        "figure": data.training_svg(groups),
+        "protocol": facts.read_protocols(groups),
+        "figure": data.draw_training(groups),
         "config": config,
         "more_config": more_config,
-        "configs": data.configs(groups),
-        "environment": data.environment(groups),
+        "configs": {group.label: json.dumps(group.runs[0].config(), indent=2, ensure_ascii=False) for group in groups},
+        "environment": facts.read_environments(groups),
         "part": part,
         "version": __version__,
     }
 
 
-def _name(group: Group) -> str:
+def _name_group(group: Group) -> str:
     """The label; prefixed with its folder's name if it is only a number."""
     path = group.runs[0].path.resolve()
     return f"{path.parent.name}/{group.label}" if group.label == path.name and group.label.isdigit() else group.label
 
 
-def _errors(group: Group, part: str, count: int, device: str) -> Errors:
+def _read_errors(group: Group, part: str, count: int, device: str) -> Errors:
     """Worst examples and confusions, or the reason why there are none; the page is written anyway."""
     run = group.runs[0]
-    found = Errors(group.label, run=str(run.path))
+    errors = Errors(group.label, run=str(run.path))
     try:
         outputs = read_outputs(run, part, device)
     except SpenError as error:
-        return Errors(group.label, problem=_problem(run, part, error))
+        return Errors(group.label, problem=_describe_problem(run, part, error))
     if not outputs.examples:
         return Errors(group.label, problem=f"The {part} part has no examples with gold.")
-    found.score = outputs.score
-    found.energies = _verdicts(outputs)
+    errors.score = outputs.score
+    errors.energies = _describe_verdicts(outputs)
     if isinstance(outputs.space, LabelSet):
-        _put_labels(found, outputs)
+        _put_labels(errors, outputs)
     elif isinstance(outputs.space, TagSequence):
-        found.confusion = tag_errors(outputs)
-    found.examples = [_example(output, outputs) for output in outputs.worst(count)]
-    return found
+        errors.confusion = count_tag_errors(outputs)
+    errors.examples = [_describe_example(output, outputs) for output in outputs.worst(count)]
+    return errors
 
 
-def _problem(run: RunFolder, part: str, error: SpenError) -> str:
+def _describe_problem(run: RunFolder, part: str, error: SpenError) -> str:
     folder = run.environment().get("working_folder")
     where = f" The run was trained in {folder}; paths of its config are relative to that folder." if folder else ""
     return (
@@ -164,17 +165,17 @@ def _problem(run: RunFolder, part: str, error: SpenError) -> str:
     )
 
 
-def _put_labels(found: Errors, outputs: Outputs) -> None:
-    rows, pairs = label_errors(outputs)
+def _put_labels(errors: Errors, outputs: Outputs) -> None:
+    rows, pairs = count_label_errors(outputs)
     head = ["", "gold", "predicted", "wrong", "missed", "F1"]
     cells = [[row.label, *map(str, row[1:5]), f"{100 * row.f1:.1f}"] for row in rows]
-    found.labels = data.Table(head, cells[:OPEN])
-    found.more_labels = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
+    errors.labels = data.Table(head, cells[:OPEN])
+    errors.more_labels = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
     shown = [[pair.predicted, pair.gold, f"{pair.count} ({pair.count / pair.missed:.0%})"] for pair in pairs]
-    found.pairs = data.Table(["predicted", "instead of", "examples"], shown)
+    errors.pairs = data.Table(["predicted", "instead of", "examples"], shown)
 
 
-def _verdicts(outputs: Outputs) -> str:
+def _describe_verdicts(outputs: Outputs) -> str:
     """A sentence on how often the energy prefers gold."""
     both = [(o.energy, o.gold_energy) for o in outputs.examples if o.energy is not None and o.gold_energy is not None]
     if not both:
@@ -187,25 +188,21 @@ def _verdicts(outputs: Outputs) -> str:
     )
 
 
-def _example(output: Output, outputs: Outputs) -> dict[str, Any]:
+def _describe_example(output: Output, outputs: Outputs) -> dict[str, Any]:
     energies, space = (output.energy, output.gold_energy), outputs.space
     return {
         "row": output.row,
         "score": f"{scale(outputs.unit) * output.score:.1f}",
-        "inputs": "" if isinstance(space, TagSequence) else _shortened(", ".join(output.shown.inputs)),
-        "gold": pieces(output, True, space),
-        "predicted": pieces(output, False, space),
+        "inputs": "" if isinstance(space, TagSequence) else shortened(", ".join(output.shown.inputs), LONG),
+        "gold": mark_pieces(output, True, space),
+        "predicted": mark_pieces(output, False, space),
         "energy": None if None in energies else f"{output.energy:.3f}",
         "gold_energy": None if None in energies else f"{output.gold_energy:.3f}",
-        "verdict": _verdict(*energies),
+        "verdict": _compare_energies(*energies),
     }
 
 
-def _verdict(energy: float | None, gold: float | None) -> str:
+def _compare_energies(energy: float | None, gold: float | None) -> str:
     if energy is None or gold is None or energy == gold:
         return "the same"
     return "prefers gold" if gold < energy else "prefers the prediction"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONG else text[:LONG].rsplit(" ", 1)[0] + " …"

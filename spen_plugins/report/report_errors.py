@@ -60,31 +60,31 @@ class Confusion:
         return self.counts[row][column] / max(1, sum(self.counts[row]))
 
 
-def pieces(output: Output, gold: bool, space: OutputSpace | None) -> list[Piece]:
+def mark_pieces(output: Output, gold: bool, space: OutputSpace | None) -> list[Piece]:
     """Gold or the prediction, piece by piece, marked where the two differ."""
     ours, theirs = (output.gold, output.predicted) if gold else (output.predicted, output.gold)
     wrong = "missed" if gold else "extra"
     if not isinstance(space, TagSequence):
         other = set(theirs)
         return [Piece(label, "", "right" if label in other else wrong) for label in ours]
-    spans = _write_spans(space.tags)
-    return _stretches(output.shown.inputs, _roles(ours, spans), _roles(theirs, spans), wrong)
+    spans = _are_spans(space.tags)
+    return _mark_spans(output.shown.inputs, _find_roles(ours, spans), _find_roles(theirs, spans), wrong)
 
 
-def _stretches(
+def _mark_spans(
     words: Sequence[str], ours: Mapping[tuple[int, int], str], theirs: Mapping[tuple[int, int], str], wrong: str
 ) -> list[Piece]:
-    found, at = [], 0
+    stretches, at = [], 0
     for (first, last), role in ours.items():
         if first > at:
-            found.append(Piece(" ".join(words[at:first]), "", "plain"))
+            stretches.append(Piece(" ".join(words[at:first]), "", "plain"))
         kind = "right" if theirs.get((first, last)) == role else wrong
-        found.append(Piece(" ".join(words[first : last + 1]), role, kind))
+        stretches.append(Piece(" ".join(words[first : last + 1]), role, kind))
         at = last + 1
-    return [*found, Piece(" ".join(words[at:]), "", "plain")] if at < len(words) else found
+    return [*stretches, Piece(" ".join(words[at:]), "", "plain")] if at < len(words) else stretches
 
 
-def label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
+def count_label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
     """Errors of each label, the most first; and the pairs most often confused."""
     assert isinstance(outputs.space, LabelSet)
     names = outputs.space.labels
@@ -96,35 +96,35 @@ def label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
     extra, missed = predicted & ~gold, gold & ~predicted
     counts = np.stack([gold.sum(0), predicted.sum(0), extra.sum(0), missed.sum(0)], 1)
     order = np.argsort(-(counts[:, 2] + counts[:, 3]), kind="stable")
-    rows = [LabelErrors(names[i], *counts[i].tolist(), _f1(*counts[i].tolist())) for i in order.tolist()]
-    return rows, _pairs(names, extra, missed, order[:LARGE])
+    rows = [LabelErrors(names[i], *counts[i].tolist(), _compute_f1(*counts[i].tolist())) for i in order.tolist()]
+    return rows, _find_pairs(names, extra, missed, order[:LARGE])
 
 
-def _f1(gold: int, predicted: int, false_positives: int, _: int) -> float:
+def _compute_f1(gold: int, predicted: int, false_positives: int, _: int) -> float:
     return 2 * (predicted - false_positives) / (gold + predicted) if gold + predicted else 0.0
 
 
-def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray) -> list[Pair]:
+def _find_pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray) -> list[Pair]:
     """The most frequent pairs (predicted i, gold k) in one example, i wrong and k missing."""
     together = extra[:, labels].T.astype(np.float32) @ missed[:, labels].astype(np.float32)
     top = np.argsort(-together, axis=None, kind="stable")[:PAIRS]
     total = missed.sum(0)
-    found = []
+    pairs = []
     for i, k in zip(*np.unravel_index(top, together.shape), strict=True):
         if together[i, k] > 0:
-            found.append(Pair(names[labels[i]], names[labels[k]], int(together[i, k]), int(total[labels[k]])))
-    return found
+            pairs.append(Pair(names[labels[i]], names[labels[k]], int(together[i, k]), int(total[labels[k]])))
+    return pairs
 
 
-def tag_errors(outputs: Outputs) -> Confusion:
+def count_tag_errors(outputs: Outputs) -> Confusion:
     """Confusions of the roles of spans at the same words, with missed and spurious spans; of single tags otherwise."""
     assert isinstance(outputs.space, TagSequence)
-    spans = _write_spans(outputs.space.tags)
+    spans = _are_spans(outputs.space.tags)
     counts: Counter[tuple[str, str]] = Counter()
     for output in outputs.examples:
-        gold, predicted = (_roles(tags, spans) for tags in (output.gold, output.predicted))
+        gold, predicted = (_find_roles(tags, spans) for tags in (output.gold, output.predicted))
         if spans:
-            gold, predicted = _without_verbs(gold), _without_verbs(predicted)
+            gold, predicted = _drop_verbs(gold), _drop_verbs(predicted)
         for place in gold.keys() | predicted.keys():
             counts[gold.get(place, ""), predicted.get(place, "")] += 1
     sizes: Counter[str] = Counter()
@@ -141,17 +141,17 @@ def tag_errors(outputs: Outputs) -> Confusion:
     return Confusion([name or NOTHING for name in names], table.tolist(), unit)
 
 
-def _roles(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:
+def _find_roles(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:
     """Role by first and last token, from left to right; for tags without spans every word's tag."""
     if not spans:
         return {(i, i): tag for i, tag in enumerate(tags)}
     return {(span.start, span.end - 1): span.type for span in sorted(chunks(tags), key=lambda span: span.start)}
 
 
-def _without_verbs(roles: Mapping[tuple[int, int], str]) -> dict[tuple[int, int], str]:
+def _drop_verbs(roles: Mapping[tuple[int, int], str]) -> dict[tuple[int, int], str]:
     return {place: role for place, role in roles.items() if role.removeprefix("C-") != "V"}
 
 
-def _write_spans(tags: Sequence[str]) -> bool:
+def _are_spans(tags: Sequence[str]) -> bool:
     """True if a space's tags are BIO or BIOES."""
     return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in tags)

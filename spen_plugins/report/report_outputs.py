@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.figures.layout import shortened
 from spen_plugins.files import to_json
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
@@ -21,7 +22,7 @@ from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, TagSequence
 from spen_plugins.task import ArcInputs, Shown, Task
 
 LONG = 500
-"""Characters of a prediction before it is shortened."""
+"""Characters of an input or a prediction before it is shortened."""
 
 
 @dataclass
@@ -68,43 +69,43 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
     examples = load_task(run, registry).part(part)
     task = predictor.task
     space = None if isinstance(task.inputs, ArcInputs) else task.space
-    found = Outputs(space, task.selection, unit=task.metric().unit)
+    outputs = Outputs(space, task.selection, unit=task.metric().unit)
     for proposal, batch, rows in proposals(predictor.model, task, examples, predictor.batch_size, device):
         if batch.gold is not None:
-            found.examples += _batch(predictor, proposal, batch, [(row, examples[row]) for row in rows])
-    found.examples.sort(key=lambda output: output.row)
-    return found
+            outputs.examples += _read_batch(predictor, proposal, batch, [(row, examples[row]) for row in rows])
+    outputs.examples.sort(key=lambda output: output.row)
+    return outputs
 
 
-def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequence[tuple[int, Any]]) -> list[Output]:
+def _read_batch(
+    predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequence[tuple[int, Any]]
+) -> list[Output]:
     """The examples of one batch with gold."""
     task, space, mask = predictor.task, predictor.task.space, batch.x.mask
     assert batch.gold is not None
     decided = task.decode(proposal, batch.x)
     arcs = isinstance(task.inputs, ArcInputs)
-    predicted = None if arcs else _words(space, decided, mask)
+    predicted = None if arcs else _write_names(space, decided, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
-        predicted = [_arcs(answer) if arcs else [_shortened(to_json(answer))] for answer in answers]
-    gold = _words(space, batch.gold, mask) or [[]] * len(rows)
-    scores = _scores(task, proposal, batch)
+        predicted = [_write_arcs(answer) if arcs else [shortened(to_json(answer), LONG)] for answer in answers]
+    gold = _write_names(space, batch.gold, mask) or [[]] * len(rows)
+    scores = _score_examples(task, proposal, batch)
     costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()
-    energies, gold_energies = _energies(predictor, batch.x, decided), _energies(predictor, batch.x, batch.gold)
-    found = []
+    energies, gold_energies = (
+        _compute_energies(predictor, batch.x, decided),
+        _compute_energies(predictor, batch.x, batch.gold),
+    )
+    outputs = []
     for i in batch.labelled.nonzero().squeeze(1).tolist():
         row, example = rows[i]
         shown = task.show(example)
         truth = gold[i] if shown.gold is None else shown.gold
-        found.append(Output(row, shown, truth, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
-    return found
+        outputs.append(Output(row, shown, truth, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
+    return outputs
 
 
-def _shortened(text: str) -> str:
-    """A prediction without names, such as an image, at a length that can be read."""
-    return text if len(text) <= LONG else f"{text[:LONG]} …"
-
-
-def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
+def _score_examples(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
     """The selection score of each example alone, 1 if there is nothing to predict and nothing was predicted; the
     space's score if the metric is no ratio of sums."""
     metric = task.metric()
@@ -116,7 +117,7 @@ def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
     return torch.where(denominator > 0, numerator / denominator, 1.0).tolist()
 
 
-def _energies(predictor: Predictor, x: X, y: Tensor) -> list[float | None]:
+def _compute_energies(predictor: Predictor, x: X, y: Tensor) -> list[float | None]:
     """E(x, y) of each example; None without an energy."""
     energy = predictor.model.energy
     if energy is None:
@@ -125,7 +126,7 @@ def _energies(predictor: Predictor, x: X, y: Tensor) -> list[float | None]:
         return energy.at(x)(y)[:, 0].tolist()
 
 
-def _arcs(answer: Mapping[str, Any]) -> list[str]:
+def _write_arcs(answer: Mapping[str, Any]) -> list[str]:
     """A prediction of arcs as its examples' gold is shown."""
     return [
         f"{predicate['word']} {argument['role']}: {argument['text']}"
@@ -134,7 +135,7 @@ def _arcs(answer: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _words(space: OutputSpace, y: Tensor, mask: Tensor | None) -> list[list[str]] | None:
+def _write_names(space: OutputSpace, y: Tensor, mask: Tensor | None) -> list[list[str]] | None:
     """Discrete y `(batch, 1, *variables)` -> labels or tags of each example; None for spaces without names."""
     if isinstance(space, LabelSet):
         rows = (y[:, 0] > 0.5).cpu().numpy()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from spen_plugins.report.group_scores import GroupScores
 from spen_plugins.scores.bootstrap import (
     RESAMPLES,
     Estimate,
@@ -17,27 +18,6 @@ from spen_plugins.scores.bootstrap import (
     resampled_scores,
     with_seeds,
 )
-
-
-class Scored(Protocol):
-    """A group of runs.
-
-    Attributes:
-        label: its label.
-        data: data files of the runs; one element if all read the same.
-        ratios: numerators and denominators by seed, `(example,)` each, for the runs that kept them.
-    """
-
-    label: str
-
-    @property
-    def data(self) -> frozenset[tuple[str, ...]]: ...
-
-    @property
-    def ratios(self) -> Mapping[int, tuple[np.ndarray, np.ndarray]]: ...
-
-    def values(self, name: str) -> Mapping[int, float]:
-        """A score by seed, for the runs that have it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +38,7 @@ class Difference:
 class Resampled:
     """Differences between groups; runs on the same examples are resampled together, once."""
 
-    def __init__(self, groups: Sequence[Scored], selection: str) -> None:
+    def __init__(self, groups: Sequence[GroupScores], selection: str) -> None:
         self.groups, self.selection = {group.label: group for group in groups}, selection
         self._notes: list[str] = []
         self._unequal: list[str] = []
@@ -76,15 +56,19 @@ class Resampled:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on differences that `difference` omitted, or that are over some of the seeds."""
+        """Notes on differences that `differences` omitted, or that are over some of the seeds."""
         several = "where two rows don't have the same seeds, their difference is over those that both have"
-        found = [*self._notes, *(self._unequal if len(self._unequal) < 2 else [several])]
+        notes = [*self._notes, *(self._unequal if len(self._unequal) < 2 else [several])]
         if self._without:
             labels = "; ".join(self._without)
-            found.append(f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}")
-        return found
+            notes.append(f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}")
+        return notes
 
-    def difference(self, label: str, baseline: str) -> Difference | None:
+    def differences(self, label: str, baselines: Sequence[str]) -> dict[str, Difference | None]:
+        """Differences between a group and each baseline; None for itself or without a shared seed."""
+        return {name: None if name == label else self._difference(label, name) for name in baselines}
+
+    def _difference(self, label: str, baseline: str) -> Difference | None:
         ours, theirs = (self.groups[name].values(self.selection) for name in (label, baseline))
         shared = sorted(ours.keys() & theirs.keys())
         if not shared:
@@ -94,13 +78,13 @@ class Resampled:
             seeds = ", ".join(map(str, shared))
             self._unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
         seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
-        found = self._differences(label, baseline, shared)
-        if found is None:
+        drawn = self._draw(label, baseline, shared)
+        if drawn is None:
             return Difference(seeds, None)
-        both = interval(with_seeds(found)) if len(shared) > 1 else None
-        return Difference(seeds, interval(found.mean(1)), both)
+        both = interval(with_seeds(drawn)) if len(shared) > 1 else None
+        return Difference(seeds, interval(drawn.mean(1)), both)
 
-    def _differences(self, label: str, baseline: str, shared: Sequence[int]) -> np.ndarray | None:
+    def _draw(self, label: str, baseline: str, shared: Sequence[int]) -> np.ndarray | None:
         """Differences under resampling of the examples, `(resample, seed)`."""
         without = [name for name in (label, baseline) if any((name, seed) not in self._scores for seed in shared)]
         if without:

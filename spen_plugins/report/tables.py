@@ -35,13 +35,13 @@ def cells(comparison: Comparison) -> list[list[str]]:
     return [
         [
             row.label,
-            *(found.shown(comparison.unit) if (found := row.scores[name]) else "" for name in comparison.scores),
-            *(_gain(row.differences[label], comparison.unit) for label in comparison.against),
+            *(score.shown(comparison.unit) if (score := row.scores[name]) else "" for name in comparison.scores),
+            *(_write_gain(row.differences[label], comparison.unit) for label in comparison.against),
             str(row.seeds),
             f"{row.costs.epochs:.0f}",
             "" if row.costs.seconds is None else f"{row.costs.seconds:.2f}",
             "" if row.costs.share is None else f"{row.costs.share:.2f}",
-            *(map(_count, row.costs.sizes) if comparison.sizes else ()),
+            *(map(_write_count, row.costs.sizes) if comparison.sizes else ()),
         ]
         for row in comparison.rows
     ]
@@ -51,14 +51,14 @@ def caption(comparison: Comparison) -> str:
     """Explanation of the table's figures."""
     measured = f"as they are, {comparison.selection} in {comparison.unit}" if comparison.unit else "in per cent"
     text = f"Scores on {comparison.part} {measured}; ± is the standard error over seeds."
-    differences = [found for row in comparison.rows for found in row.differences.values() if found]
+    differences = [gain for row in comparison.rows for gain in row.differences.values() if gain]
     if differences:
         text += " Differences are paired by seed"
         text += (
             "; [95 % interval] and p: paired bootstrap over seeds and examples together, 10,000 resamples. "
             "Over examples alone p is for these very runs, without what other seeds would change; with one seed there "
             "is no other."
-            if any(found.examples for found in differences)
+            if any(gain.examples for gain in differences)
             else "."
         )
     if comparison.sizes:
@@ -90,12 +90,14 @@ def latex(comparison: Comparison, intervals: bool = False) -> str:
     against = comparison.against if intervals else ()
     gains = [f"{comparison.selection} − {label}" for label in against]
     titles = ["", *comparison.scores, *gains, *(SIZES if comparison.sizes else ())]
-    columns = [_tex_scores(comparison, name) for name in comparison.scores]
-    columns += [[_tex_gain(row.differences[label], comparison.unit) for row in comparison.rows] for label in against]
-    lines = [" & ".join(map(_tex, titles))]
+    columns = [_write_tex_scores(comparison, name) for name in comparison.scores]
+    columns += [
+        [_write_tex_gain(row.differences[label], comparison.unit) for row in comparison.rows] for label in against
+    ]
+    lines = [" & ".join(map(_escape, titles))]
     for i, row in enumerate(comparison.rows):
-        sizes = map(_count, row.costs.sizes) if comparison.sizes else ()
-        lines.append(" & ".join([_tex(row.label), *(column[i] for column in columns), *map(_tex, sizes)]))
+        sizes = map(_write_count, row.costs.sizes) if comparison.sizes else ()
+        lines.append(" & ".join([_escape(row.label), *(column[i] for column in columns), *map(_escape, sizes)]))
     seeds = "Seeds: " + ", ".join(f"{row.label} {row.seeds}" for row in comparison.rows) + "."
     comments = [f"% {one_line(text)}" for text in (caption(comparison), seeds, *comparison.notes)]
     start = rf"\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}"
@@ -104,7 +106,7 @@ def latex(comparison: Comparison, intervals: bool = False) -> str:
     return "\n".join([*comments, *rules]) + "\n"
 
 
-def _tex_scores(comparison: Comparison, name: str) -> list[str]:
+def _write_tex_scores(comparison: Comparison, name: str) -> list[str]:
     """Cells of one score, `$50.00 \\pm 1.25$`; the best as printed are bold, unless there is one row."""
     texts = [score.shown(comparison.unit) if (score := row.scores[name]) else "" for row in comparison.rows]
     parts = [text.partition(" ± ") for text in texts]
@@ -119,7 +121,7 @@ def _tex_scores(comparison: Comparison, name: str) -> list[str]:
     return cells
 
 
-def _tex_gain(difference: Difference | None, unit: str) -> str:
+def _write_tex_gain(difference: Difference | None, unit: str) -> str:
     """A difference and its interval over seeds and examples, else over examples, else its standard error."""
     if difference is None:
         return ""
@@ -146,7 +148,7 @@ def comma_separated(comparison: Comparison) -> str:
             score = row.scores[name]
             line += [score.mean, score.error] if score else [None, None]
         for label in comparison.against:
-            line += _numbers(row.differences[label])
+            line += _list_numbers(row.differences[label])
         costs = row.costs
         line += [costs.epochs, costs.seconds, costs.share, *(costs.sizes if comparison.sizes else ())]
         lines.append(line)
@@ -167,30 +169,30 @@ def terminal(comparison: Comparison, width: int) -> Table:
     return table
 
 
-def _gain(difference: Difference | None, unit: str) -> str:
+def _write_gain(difference: Difference | None, unit: str) -> str:
     if difference is None:
         return ""
     text, times = difference.seeds.shown(unit), scale(unit)
     if difference.both:
-        text += f" {_interval(difference.both, times)}"
+        text += f" {_write_interval(difference.both, times)}"
     if difference.examples:
-        text += f"{'; ' if difference.both else ' '}examples alone {_interval(difference.examples, times)}"
+        text += f"{'; ' if difference.both else ' '}examples alone {_write_interval(difference.examples, times)}"
     return text
 
 
-def _interval(found: Interval, times: float) -> str:
-    p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
-    return f"[{times * found.low:.2f}, {times * found.high:.2f}] {p}"
+def _write_interval(interval: Interval, times: float) -> str:
+    p = f"p = {interval.p:.3f}" if interval.p >= 0.001 else "p < 0.001"
+    return f"[{times * interval.low:.2f}, {times * interval.high:.2f}] {p}"
 
 
-def _count(value: float | None) -> str:
+def _write_count(value: float | None) -> str:
     """A count, with at least three digits."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
+def _list_numbers(difference: Difference | None) -> Sequence[float | int | None]:
     if difference is None:
         return [None] * (1 + len(GAINS))
     seeds = difference.seeds
@@ -198,5 +200,5 @@ def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
     return [seeds.mean, seeds.error, seeds.count, *intervals[0], *intervals[1]]
 
 
-def _tex(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in MINUS.sub("−", one_line(text)))

@@ -13,9 +13,6 @@ from accelerate.state import AcceleratorState
 from spen_plugins.config.experiment import Precision
 from spen_plugins.errors import ConfigError
 
-_MPI = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"}
-"""What MPI sets in the environment of each of its processes."""
-
 
 def check_device(device: str) -> None:
     """Check that torch can compute on a device.
@@ -33,8 +30,8 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
     """Device, precision and processes, by accelerate.
 
     Raises:
-        ConfigError: the device is missing, or does not support the precision; the environment is not one that torchrun
-            leaves, or has more processes than this machine has GPUs; the processes don't meet.
+        ConfigError: the device is missing, or does not support the precision; there are more processes than GPUs, or
+            they can't reach each other.
     """
     if device is not None:
         check_device(device)
@@ -47,7 +44,7 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
         torch.cuda.set_device(wanted)
     cpu = wanted is not None and wanted.type == "cpu"
     if processes > 1 and not cpu:
-        cpu = _is_without_gpus(processes)
+        cpu = not _has_gpus(processes)
     try:
         accelerator = Accelerator(cpu=cpu, mixed_precision=precision)
     except ValueError as error:
@@ -55,7 +52,9 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
     except torch.distributed.DistError as error:
         where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"the processes of this run don't meet at {where} ({reason:.200})") from error
+        raise ConfigError(
+            f"the processes of this run could not connect to each other at {where} ({reason:.200})"
+        ) from error
     if precision == "fp16" and accelerator.device.type == "cpu":
         raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
     if accelerator.device.type == "cuda":
@@ -67,27 +66,16 @@ def launched() -> int:
     """Number of processes that torchrun started, of which this is one; 1 without it.
 
     Raises:
-        ConfigError: it is more than 1, but the environment doesn't say which one this is; or `accelerate launch` was
-            asked for more, and started one.
+        ConfigError: it is more than 1, but the environment doesn't say which one this is.
     """
-    found = {name: os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")}
-    processes = os.environ.get("WORLD_SIZE")
-    missing = [name for name, value in found.items() if value is None]
-    if processes is None:
-        if found["MASTER_ADDR"] and "ACCELERATE_MIXED_PRECISION" in os.environ and _MPI.isdisjoint(os.environ):
-            raise ConfigError(
-                "accelerate launch was asked for several processes and started one, as it does without GPUs; "
-                "take torchrun --nproc_per_node N --no-python spen-run …"
-            )
-        return 1
-    if not processes.isdecimal() or not int(processes):
-        raise ConfigError(f"found WORLD_SIZE={processes} in the environment; expected a number of processes")
-    if int(processes) > 1 and missing:
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    missing = [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if processes > 1 and missing:
         raise ConfigError(
             f"found WORLD_SIZE={processes} in the environment, without {', '.join(missing)}; expected all of them, as "
             "torchrun sets them, or none"
         )
-    return int(processes)
+    return processes
 
 
 def is_main_process() -> bool:
@@ -95,30 +83,26 @@ def is_main_process() -> bool:
     return launched() == 1 or os.environ["RANK"] == "0"
 
 
-def _is_without_gpus(processes: int) -> bool:
-    """True if several processes without a device of their own compute on the CPU.
-
-    Raises:
-        ConfigError: there are GPUs, but too few.
-    """
+def _has_gpus(processes: int) -> bool:
+    """True if each of several processes has a GPU; a ConfigError if there are too few."""
     if not torch.cuda.is_available():
-        return not (hasattr(torch, "xpu") and torch.xpu.is_available())
+        return hasattr(torch, "xpu") and torch.xpu.is_available()
     here, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", processes)), torch.cuda.device_count()
     if here > gpus:
         raise ConfigError(
             f"found {here} processes and {gpus} GPUs on this machine; start as many processes as it has GPUs "
             "(--nproc_per_node), or give --device cpu"
         )
-    return False
+    return True
 
 
 @contextmanager
-def callers_settings(device: str | None) -> Iterator[None]:
-    """What `make_accelerator` and accelerate set in torch is afterwards what it was before: whether algorithms are
-    deterministic, and the current GPU.
+def restore_settings(device: str | None) -> Iterator[None]:
+    """Restores afterwards torch's settings that `make_accelerator` and accelerate change: deterministic algorithms, and
+    the current GPU.
 
     Args:
-        device: the one that is asked for inside; None: the best.
+        device: the device inside; None: the best.
     """
     mode = torch.get_deterministic_debug_mode()
     gpu = torch.cuda.is_available() and (device or "cuda").startswith("cuda")

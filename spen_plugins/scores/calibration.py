@@ -102,8 +102,19 @@ def _powers(p: np.ndarray, temperature: float) -> np.ndarray:
     return (p / p.max(1, keepdims=True)) ** np.float32(1 / temperature)
 
 
+def tag_confidences(y: Tensor, best: np.ndarray, lengths: np.ndarray) -> TagConfidences:
+    """Confidences in the tags of a batch of sentences, sentence by sentence; arguments as of `span_confidences`."""
+    inside = np.arange(best.shape[1]) < lengths[:, None]
+    return TagConfidences(y.detach().float().cpu().numpy()[inside], best[inside])
+
+
 def span_confidences(
-    y: Tensor, best: np.ndarray, spans: np.ndarray, lengths: np.ndarray, goes_on: np.ndarray, owner: np.ndarray
+    y: Tensor,
+    best: np.ndarray,
+    spans: np.ndarray,
+    lengths: np.ndarray,
+    goes_on: np.ndarray,
+    owner: np.ndarray | None = None,
 ) -> SpanConfidences:
     """Confidences in the spans of a batch of sentences.
 
@@ -114,8 +125,9 @@ def span_confidences(
         lengths: `(sentence,)` tokens.
         goes_on: `(type,)` the tag I-x that would continue a span of type x after its last token; -1 if its last tag
             ends it (BIOES), or there is no such tag.
-        owner: `(span,)` the index of the decision, from 0, to which each span belongs.
+        owner: `(span,)` the index of the decision, from 0, to which each span belongs; None: each is one decision.
     """
+    owner = np.arange(len(spans)) if owner is None else owner
     sentence, kind, first, last = spans.T
     size = last - first + 1
     start = np.repeat(first - np.cumsum(size) + size, size)
@@ -134,35 +146,35 @@ def rounded(p: np.ndarray) -> list[float]:
     return p.astype(np.float64).round(4).tolist()
 
 
-def expected_calibration_error(found: Sequence[Decisions], temperature: float = 1.0) -> float:
+def expected_calibration_error(decisions: Sequence[Decisions], temperature: float = 1.0) -> float:
     """Mean over decisions of |share of right ones − mean probability| of the bin, with 15 bins of equal width.
 
     0 without decisions. Guo et al. 2017, Eq. 3. Equal to torchmetrics' `binary_calibration_error`, which needs all
     decisions in one tensor: gigabytes for thousands of labels.
     """
     gap, n = np.zeros(BINS), 0
-    for p, right in _at(found, temperature):
+    for p, right in _at(decisions, temperature):
         bins = np.clip(np.ceil(p * BINS).astype(int) - 1, 0, BINS - 1)
         gap += np.bincount(bins, right, BINS) - np.bincount(bins, p, BINS)
         n += len(p)
     return float(np.abs(gap).sum() / max(n, 1))
 
 
-def fit_temperature(found: Sequence[Decisions]) -> float:
+def fit_temperature(decisions: Sequence[Decisions]) -> float:
     """The maximum-likelihood T from 0.05 to 20; 1 if all decisions are right, or all wrong."""
     from scipy.optimize import minimize_scalar
 
-    n, right = sum(len(some.right) for some in found), sum(int(some.right.sum()) for some in found)
+    n, right = sum(len(some.right) for some in decisions), sum(int(some.right.sum()) for some in decisions)
     if right in (0, n):
         return 1.0
 
     def negative_log_likelihood(log_temperature: float) -> float:
-        batches = _at(found, float(np.exp(log_temperature)))
+        batches = _at(decisions, float(np.exp(log_temperature)))
         return -sum(float(np.log(np.where(right, p, 1 - p).clip(_TINY)).sum()) for p, right in batches) / n
 
     bounds = np.log([LOWEST, HIGHEST])
-    found = minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-4})
-    return float(np.exp(found.x))
+    best = minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(best.x))
 
 
 def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
@@ -184,16 +196,16 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
         "decisions": fitted_on[0].kind,
         **{
             part: {
-                "ece": expected_calibration_error(found, temperature),
-                "ece_uncalibrated": expected_calibration_error(found),
-                "decisions": sum(len(some.right) for some in found),
+                "ece": expected_calibration_error(decisions, temperature),
+                "ece_uncalibrated": expected_calibration_error(decisions),
+                "decisions": sum(len(some.right) for some in decisions),
             }
-            for part, found in parts.items()
+            for part, decisions in parts.items()
         },
     }
 
 
-def _at(found: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _at(decisions: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each batch's probabilities and correctness, `(decision,)`: batch by batch, to save memory."""
-    for some in found:
+    for some in decisions:
         yield some.confidences.at(temperature).astype(np.float64), some.right

@@ -39,15 +39,15 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
         p: probabilities, `(example, label)`.
         temperature: T of the independent labels: each is on with probability sigmoid(logit(p) / T).
     """
-    found = torch.zeros(p.shape, dtype=torch.bool)
+    predicted = torch.zeros(p.shape, dtype=torch.bool)
     if p.numel():
         rows = max(1, CELLS // (p.shape[1] * _nodes_for(p.shape[1], 64)))
         for start in range(0, len(p), rows):
             some = tempered(p[start : start + rows].detach().cpu(), temperature)
             ordered, order = some.sort(dim=1, descending=True, stable=True)
             on = torch.arange(p.shape[1]) < sizes(ordered).unsqueeze(1)
-            found[start : start + rows].scatter_(1, order, on)
-    return found.to(p.device)
+            predicted[start : start + rows].scatter_(1, order, on)
+    return predicted.to(p.device)
 
 
 def best_of_samples(y: Tensor, weights: Tensor) -> Tensor:
@@ -97,17 +97,17 @@ def sizes(ordered: Tensor) -> Tensor:
     probabilities; this bound falls with k.
     """
     labels, most = ordered.shape[1], ordered.cumsum(1)
-    found, left = ordered.new_zeros(len(ordered), dtype=torch.long), torch.arange(len(ordered))
+    best_sizes, left = ordered.new_zeros(len(ordered), dtype=torch.long), torch.arange(len(ordered))
     k = min(FIRST, labels)
     while True:
         value, best = _best(expected_f1(ordered[left], k))
         done = torch.ones_like(left, dtype=torch.bool)
         if k < labels:
             done = value >= 2 * most[left, k] / (k + 1 + most[left, k])
-        found[left[done]] = best[done]
+        best_sizes[left[done]] = best[done]
         left = left[~done]
         if not len(left):
-            return found
+            return best_sizes
         k = min(2 * k, labels)
 
 

@@ -58,8 +58,8 @@ class Fit:
         ts = [self.temperature]
         if self.temperature == "validation":
             ts = sorted(TEMPERATURES, key=lambda t: abs(t - 1))
-        found = [LabelDecoder(float(t)) for t in thresholds] if self.decode != "expected_f1" else []
-        return found + [LabelDecoder(temperature=float(t)) for t in ts] if self.decode != "threshold" else found
+        decoders = [LabelDecoder(float(t)) for t in thresholds] if self.decode != "expected_f1" else []
+        return decoders + [LabelDecoder(temperature=float(t)) for t in ts] if self.decode != "threshold" else decoders
 
     def __call__(self, p: Tensor, gold: Tensor) -> LabelDecoder:
         """The one with the best example F1, of equal ones the first.

@@ -28,15 +28,15 @@ def at_k(p: Tensor, gold: Tensor, at: Sequence[int]) -> dict[str, dict[str, floa
         at: each k; those above the number of labels are left out.
     """
     ks = [k for k in at if k <= p.shape[1]]
-    some = gold.any(1)
-    if not ks or not some.any():
+    has_gold = gold.any(1)
+    if not ks or not has_gold.any():
         return {}
-    p, gold = p[some], gold[some]
+    p, gold = p[has_gold], gold[has_gold]
     hits = gold.gather(1, p.topk(max(ks), dim=1).indices).double()
     sizes = gold.sum(1)
     discount = 1 / torch.log2(torch.arange(max(ks), device=p.device).double() + 2)
     ideal = discount.cumsum(0)
-    found = {}
+    means = {}
     for k in ks:
         first, most = hits[:, :k], sizes.clamp(max=k)
         right = first.sum(1)
@@ -46,8 +46,8 @@ def at_k(p: Tensor, gold: Tensor, at: Sequence[int]) -> dict[str, dict[str, floa
             "ndcg": (first * discount[:k]).sum(1) / ideal[most - 1],
             "r_precision": right / most,
         }
-        found[str(k)] = {name: value.mean().item() for name, value in values.items()}
-    return found
+        means[str(k)] = {name: value.mean().item() for name, value in values.items()}
+    return means
 
 
 def average_precision(p: Tensor, gold: Tensor) -> float | None:
@@ -59,11 +59,11 @@ def average_precision(p: Tensor, gold: Tensor) -> float | None:
         p: probabilities, `(row, cell)`.
         gold: boolean, `(row, cell)`.
     """
-    some = gold.any(1)
-    if not some.any():
+    has_gold = gold.any(1)
+    if not has_gold.any():
         return None
-    ordered, order = p[some].sort(dim=1, descending=True)
-    right = gold[some].gather(1, order).double()
+    ordered, order = p[has_gold].sort(dim=1, descending=True)
+    right = gold[has_gold].gather(1, order).double()
     place = torch.arange(ordered.shape[1], device=p.device)
     last = torch.ones_like(ordered, dtype=torch.bool)
     last[:, :-1] = ordered[:, :-1] != ordered[:, 1:]

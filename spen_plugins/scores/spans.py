@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from spen_plugins.scores.entities import chunks
 
 CORE = re.compile(r"(?:A|ARG)[0-5]")
 """Roles that a predicate should have once (the unique-role constraint's A0 to A5)."""
@@ -64,10 +66,10 @@ class SpanTable:
 
     def arguments(self, tags: np.ndarray, lengths: np.ndarray) -> list[list[Argument]]:
         """Arguments of each sequence, without V, continuations joined."""
-        found: list[list[tuple[str, int, int]]] = [[] for _ in range(len(tags))]
+        spans: list[list[tuple[str, int, int]]] = [[] for _ in range(len(tags))]
         for sequence, role, first, last in self.spans(tags, lengths).tolist():
-            found[sequence].append((self.roles[role], first, last))
-        return [join(spans) for spans in found]
+            spans[sequence].append((self.roles[role], first, last))
+        return [join(some) for some in spans]
 
     def repeats_core(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """`(sequence,)` boolean: true if a core role begins more than once.
@@ -109,19 +111,9 @@ def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
 
 
 def spans_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Spans `(role, first token, last token)` of one sequence of tag names, V included, nothing joined.
-
-    The same as seqeval's `get_entities` of BIO tags, whose import loads scikit-learn, which takes seconds.
-    """
-    spans: list[tuple[str, int, int]] = []
-    role = ""
-    for i, tag in enumerate(tags):
-        if tag.startswith("B-") or (tag.startswith("I-") and tag[2:] != role):
-            spans.append((tag[2:], i, i))
-        elif tag.startswith("I-"):
-            spans[-1] = (tag[2:], spans[-1][1], i)
-        role = tag[2:]
-    return spans
+    """Spans `(role, first token, last token)` of one sequence of BIO tags, V included, nothing joined."""
+    spans = sorted(chunks(tags), key=lambda span: span.start)
+    return [(span.type, span.start, span.end - 1) for span in spans]
 
 
 def arguments_of(tags: Sequence[str]) -> list[Argument]:
@@ -130,36 +122,41 @@ def arguments_of(tags: Sequence[str]) -> list[Argument]:
 
 
 class SpanCounts:
-    """Right, predicted and gold arguments by role."""
+    """Right, predicted and gold spans by role or type, which a span has first."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()
         self.predicted: Counter[str] = Counter()
         self.gold: Counter[str] = Counter()
 
-    def add(self, predicted: Sequence[Argument], gold: Sequence[Argument]) -> int:
-        """Add one predicate; returns the number of its right arguments."""
-        self.predicted.update(a.role for a in predicted)
-        self.gold.update(a.role for a in gold)
+    def add(self, predicted: Collection[tuple[str, Any]], gold: Collection[tuple[str, Any]]) -> int:
+        """Add one predicate or sentence; returns the number of its right spans."""
         right = set(predicted) & set(gold)
-        self.right.update(a.role for a in right)
+        for counts, spans in ((self.right, right), (self.predicted, predicted), (self.gold, gold)):
+            counts.update(span[0] for span in spans)
         return len(right)
+
+    def overall(self) -> tuple[float, float, float]:
+        """Precision, recall and F1 of all spans."""
+        return precision_recall_f1(self.right.total(), self.predicted.total(), self.gold.total())
+
+    def table(self, gold: str = "support") -> dict[str, dict[str, float | int]]:
+        """`precision`, `recall`, `f1`, number in gold and number `predicted` of each role or type.
+
+        Args:
+            gold: name of the number in gold.
+        """
+        rows: dict[str, dict[str, float | int]] = {}
+        for name in sorted(self.predicted.keys() | self.gold.keys()):
+            scores = precision_recall_f1(self.right[name], self.predicted[name], self.gold[name])
+            rows[name] = dict(zip(("precision", "recall", "f1"), scores, strict=True))
+            rows[name] |= {gold: self.gold[name], "predicted": self.predicted[name]}
+        return rows
 
     def scores(self) -> dict[str, Any]:
         """`span_precision`, `span_recall`, `span_f1` over all roles, and the same per role in `roles`, with counts."""
-        right, predicted, gold = (sum(c.values()) for c in (self.right, self.predicted, self.gold))
-        precision, recall, f1 = precision_recall_f1(right, predicted, gold)
-        roles = {}
-        for role in sorted(self.predicted.keys() | self.gold.keys()):
-            p, r, f = precision_recall_f1(self.right[role], self.predicted[role], self.gold[role])
-            roles[role] = {
-                "precision": p,
-                "recall": r,
-                "f1": f,
-                "gold": self.gold[role],
-                "predicted": self.predicted[role],
-            }
-        return {"span_precision": precision, "span_recall": recall, "span_f1": f1, "roles": roles}
+        precision, recall, f1 = self.overall()
+        return {"span_precision": precision, "span_recall": recall, "span_f1": f1, "roles": self.table("gold")}
 
 
 def precision_recall_f1(right: int, predicted: int, gold: int) -> tuple[float, float, float]:

@@ -13,25 +13,25 @@ def listed(facts: Mapping[str, Any], key: str) -> list[str]:
     Raises:
         KeyError, ValueError: there is none.
     """
-    found = facts[key]
-    if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
-        raise ValueError(f"{key}: found {found!r:.60}; expected a list of texts")
-    if len(set(found)) < len(found):
+    value = facts[key]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"{key}: found {value!r:.60}; expected a list of texts")
+    if len(set(value)) < len(value):
         raise ValueError(f"{key}: found a name twice; expected each once")
-    return list(found)
+    return list(value)
 
 
 def number(facts: Mapping[str, Any], key: str) -> float:
     """A finite number; errors as `listed`."""
-    found = facts[key]
-    if not isinstance(found, (int, float)) or not math.isfinite(found):
-        raise ValueError(f"{key}: found {found!r:.60}; expected a number")
-    return found
+    value = facts[key]
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{key}: found {value!r:.60}; expected a number")
+    return value
 
 
 def numbers(facts: Mapping[str, Any], key: str, count: int) -> list[float]:
     """A list of so many finite numbers; errors as `listed`."""
-    found = facts[key]
-    if not isinstance(found, (list, tuple)) or len(found) != count:
-        raise ValueError(f"{key}: found {found!r:.60}; expected a list of {count} numbers")
-    return [number({key: one}, key) for one in found]
+    value = facts[key]
+    if not isinstance(value, (list, tuple)) or len(value) != count:
+        raise ValueError(f"{key}: found {value!r:.60}; expected a list of {count} numbers")
+    return [number({key: one}, key) for one in value]

@@ -17,10 +17,6 @@ C = TypeVar("C", bound=BaseModel)
 
 _NAMES: dict[Any, str] = {type(None): "null", Any: "any value", bool: "true or false", str: "string"}
 _BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}", "min_length": "at least {} of them"}
-WHOLE = 2**63 - 1
-"""Largest whole number in a config."""
-FLOAT = 3.4e38
-"""Largest other number: what single precision holds."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +48,6 @@ def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -
             yield from fields(inner[0], f"{prefix}{name}.", nested=True)
 
 
-def wrong_default(config: type[BaseModel]) -> str | None:
-    """What is wrong with a default of a typed config or of a table in it; None if a user could give each of them."""
-    models = [config]
-    for model in models:  # which grows
-        inner = [found for info in model.model_fields.values() for found in _models(info.annotation)]
-        models += [found for found in dict.fromkeys(inner) if found not in models]
-        try:
-            model.model_validate_json("{}")
-        except ValidationError as error:
-            for detail in error.errors(include_url=False):
-                if detail["loc"] and detail["type"] != "missing":
-                    key, said = ".".join(map(str, detail["loc"])), detail["msg"][0].lower() + detail["msg"][1:]
-                    return f"{model.__qualname__}: the default of {key!r} is {detail['input']!r}; {said}"
-    return None
-
-
 def refuse_unused(config: BaseModel, keys: Sequence[str], where: str, why: str) -> None:
     """Raise ConfigError if one of the keys has another value than its default, though nothing uses it.
 
@@ -97,28 +77,11 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
     Raises:
         ConfigError: with the path of every wrong key, what was found and what is known.
     """
-    for key, number in _numbers(values, where):
-        if not abs(number) <= (WHOLE if isinstance(number, int) else FLOAT):  # NaN is not
-            wanted = f"a whole number of at most {WHOLE:,}" if isinstance(number, int) else f"one of at most {FLOAT:g}"
-            raise ConfigError(f"{source}: '{key}': found {_short(number)}; expected a finite number, {wanted}.")
     try:
         # Through JSON, because strict validation of Python objects rejects lists for tuples.
         return config.model_validate_json(json.dumps(values))
     except ValidationError as error:
         raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, where, beside))) from None
-    except TypeError as error:
-        raise ConfigError(f"{source}: {where or 'the config'} is not made of JSON values: {error}") from None
-
-
-def _numbers(value: Any, where: str) -> Iterator[tuple[str, int | float]]:
-    """Every number among JSON values, with its dotted key."""
-    if isinstance(value, bool):
-        return
-    if isinstance(value, int | float):
-        yield where, value
-    elif isinstance(value, Mapping | list | tuple):
-        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _numbers(inner, f"{where}.{key}" if where else str(key))
 
 
 def _explain(
@@ -127,24 +90,22 @@ def _explain(
     """One message per wrong key, in the order of the keys."""
     messages: dict[str, str] = {}
     for detail in error.errors(include_url=False):
-        path, model, info, found = _walk(detail["loc"], config, values)
+        path, model, info, value = _walk(detail["loc"], config, values)
         key, place = ".".join((where, *path)) if where else ".".join(path), ".".join(path[:-1])
         table = ".".join(part for part in (where, place) if part)
         if detail["type"] == "extra_forbidden" and model is not None:
             known = [*fields(model), *(beside if len(path) == 1 else ())]
             near = did_you_mean(path[-1], [field.name for field in known])
             listing = "; ".join(map(str, known)) if known else "none"
-            shown = key if len(key) <= 200 else f"{key[:200]}…"
-            messages.setdefault(key, f"unknown key '{shown}'.{near} Known keys of {table or 'a config'}: {listing}.")
+            messages.setdefault(key, f"unknown key '{key}'.{near} Known keys of {table or 'a config'}: {listing}.")
         elif detail["type"] == "missing":
             wanted = f": {_type(info)}" if info is not None else ""
             messages.setdefault(key, f"'{key}' is missing; expected {path[-1]}{wanted}.")
         else:
             wanted = _type(info) if info is not None else None
-            said = detail["msg"][0].lower() + detail["msg"][1:]
-            name = f"'{key}'" if key else "the config"
-            reason = f"expected {wanted} ({said})" if wanted else said
-            messages.setdefault(key, f"{name}: found {_short(found)}; {reason}.")
+            reason = detail["msg"][0].lower() + detail["msg"][1:]
+            reason = f"expected {wanted} ({reason})" if wanted else reason
+            messages.setdefault(key, f"'{key or 'config'}': found {_short(value)}; {reason}.")
     return list(messages.values())
 
 

@@ -1,7 +1,8 @@
-"""What the estimators share: parameters, of which some are the config's, and the run that `fit` trains."""
+"""The base of the estimators: parameters, of which some are the config's, and the run that `fit` trains."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,24 +15,62 @@ from spen_plugins.runs.predict.predictor import Predictor
 from spen_plugins.runs.train.preparing import Given
 from spen_plugins.sklearn.stored import StoredRun
 
-INSTEAD = {
-    "config": "'method', and dotted keys of the config",
-    "data": "the arguments of fit",
-    "held_out": "'validation_fraction'",
-    "out": "predictor_.save(folder) after fit",
-    "quiet": "'verbose'",
-    "seed": "'random_state'",
-}
-"""Arguments of `sp.train` that are no overrides, and what has their place."""
 
-
-class Trained(BaseEstimator):
-    """Base of estimators that train a config that ships.
+class Trained(BaseEstimator, ABC):
+    """An estimator that trains a config that ships.
 
     Keyword arguments that are no parameter of the estimator's own are arguments or dotted keys of the config, as of
-    `sp.train`; they are parameters, too, for `get_params`, `set_params` and searches. `fit` says which are unknown,
-    or have another name here.
+    `sp.train`; they are parameters, too, for `get_params`, `set_params` and searches. `fit` rejects unknown ones.
+
+    Parameters
+    ----------
+    method : str
+        A method of the config, as `spen-run --arguments` lists them.
+    class_weight : "balanced", dict or None
+        Weights of the classes in the cross entropy of the net.
+    validation_fraction : float
+        Share of the training examples that validate, where `fit` is given no validation part. Stratified.
+    random_state : int, RandomState or None
+        Seed of the validation part, of initial weights, row order, dropout and sampling.
+    device : str or None
+        "cpu", "cuda" or "mps"; None: the best available for training, the CPU for prediction. An estimator that was
+        pickled predicts on the CPU.
+    verbose : bool
+        Print epochs and scores.
+    overrides : dict
+        Other arguments and dotted keys of the config.
+
+    Attributes
+    ----------
+    predictor_ : Predictor
+        The run; its `save` writes a folder for `sp.load` and the commands.
     """
+
+    def __init__(
+        self,
+        method: str,
+        class_weight: Any,
+        validation_fraction: float,
+        random_state: Any,
+        device: str | None,
+        verbose: bool,
+        overrides: dict[str, Any],
+    ) -> None:
+        self.method = method
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self._overrides = overrides
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None) -> Trained:
+        """Train."""
+
+    @abstractmethod
+    def predict(self, X: Any) -> np.ndarray:
+        """Outputs of examples."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the config included."""
@@ -49,7 +88,7 @@ class Trained(BaseEstimator):
 
     @property
     def predictor_(self) -> Predictor:
-        """The trained run: `predictor_.save("runs/mine")` writes it to a folder for `sp.load` and the commands."""
+        """The trained run."""
         check_is_fitted(self, "run_")
         return self.run_.predictor
 
@@ -62,15 +101,13 @@ class Trained(BaseEstimator):
 
     def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Train and keep the run as `run_`."""
-        for name in INSTEAD.keys() & self._overrides.keys():
-            raise ValueError(f"{type(self).__name__} has no parameter {name!r}; expected {INSTEAD[name]} in its place")
         seed = self.random_state
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        given = Given(parts, self.validation_fraction)
+        data = Given(parts, self.validation_fraction)
         weights = self.class_weight
         if isinstance(weights, Mapping):  # labels of an array are numbers
             weights = {str(name): float(weight) for name, weight in weights.items()}
         weighted = {} if weights is None else {"task.class_weight": weights}
         arguments = {"method": self.method, "seed": seed, **weighted, **arguments, **self._overrides}
-        self.run_ = StoredRun.train(config, given, self.device, not self.verbose, arguments)
+        self.run_ = StoredRun.train(config, data, self.device, not self.verbose, arguments)

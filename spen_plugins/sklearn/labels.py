@@ -1,4 +1,4 @@
-"""`MultiLabelClassifier`: config `mlc_seal` as an estimator of scikit-learn."""
+"""`MultiLabelClassifier`: config `labels` as an estimator of scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from scipy.special import logit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from spen_plugins.data.tables.matrix import Matrix
 from spen_plugins.scores.calibration import LabelConfidences
 from spen_plugins.scores.label_decoder import between
 from spen_plugins.sklearn.base import Trained
-from spen_plugins.sklearn.stored import errors_of_values
+from spen_plugins.sklearn.stored import value_errors
 from spen_plugins.task_parts import parse_all
 
 NUMBERS = {"accept_sparse": "csr", "dtype": np.float32, "ensure_all_finite": "allow-nan"}
@@ -23,7 +23,7 @@ SURE = 1e-12  # probabilities nearer to 0 or 1 have the logit of this one
 
 
 class MultiLabelClassifier(ClassifierMixin, Trained):
-    """Multi-label classification by a net that an energy teaches, or by any other method of the config `mlc_seal`.
+    """Multi-label classification by a net that an energy teaches, or by any other method of the config `labels`.
 
     Features that are 0 or 1 in all training examples are binary, and must be in prediction; otherwise all are scaled to
     mean 0 and deviation 1, or in a sparse matrix, which stays sparse, by one number.
@@ -31,7 +31,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     Parameters
     ----------
     method : str
-        "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments mlc_seal`.
+        "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments labels`.
     threshold : float or "validation"
         A label is predicted if its probability before calibration is above this one; "validation": the one of the best
         F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
@@ -41,18 +41,10 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         A row's predicted labels are its likeliest ones by `predict_proba`, but neither are they those above 0.5, nor,
         without a `threshold_`, those above any one number.
     class_weight : "balanced", dict or None
-        Weights of the labels in the cross entropy of the net: a dict {label: weight} of their presence, by name or
-        column number; "balanced": n / (2 n_c) for the presence and the absence of each label.
-    validation_fraction : float
-        Share of the training examples that validate, where `fit` is given no validation part: it picks the epoch, the
-        threshold and the temperature of the probabilities. Stratified by labels.
-    random_state : int, RandomState or None
-        Seed of the validation part, of initial weights, row order, dropout and sampling.
-    device : str or None
-        "cpu", "cuda" or "mps"; None: the best available for training, the CPU for prediction. An estimator that was
-        pickled predicts on the CPU.
-    verbose : bool
-        Whether epochs and scores are printed.
+        A dict {label: weight} of the presence of labels, by name or column number; "balanced": n / (2 n_c) for the
+        presence and the absence of each label.
+    validation_fraction, random_state, device, verbose
+        As of `Trained`. The validation part picks the epoch, the threshold and the temperature of the probabilities.
     **overrides
         Other arguments and dotted keys of the config: `**{"trainer.epochs": 30, "features.hidden": [100]}`.
 
@@ -65,10 +57,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     threshold_ : float or None
         The threshold after calibration: `predict` is `predict_proba` above it, but for methods that choose label sets
         by their energy. None if sets of highest expected F1 are predicted.
-    n_features_in_, feature_names_in_
-        Of the training data.
-    predictor_ : Predictor
-        The run; its `save` writes a folder for `sp.load`.
+    n_features_in_, feature_names_in_, predictor_
+        As of scikit-learn and of `Trained`.
     """
 
     def __init__(
@@ -84,15 +74,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         verbose: bool = False,
         **overrides: Any,
     ) -> None:
-        self.method = method
+        super().__init__(method, class_weight, validation_fraction, random_state, device, verbose, overrides)
         self.threshold = threshold
         self.decode = decode
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
-        self._overrides = overrides
 
     def fit(
         self, X: Any, y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None
@@ -116,23 +100,21 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         ------
         ValueError
             Infinity, other labels than 0 and 1 or all the same, fewer than two rows, an unknown argument, key or label;
-            no pair to validate on, or one with other columns; weights below 0, all 0 or of another number.
+            other columns to validate on; weights below 0, all 0 or of another number.
         TypeError
             y is sparse.
         """
-        if validation is not None and (not isinstance(validation, (tuple, list)) or len(validation) != 2):
-            raise ValueError(f"validation: found a {type(validation).__name__}; expected a pair (X, y)")
-        rows, labels = self._checked(X, y, reset=True)
+        rows, labels = self._check_examples(X, y, reset=True)
         names = labels.names or tuple(map(str, range(labels.width)))
         parts = {"train": self._add_weights(rows, Matrix(labels.values, names), sample_weight)}
         self.labels_ = np.array(names)
         if validation is not None:
-            rows, labels = self._checked(*validation, reset=False)
-            with errors_of_values():
+            rows, labels = self._check_examples(*validation, reset=False)
+            with value_errors():
                 parts["validation"] = rows, labels.ordered(names, "y of validation")
         fixed = self.decode == "validation" and self.threshold != "validation"
         decode = "threshold" if fixed else self.decode
-        self._train("mlc_seal", parts, {"threshold": self.threshold, "decode": decode})
+        self._train("labels", parts, {"threshold": self.threshold, "decode": decode})
         self.classes_ = np.arange(len(self.labels_), dtype=object)
         task = self.run_.predictor.task
         self.threshold_ = None
@@ -142,28 +124,28 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of each row, 0 or 1, of shape (n_samples, n_labels)."""
-        probabilities, chosen = self._predicted(X)
+        probabilities, chosen = self._compute_predictions(X)
         return (probabilities > self.threshold_ if chosen is None else chosen).astype(np.int64)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probability of each label, of shape (n_samples, n_labels)."""
-        return self._predicted(X)[0]
+        return self._compute_predictions(X)[0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of each label above those of the threshold, of shape (n_samples, n_labels); above 0: predicted.
 
         Without a threshold, above those half-way between the row's last predicted label and the next.
         """
-        p, predicted = self._predicted(X)
+        p, predicted = self._compute_predictions(X)
         logits = logit(p.astype(np.float64).clip(SURE, 1 - SURE))
         if self.threshold_ is None:
             return logits - between(torch.from_numpy(logits), torch.from_numpy(predicted > 0)).numpy()
         return logits - logit(np.float64(self.threshold_).clip(SURE, 1 - SURE))
 
-    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Matrix, Matrix]:
+    def _check_examples(self, X: Any, y: Any, reset: bool) -> tuple[Matrix, Matrix]:
         """Examples as the task takes them, with names of all columns of X, and of those of y if it is a DataFrame."""
-        given = y if y is None else "no_validation"  # without y scikit-learn says that it is missing
-        X = validate_data(self, X, given, reset=reset, ensure_min_samples=2 if reset else 1, **NUMBERS)
+        target = y if y is None else "no_validation"  # without y scikit-learn says that it is missing
+        X = validate_data(self, X, target, reset=reset, ensure_min_samples=2 if reset else 1, **NUMBERS)
         kind = type_of_target(y, input_name="y")
         check_classification_targets(y)
         labels = check_array(y, ensure_2d=False, ensure_min_samples=1, input_name="y", estimator=self)
@@ -171,9 +153,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         if labels.ndim != 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}, of shape {labels.shape}; "
-                f"{type(self).__name__} predicts label sets, and not one class per row: y should be a matrix of 0 and "
-                "1, (n_samples, n_labels), which sklearn.preprocessing.MultiLabelBinarizer makes of label sets, and "
-                "LabelBinarizer of classes"
+                "expected label sets as a matrix of 0 and 1, (n_samples, n_labels), as of "
+                "sklearn.preprocessing.MultiLabelBinarizer"
             )
         values = np.unique(labels)
         if not np.isin(values, (0, 1)).all():
@@ -182,16 +163,15 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             raise ValueError(f"y has one class only: every label of every row is {values[0]}")
         names = tuple(map(str, y.columns)) if hasattr(y, "columns") else None
         features = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
-        with errors_of_values():
+        with value_errors():
             rows = Matrix(Matrix.of(X, "X").values, tuple(map(str, features)))
             return rows, Matrix(Matrix.of(labels, "y").values, names)
 
-    def _predicted(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _compute_predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Calibrated probabilities, and the outputs if no threshold decides, `(n_samples, n_labels)` each."""
-        check_is_fitted(self, "run_")
+        predictor = self.predictor_
         X = validate_data(self, X, reset=False, **NUMBERS)
-        predictor = self.run_.predictor
-        with errors_of_values():
+        with value_errors():
             examples = parse_all(predictor.task, Matrix.of(X, "X"))
         probabilities = np.empty((X.shape[0], len(self.labels_)), dtype=np.float64)
         chosen = None

@@ -22,12 +22,12 @@ class Sentences(np.ndarray):
     """
 
     @classmethod
-    def of(cls, lists: Iterable[Sequence[Any]]) -> Sentences:
+    def from_lists(cls, lists: Iterable[Sequence[Any]]) -> Sentences:
         """The array of these lists."""
         return object_array(map(list, lists)).view(cls)
 
     def __eq__(self, other: Any) -> Any:
-        other = Sentences.of(other) if isinstance(other, (list, tuple)) else other
+        other = Sentences.from_lists(other) if isinstance(other, (list, tuple)) else other
         return np.asarray(self) == np.asarray(other)
 
     def __ne__(self, other: Any) -> Any:
@@ -63,7 +63,7 @@ class WrittenTags:
         if self._looks_on:
             self._joined = self._joined & np.char.startswith(np.array(tags), "I-")
         self._alone, self._beside = (
-            np.stack([_one_hot(_written(tag, scheme, closes, beside), scheme, classes) for tag in tags])
+            np.stack([_one_hot(_write_tag(tag, scheme, closes, beside), scheme, classes) for tag in tags])
             for beside in (False, True)
         )
 
@@ -87,19 +87,19 @@ class WrittenTags:
             else:
                 beside[:, :-1] = pairs.sum(3)
         share = np.divide(beside, p, out=np.zeros_like(p), where=p > 0).clip(0, 1)
-        found = []
+        probabilities = []
         for row, length in enumerate(lengths):
             calibrated, apart = tempered(p[row, :length], temperature), 1 - share[row, :length]
             written = calibrated * apart @ self._alone + calibrated * (1 - apart) @ self._beside
-            found.append(written / written.sum(1, keepdims=True))
-        return found
+            probabilities.append(written / written.sum(1, keepdims=True))
+        return probabilities
 
 
 def _numbers(values: Any) -> np.ndarray:
     return values.detach().double().cpu().numpy()
 
 
-def _written(tag: str, scheme: str, closes: bool, beside: bool) -> str:
+def _write_tag(tag: str, scheme: str, closes: bool, beside: bool) -> str:
     """A net's tag as a scheme writes it.
 
     Args:

@@ -27,14 +27,14 @@ class StoredRun:
         self._files: dict[str, bytes] = {}
 
     @classmethod
-    def train(cls, config: str, given: Given, device: str | None, quiet: bool, arguments: dict[str, Any]) -> StoredRun:
-        """Train on given examples; errors as in `errors_of_values`, and KeyboardInterrupt if the user stops it."""
+    def train(cls, config: str, data: Given, device: str | None, quiet: bool, arguments: dict[str, Any]) -> StoredRun:
+        """Train on the examples; errors as in `value_errors`, and KeyboardInterrupt if the user stops it."""
         place = TemporaryDirectory(prefix="spen-")
         out = Path(place.name) / "run"
         try:
-            with errors_of_values():
+            with value_errors():
                 predictor = train(
-                    config, data=given.parts, out=out, device=device, quiet=quiet, held_out=given.held_out, **arguments
+                    config, data=data.parts, out=out, device=device, quiet=quiet, held_out=data.held_out, **arguments
                 )
         except Interrupted:  # to searches an Exception is a fit that failed, and they go on
             raise KeyboardInterrupt from None  # the folder to resume from is a temporary one
@@ -67,7 +67,7 @@ class StoredRun:
 
 
 @contextmanager
-def errors_of_values() -> Iterator[None]:
+def value_errors() -> Iterator[None]:
     """Wrong settings and examples as a ValueError, which is what scikit-learn raises."""
     try:
         yield

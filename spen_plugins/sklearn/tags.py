@@ -1,4 +1,4 @@
-"""`SequenceTagger`: configs `pos_infnet` and `ner_infnet` as an estimator of scikit-learn."""
+"""`SequenceTagger`: configs `tags` and `names` as an estimator of scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.loop import evaluate
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.sentences import Sentences, WrittenTags, object_array
-from spen_plugins.sklearn.stored import errors_of_values
+from spen_plugins.sklearn.stored import value_errors
 from spen_plugins.task_parts import parse_all
 
 SCHEMES = ("bio", "bioes", "iob1")
@@ -22,27 +22,18 @@ PREFIXES = ("B-", "I-", "E-", "S-")
 class SequenceTagger(Trained):
     """A tag for every word of a sentence, by a net that an energy over tag sequences teaches.
 
-    Parts of speech and the like are learned as config `pos_infnet` does, spans (names, chunks) as `ner_infnet` does.
+    Parts of speech and the like are learned as config `tags` does, spans (names, chunks) as `names` does.
 
     Parameters
     ----------
     method : str
-        "compound" (an energy and two nets), "crf", "cross_entropy" and others: `spen-run --arguments ner_infnet`.
+        "compound" (an energy and two nets), "crf", "cross_entropy" and others: `spen-run --arguments names`.
     scheme : str
         How tags write spans: "bio", "bioes", "iob1", or "none"; "auto": the first that the training tags obey.
     class_weight : "balanced", dict or None
-        Weights in the cross entropy of the net: a dict {tag: weight}, or {type: weight} of spans, where O is a type;
-        "balanced": n / (classes · n_c) words.
-    validation_fraction : float
-        Share of the training sentences that validate, where `fit` is given no validation part: it picks the epoch and
-        the temperature of the probabilities. Stratified by tags.
-    random_state : int, RandomState or None
-        Seed of the validation part, of initial weights, row order, dropout and sampling.
-    device : str or None
-        "cpu", "cuda" or "mps"; None: the best available for training, the CPU for prediction. An estimator that was
-        pickled predicts on the CPU.
-    verbose : bool
-        Whether epochs and scores are printed.
+        A dict {tag: weight}, or {type: weight} of spans, where O is a type; "balanced": n / (classes · n_c) words.
+    validation_fraction, random_state, device, verbose
+        As of `Trained`. The validation part picks the epoch and the temperature of the probabilities.
     **overrides
         Other arguments and dotted keys of the config: `encoder="bert-base-cased", **{"trainer.epochs": 30}`.
 
@@ -53,7 +44,7 @@ class SequenceTagger(Trained):
     scheme_ : str
         How tags write spans.
     predictor_ : Predictor
-        The run; its `save` writes a folder for `sp.load`.
+        As of `Trained`.
     """
 
     def __init__(
@@ -68,14 +59,8 @@ class SequenceTagger(Trained):
         verbose: bool = False,
         **overrides: Any,
     ) -> None:
-        self.method = method
+        super().__init__(method, class_weight, validation_fraction, random_state, device, verbose, overrides)
         self.scheme = scheme
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
-        self._overrides = overrides
 
     def fit(
         self,
@@ -101,21 +86,20 @@ class SequenceTagger(Trained):
         Raises
         ------
         ValueError
-            Something that is no list of sentences, a sentence without words or with another number of tags, tags that
-            break the scheme, an unknown argument or tag, a CRF with `class_weight`; weights below 0, all 0 or of
-            another number.
+            A sentence without words or with another number of tags, tags that break the scheme, an unknown argument or
+            tag, a CRF with `class_weight`; weights below 0, all 0 or of another number.
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
-        _check_lists(X, y)
+        check_consistent_length(X, y)
         parts = {"train": self._add_weights(X, y, sample_weight)}
         if validation is not None:
             parts["validation"] = validation
         if self.scheme not in ("auto", "none", *SCHEMES):
             known = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
             raise ValueError(f"scheme: found {self.scheme!r}; expected one of {known}")
-        scheme = scheme_of(y) if self.scheme == "auto" else self.scheme
-        config, arguments = ("pos_infnet", {}) if scheme == "none" else ("ner_infnet", {"task.scheme": scheme})
+        scheme = find_scheme(y) if self.scheme == "auto" else self.scheme
+        config, arguments = ("tags", {}) if scheme == "none" else ("names", {"task.scheme": scheme})
         self._train(config, parts, arguments)
         self.scheme_ = scheme
         self.classes_ = np.unique([tag for sentence in y for tag in sentence])
@@ -126,9 +110,8 @@ class SequenceTagger(Trained):
 
         `predict(X) == y` compares sentence by sentence. A ValueError for something that is no list of sentences.
         """
-        check_is_fitted(self, "run_")
-        with errors_of_values():
-            return Sentences.of(found["tags"] for found in self.run_.predictor.predict(X))
+        with value_errors():
+            return Sentences.from_lists(answer["tags"] for answer in self.predictor_.predict(X))
 
     def predict_proba(self, X: Sequence[Sequence[str]]) -> np.ndarray:
         """Marginal probabilities of each word's tags, calibrated as the scores of `predictor_.predict`.
@@ -141,9 +124,8 @@ class SequenceTagger(Trained):
 
         A ValueError for something that is no list of sentences.
         """
-        check_is_fitted(self, "run_")
-        predictor = self.run_.predictor
-        with errors_of_values():
+        predictor = self.predictor_
+        with value_errors():
             examples = parse_all(predictor.task, X)
         written = WrittenTags(predictor.task.space.tags, self.scheme_, self.classes_.tolist())
         probabilities: list[np.ndarray] = [np.empty(0)] * len(examples)
@@ -161,12 +143,10 @@ class SequenceTagger(Trained):
         ValueError
             Another number of sentences in y, or of tags in a sentence; something that is no sentence.
         """
-        check_is_fitted(self, "run_")
-        _check_lists(X, y)
         check_consistent_length(X, y)
-        predictor, task = self.run_.predictor, self.run_.predictor.task
-        with errors_of_values():
-            examples = parse_all(task, [{"words": _listed(w), "tags": _listed(t)} for w, t in zip(X, y, strict=True)])
+        predictor, task = self.predictor_, self.predictor_.task
+        with value_errors():
+            examples = parse_all(task, [{"words": _as_list(w), "tags": _as_list(t)} for w, t in zip(X, y, strict=True)])
             metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
         return float(metric.compute()[task.selection])
 
@@ -177,39 +157,29 @@ class SequenceTagger(Trained):
         return tags
 
 
-def _check_lists(X: Any, y: Any) -> None:
-    """Check that both are lists of something."""
-    for name, given in (("X", X), ("y", y)):
-        if isinstance(given, str) or not hasattr(given, "__len__"):
-            raise ValueError(f"{name}: found a {type(given).__name__}; expected a list for each sentence")
-
-
-def _listed(values: Any) -> Any:
+def _as_list(values: Any) -> Any:
     """An array as a list."""
     return values.tolist() if hasattr(values, "tolist") else values
 
 
-def scheme_of(sentences: Sequence[Sequence[str]]) -> str:
+def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
     """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O.
-
-    What is no list of strings is passed over: training refuses it with its place.
 
     Raises:
         ValueError: tags look like those of a scheme and break each.
     """
-    sentences = [s for s in sentences if hasattr(s, "__len__") and all(isinstance(tag, str) for tag in s)]
-    tags = {tag for sentence in sentences for tag in sentence}
+    tags = {str(tag) for sentence in sentences for tag in sentence}
     if tags <= {"O"} or not all(tag == "O" or tag.startswith(PREFIXES) for tag in tags):
         return "none"
-    broken = None
+    errors = []
     for scheme in SCHEMES:
         try:
             for sentence in sentences:
                 spans(sentence, scheme)
             return scheme
         except BrokenTags as error:
-            broken = broken or error
+            errors.append(error)
     raise ValueError(
-        f"the tags look like spans and obey none of {', '.join(SCHEMES)}; under bio: found {broken.found}, expected "
-        f"{broken.expected.replace('task.scheme', 'scheme')}. scheme='none' takes them as tags without spans"
+        f"the tags look like spans and obey none of {', '.join(SCHEMES)}; under bio: found {errors[0].found}, expected "
+        f"{errors[0].expected.replace('task.scheme', 'scheme')}. scheme='none' takes them as tags without spans"
     )

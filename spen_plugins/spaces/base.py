@@ -66,8 +66,8 @@ class OutputSpace(ABC):
         """Number of variables of each example, `(batch, 1)`: the divisor of a mean Δ."""
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor] | None:
-        """How often each value occurs: the sum of gold outputs over examples and places, and the number of these, a
-        scalar. Their ratio, of a shape that broadcasts to y's, is what a constant predictor gives everywhere. None if
+        """Counts of each value: the sum of gold outputs over examples and places, and the number of these, a scalar.
+        Their ratio, of a shape that broadcasts to y's, is what a constant predictor gives everywhere. None if
         the space has no such predictor.
 
         Args:

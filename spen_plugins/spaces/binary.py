@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.spaces.distribution import Proposal
-from spen_plugins.spaces.grid import Grid, grid_sum, masked
+from spen_plugins.spaces.grid import Grid, grid_sum, mask_padding
 from spen_plugins.spaces.labels import IndependentLabels, LabelSet
 
 NEVER = -1e4
@@ -21,16 +21,16 @@ class BinaryGrid(Grid):
     """0 or 1 at each place of a grid, relaxed to [0, 1]; `y` is `(batch, sample, row, column)`."""
 
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
-        return masked(torch.sigmoid(logits), mask)
+        return mask_padding(torch.sigmoid(logits), mask)
 
     def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return masked(torch.logit(y, eps=1e-4), mask)
+        return mask_padding(torch.logit(y, eps=1e-4), mask)
 
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return masked(y.clamp(0.0, 1.0), mask)
+        return mask_padding(y.clamp(0.0, 1.0), mask)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return masked((y > 0.5).to(y.dtype), mask)
+        return mask_padding((y > 0.5).to(y.dtype), mask)
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         return grid_sum((y - gold).abs(), mask)
@@ -74,7 +74,7 @@ class IndependentPixels(Proposal):
         return self._grid(self._labels.rsample(n, temperature))
 
     def log_prob(self, y: Tensor) -> Tensor:
-        return self._labels.log_prob(masked(y, self.mask).flatten(2))
+        return self._labels.log_prob(mask_padding(y, self.mask).flatten(2))
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         y, log_q = self._labels.k_best(k)

@@ -1,4 +1,4 @@
-"""What output spaces on a grid of rows and columns share."""
+"""Parts shared by output spaces on a grid of rows and columns."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Grid(OutputSpace):
         return mask.flatten(1).sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
 
-def masked(y: Tensor, mask: Tensor | None) -> Tensor:
+def mask_padding(y: Tensor, mask: Tensor | None) -> Tensor:
     """Zero on padding: y `(batch, sample, row, column)`, mask `(batch, row, column)`."""
     return y if mask is None else y * mask.unsqueeze(1)
 
 
 def grid_sum(values: Tensor, mask: Tensor | None) -> Tensor:
     """Σ over the grid, without padding: `(batch, sample)`."""
-    return masked(at_least_float32(values), mask).flatten(2).sum(-1)
+    return mask_padding(at_least_float32(values), mask).flatten(2).sum(-1)

@@ -40,7 +40,7 @@ def chain_k_best(
         value, at = (reached + backwards.expand(len(best), -1, -1).gather(2, nearest)).topk(k, 2)
         return value, source.gather(2, at)
 
-    return _paths(scores, mask, start, end, step, k)
+    return _find_paths(scores, mask, start, end, step, k)
 
 
 def span_k_best(scores: Tensor, mask: Tensor | None, links: SpanLinks, k: int) -> tuple[Tensor, Tensor]:
@@ -61,10 +61,10 @@ def span_k_best(scores: Tensor, mask: Tensor | None, links: SpanLinks, k: int) -
         value = value.index_copy(1, inner, inside)
         return value, source.index_copy(1, inner, sources.expand(b, -1, -1).gather(2, at))
 
-    return _paths(scores, mask, start, end, step, k)
+    return _find_paths(scores, mask, start, end, step, k)
 
 
-def _paths(
+def _find_paths(
     scores: Tensor, mask: Tensor | None, start: Tensor, end: Tensor, step: Step, k: int
 ) -> tuple[Tensor, Tensor]:
     """The k best paths under `step`, with a loop over positions only."""
@@ -87,8 +87,8 @@ def _paths(
     for source in reversed(pointers):
         place = source.gather(1, place)
         path.append(place // k)
-    found = torch.stack(path[::-1], 2)
-    return (found if mask is None else found * mask.unsqueeze(1)), total
+    paths = torch.stack(path[::-1], 2)
+    return (paths if mask is None else paths * mask.unsqueeze(1)), total
 
 
 def cheapest_flips(costs: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -108,5 +108,5 @@ def cheapest_flips(costs: Tensor, k: int) -> tuple[Tensor, Tensor]:
         flips = flips.gather(1, (at % k).unsqueeze(2).expand_as(flips))
         flips[:, :, i] = at >= k
     flips &= total.isfinite().unsqueeze(2)
-    found = torch.zeros(b, k, variables, dtype=torch.bool, device=costs.device)
-    return found.scatter_(2, variable.unsqueeze(1).expand_as(flips), flips), total
+    chosen = torch.zeros(b, k, variables, dtype=torch.bool, device=costs.device)
+    return chosen.scatter_(2, variable.unsqueeze(1).expand_as(flips), flips), total

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import cheapest_flips
-from spen_plugins.spaces.sparse import ascending
-from spen_plugins.spaces.sparse_labels import SparseLabels, positive, where
+from spen_plugins.spaces.sparse import sort_ascending
+from spen_plugins.spaces.sparse_labels import SparseLabels, find_positive, find_true
 
 
 class LabelSet(OutputSpace):
@@ -88,22 +88,22 @@ class IndependentLabels(Proposal):
         """
         batch, _, labels = self.logits.shape
         logits = self.logits.detach().flatten()
-        likely = positive(logits)
+        likely = find_positive(logits)
         # One draw for all examples: a label of an example is one cell of a long line of rates. In place, as new memory
         # costs more than the computation.
         rates = at_least_float32(logits).exp().log1p_().index_fill_(0, likely, 0).double().cumsum_(0)
         total = rates[-1].nan_to_num(0)  # a diverged net is reported by its loss
         events = int(torch.poisson(n * total))
-        at = ascending(torch.rand(events, dtype=torch.float64, device=logits.device)) * total
+        at = sort_ascending(torch.rand(events, dtype=torch.float64, device=logits.device)) * total
         # Rounding may move the last events to the very end, after the last cell.
         cells = torch.searchsorted(rates, at.clamp_(max=torch.nextafter(total, -total)), right=True)
         sample = torch.randint(n, (events,), device=logits.device)
 
         p = logits[likely].double().sigmoid().unsqueeze(1)
-        on = where((torch.rand(len(likely), n, dtype=torch.float64, device=logits.device) < p).flatten())
+        on = find_true((torch.rand(len(likely), n, dtype=torch.float64, device=logits.device) < p).flatten())
         cells, sample = torch.cat([cells, likely[on // n]]), torch.cat([sample, on % n])
-        keys = ascending(cells + (cells // labels * (n - 1) + sample) * labels)
-        return SparseLabels.of_keys(torch.unique_consecutive(keys), (batch, n, labels))
+        keys = sort_ascending(cells + (cells // labels * (n - 1) + sample) * labels)
+        return SparseLabels.from_keys(torch.unique_consecutive(keys), (batch, n, labels))
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
         logits = self.logits

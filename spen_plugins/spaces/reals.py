@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spen_plugins.spaces.base import at_least_float32
 from spen_plugins.spaces.distribution import Proposal
-from spen_plugins.spaces.grid import Grid, grid_sum, masked
+from spen_plugins.spaces.grid import Grid, grid_sum, mask_padding
 
 
 class RealGrid(Grid):
@@ -31,16 +31,16 @@ class RealGrid(Grid):
         self.std, self.cost_weight = std, cost_weight
 
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
-        return masked(logits, mask)
+        return mask_padding(logits, mask)
 
     def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return masked(y, mask)
+        return mask_padding(y, mask)
 
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return masked(y, mask)
+        return mask_padding(y, mask)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return masked(y, mask)
+        return mask_padding(y, mask)
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """The margin's Δ: c · ½ Σ (y − gold)², `(batch, sample)`."""
@@ -63,7 +63,7 @@ class IndependentReals(Proposal):
     @property
     def mode(self) -> Tensor:
         """The mean."""
-        return masked(self.logits.detach(), self.mask)
+        return mask_padding(self.logits.detach(), self.mask)
 
     def sample(self, n: int) -> Tensor:
         return self.rsample(n).detach()
@@ -72,7 +72,7 @@ class IndependentReals(Proposal):
         """`n` samples with a gradient to the mean; the temperature multiplies the deviation."""
         batch, _, *places = self.logits.shape
         noise = torch.randn(batch, n, *places, device=self.logits.device, dtype=self.logits.dtype)
-        return masked(self.logits + temperature * self.space.std * noise, self.mask)
+        return mask_padding(self.logits + temperature * self.space.std * noise, self.mask)
 
     def log_prob(self, y: Tensor) -> Tensor:
         """−½ Σ ((y − mean) / std)², `(batch, sample)`."""

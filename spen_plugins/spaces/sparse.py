@@ -32,10 +32,10 @@ class Lists:
     def transposed(self) -> Lists:
         """Sᵀ; computed once."""
         rows = self.offsets.shape[0]
-        owners = list_of_each(self.offsets, self.indices.shape[0])
-        starts = starts_of_each(self.indices, self.columns)
+        owners = find_lists(self.offsets, self.indices.shape[0])
+        starts = find_starts(self.indices, self.columns)
         if self.values is None:
-            other = Lists(ascending(self.indices * rows + owners) % max(rows, 1), starts, rows)
+            other = Lists(sort_ascending(self.indices * rows + owners) % max(rows, 1), starts, rows)
         else:
             order = self.indices.argsort(stable=True)
             other = Lists(owners[order], starts, rows, self.values[order])
@@ -70,17 +70,17 @@ class _ListSum(torch.autograd.Function):
         return _ListSum.apply(tangent, ctx.lists)
 
 
-def starts_of_each(rows: Tensor, n: int) -> Tensor:
+def find_starts(rows: Tensor, n: int) -> Tensor:
     """Starts of each of `n` lists, from the counts of each index in `rows`: `(n,)`."""
     return F.pad(torch.bincount(rows, minlength=n).cumsum(0)[:-1], (1, 0))
 
 
-def list_of_each(offsets: Tensor, total: int) -> Tensor:
-    """The list of each element, `(total,)`: the inverse of `starts_of_each` for ascending `rows`."""
+def find_lists(offsets: Tensor, total: int) -> Tensor:
+    """The list of each element, `(total,)`: the inverse of `find_starts` for ascending `rows`."""
     return torch.repeat_interleave(F.pad(offsets, (0, 1), value=total).diff(), output_size=total)
 
 
-def ascending(values: Tensor) -> Tensor:
+def sort_ascending(values: Tensor) -> Tensor:
     """`values` `(n,)` sorted; NumPy sorts ten times as fast as torch on a CPU."""
     if values.device.type == "cpu":
         return torch.from_numpy(np.sort(values.numpy()))

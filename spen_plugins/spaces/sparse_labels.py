@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.sparse import Lists, ascending, list_of_each, starts_of_each
+from spen_plugins.spaces.sparse import Lists, find_lists, find_starts, sort_ascending
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +28,22 @@ class SparseLabels:
     shape: tuple[int, int, int]
 
     @classmethod
-    def of_dense(cls, y: Tensor) -> SparseLabels:
+    def from_dense(cls, y: Tensor) -> SparseLabels:
         """Sparse labels of `y` `(batch, sample, label)` of zeros and ones."""
-        return cls.of_keys(positive(y.flatten()), y.shape)
+        return cls.from_keys(find_positive(y.flatten()), y.shape)
 
     @classmethod
-    def of_keys(cls, keys: Tensor, shape: tuple[int, ...]) -> SparseLabels:
+    def from_keys(cls, keys: Tensor, shape: tuple[int, ...]) -> SparseLabels:
         """From ascending indices `(total,)` into the flat dense tensor."""
         rows = keys // shape[2]
-        bags = cls(keys - rows * shape[2], starts_of_each(rows, shape[0] * shape[1]), tuple(shape))
+        bags = cls(keys - rows * shape[2], find_starts(rows, shape[0] * shape[1]), tuple(shape))
         bags.__dict__["rows"] = rows
         return bags
 
     @cached_property
     def rows(self) -> Tensor:
         """`(total,)`, the set of each label: example · number of samples + sample."""
-        return list_of_each(self.offsets, self.indices.shape[0])
+        return find_lists(self.offsets, self.indices.shape[0])
 
     @cached_property
     def places(self) -> Tensor:
@@ -80,25 +80,25 @@ class SparseLabels:
         batch, a, labels = self.shape
         b = other.shape[1]
 
-        def moved(bags: SparseLabels, shift: int) -> Tensor:
+        def shift_keys(bags: SparseLabels, shift: int) -> Tensor:
             example = bags.rows if bags.shape[1] == 1 else bags.rows // bags.shape[1]
             return (bags.rows + example * (a + b - bags.shape[1]) + shift) * labels + bags.indices
 
-        keys = ascending(torch.cat([moved(self, 0), moved(other, a)]))
-        return SparseLabels.of_keys(keys, (batch, a + b, labels))
+        keys = sort_ascending(torch.cat([shift_keys(self, 0), shift_keys(other, a)]))
+        return SparseLabels.from_keys(keys, (batch, a + b, labels))
 
 
-def where(mask: Tensor) -> Tensor:
+def find_true(mask: Tensor) -> Tensor:
     """Ascending indices of the true elements of `mask` `(n,)`; NumPy is several times as fast if few are."""
     if mask.device.type == "cpu":
         return torch.from_numpy(np.flatnonzero(mask.numpy()))
     return mask.nonzero().squeeze(1)
 
 
-def positive(values: Tensor) -> Tensor:
+def find_positive(values: Tensor) -> Tensor:
     """Ascending indices of the positive elements of `values` `(n,)`; searches only blocks that have one."""
     size = 64
     blocks = (F.pad(values, (0, -len(values) % size)) if len(values) % size else values).view(-1, size)
-    some = where(blocks.amax(1) > 0)
-    inside = where((blocks[some] > 0).flatten())
+    some = find_true(blocks.amax(1) > 0)
+    inside = find_true((blocks[some] > 0).flatten())
     return some[inside // size] * size + inside % size

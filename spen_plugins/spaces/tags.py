@@ -16,7 +16,7 @@ from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.schemes import allowed_transitions, span_links
 from spen_plugins.spaces.unique import Scores, begin_once
-from spen_plugins.spaces.viterbi import is_possible, span_viterbi
+from spen_plugins.spaces.viterbi import is_possible, viterbi
 
 
 class TagSequence(OutputSpace):
@@ -51,10 +51,10 @@ class TagSequence(OutputSpace):
         return (None, len(self.tags))
 
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(torch.softmax(logits, -1), mask)
+        return _mask_padding(torch.softmax(logits, -1), mask)
 
     def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(torch.log(y.clamp(min=1e-4)), mask)
+        return _mask_padding(torch.log(y.clamp(min=1e-4)), mask)
 
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Euclidean projection of each token onto the simplex (Duchi et al. 2008)."""
@@ -62,21 +62,21 @@ class TagSequence(OutputSpace):
         rank = torch.arange(1, y.shape[-1] + 1, device=y.device, dtype=y.dtype)
         excess = (ordered.cumsum(-1) - 1) / rank
         support = (ordered > excess).sum(-1, keepdim=True).clamp(min=1)
-        return _masked((y - excess.gather(-1, support - 1)).clamp(min=0), mask)
+        return _mask_padding((y - excess.gather(-1, support - 1)).clamp(min=0), mask)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
+        return _mask_padding(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
 
     def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
         """Tag indices `(batch, sample, token)` -> `(batch, sample, token, tag)`, zero on padding."""
-        return _masked(F.one_hot(tags, len(self.tags)), mask)
+        return _mask_padding(F.one_hot(tags, len(self.tags)), mask)
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked((y - gold).abs(), mask).flatten(2).sum(-1)
+        return _mask_padding((y - gold).abs(), mask).flatten(2).sum(-1)
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft accuracy: the mean over tokens of Σ min(y, gold)."""
-        right = _masked(torch.minimum(y, gold), mask).flatten(2).sum(-1)
+        right = _mask_padding(torch.minimum(y, gold), mask).flatten(2).sum(-1)
         return right / self.size(y, mask)
 
     def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
@@ -85,8 +85,8 @@ class TagSequence(OutputSpace):
         return mask.sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
-        found = gold.sum((0, 1, 2))
-        return found, found.sum()
+        counts = gold.sum((0, 1, 2))
+        return counts, counts.sum()
 
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentTags:
         return IndependentTags(self, logits, mask, **kept)
@@ -124,8 +124,7 @@ class IndependentTags(Proposal):
             return tags
         broken = ~is_possible(tags, *scores[1:])
         if broken.any():
-            mask = None if scores.mask is None else scores.mask[broken]
-            tags[broken] = span_viterbi(scores.emissions[broken], mask, self.space.links)
+            tags[broken] = viterbi(*scores.rows(broken))
         if scores.mask is not None:
             tags = tags * scores.mask
         if self.space.unique is None:
@@ -148,10 +147,10 @@ class IndependentTags(Proposal):
         logits = self.logits
         b, _, t, k = logits.shape
         u = torch.rand(b, n, t, k, device=logits.device, dtype=logits.dtype).clamp(1e-7, 1 - 1e-7)
-        return _masked(torch.softmax((logits - torch.log(-torch.log(u))) / temperature, -1), self.mask)
+        return _mask_padding(torch.softmax((logits - torch.log(-torch.log(u))) / temperature, -1), self.mask)
 
     def log_prob(self, y: Tensor) -> Tensor:
-        log_p = _masked(torch.log_softmax(at_least_float32(self.logits), -1), self.mask)
+        log_p = _mask_padding(torch.log_softmax(at_least_float32(self.logits), -1), self.mask)
         if log_p.shape[1] == 1:
             return inner_product(log_p[:, 0], y)
         return (y * log_p).flatten(2).sum(-1)
@@ -165,6 +164,6 @@ class IndependentTags(Proposal):
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype), log_q
 
 
-def _masked(y: Tensor, mask: Tensor | None) -> Tensor:
+def _mask_padding(y: Tensor, mask: Tensor | None) -> Tensor:
     """Zero the rows of padding: y `(batch, sample, token, tag)`, mask `(batch, token)`."""
     return y if mask is None else y * mask[:, None, :, None]

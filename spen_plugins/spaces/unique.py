@@ -17,6 +17,11 @@ class Scores(NamedTuple):
     start: Tensor
     end: Tensor | None = None
 
+    def rows(self, chosen: Tensor) -> Scores:
+        """The scores of some rows, by a mask or by their numbers."""
+        mask = None if self.mask is None else self.mask[chosen]
+        return self._replace(emissions=self.emissions[chosen], mask=mask)
+
 
 def begin_once(tags: Tensor, scores: Scores, begins: Tensor) -> Tensor:
     """The best paths among those that begin each type at most once.
@@ -46,12 +51,10 @@ def begin_once(tags: Tensor, scores: Scores, begins: Tensor) -> Tensor:
         tags = tags.clone()
         for n in count[wrong].unique().tolist():
             rows = (wrong & (count == n)).nonzero()[:, 0]
-            mask = None if scores.mask is None else scores.mask[rows]
-            some = scores._replace(emissions=scores.emissions[rows], mask=mask)
-            tags[rows] = _limited(some, begins, limited[rows], n)
+            tags[rows] = _find_limited(scores.rows(rows), begins, limited[rows], n)
 
 
-def _limited(scores: Scores, begins: Tensor, limited: Tensor, count: int) -> Tensor:
+def _find_limited(scores: Scores, begins: Tensor, limited: Tensor, count: int) -> Tensor:
     """`viterbi` over states (set, tag): the limited types that have begun, as bits, `count` of them in each row."""
     emissions, mask, transitions, start, end = scores
     length, k = emissions.shape[1:]

@@ -13,11 +13,11 @@ The checks use more outputs than examples on purpose, as equal numbers can hide 
 from spen_plugins.testing.components import (
     check_cost_net,
     check_energy,
-    check_energy_loss,
     check_feature_network,
     check_inference_net,
 )
 from spen_plugins.testing.configs import check_config
+from spen_plugins.testing.energy_losses import check_energy_loss
 from spen_plugins.testing.spaces import check_space
 from spen_plugins.testing.tasks import ToyFeatures, ToyImages, ToyLabels, ToyMasks, ToyTags
 from spen_plugins.testing.training import check_task, check_trainer

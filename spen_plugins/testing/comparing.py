@@ -4,38 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any
 
 import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch
-from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import OutputSpace
 from spen_plugins.task import Task
 
-P = ParamSpec("P")
 
-
-def asserting(check: Callable[P, None]) -> Callable[P, None]:
-    """A check that raises an AssertionError for whatever the code of its first argument raises.
-
-    A ConfigError stays one: a component may refuse a task. So does a NotImplementedError, which says what to write.
-    """
-
-    @wraps(check)
-    def checked(*arguments: P.args, **named: P.kwargs) -> None:
-        try:
-            check(*arguments, **named)
-        except (AssertionError, ConfigError, NotImplementedError):
-            raise
-        except Exception as error:
-            checked_one = next(iter((*arguments, *named.values())), check)
-            raise AssertionError(f"{type(checked_one).__name__}: {type(error).__name__}: {error}") from error
-
-    return checked
+def collate(task: Task, examples: Sequence[Any]) -> Batch:
+    """A batch with real numbers in float64."""
+    return double(task.collate(list(examples), list(range(len(examples)))))
 
 
 def double(batch: Batch) -> Batch:
@@ -43,10 +25,6 @@ def double(batch: Batch) -> Batch:
     inputs = {name: value.double() if value.is_floating_point() else value for name, value in batch.x.inputs.items()}
     gold = None if batch.gold is None else batch.gold.double()
     return replace(batch, x=replace(batch.x, inputs=inputs), gold=gold)
-
-
-def collate(task: Task, examples: Sequence[Any]) -> Batch:
-    return double(task.collate(list(examples), list(range(len(examples)))))
 
 
 def by_length(task: Task, n: int) -> list[Any]:
@@ -57,16 +35,12 @@ def by_length(task: Task, n: int) -> list[Any]:
     return [*shorter[-(n - 1) :], examples[-1]]
 
 
-def logits_like(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
-    """Random logits `(batch, n, *variables)`."""
-    assert batch.gold is not None, "the checks need training examples with gold"
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(len(batch), n, *batch.gold.shape[2:], generator=generator, dtype=torch.float64)
-
-
 def relaxed(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
     """Random relaxed outputs `(batch, n, *variables)`."""
-    return space.relax(logits_like(space, batch, n, seed), batch.x.mask)
+    assert batch.gold is not None, "the checks need training examples with gold"
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(len(batch), n, *batch.gold.shape[2:], generator=generator, dtype=torch.float64)
+    return space.relax(logits, batch.x.mask)
 
 
 def cut(value: Tensor, like: Tensor) -> Tensor:
@@ -76,50 +50,37 @@ def cut(value: Tensor, like: Tensor) -> Tensor:
     return value
 
 
-def same(found: Tensor, wanted: Tensor, what: str) -> None:
+def assert_same(found: Tensor, expected: Tensor, what: str) -> None:
     """Assert equality up to float64 rounding, with an error that begins with `what`."""
-    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9, msg=lambda detail: f"{what}\n{detail}")
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9, msg=lambda detail: f"{what}\n{detail}")
 
 
-def shaped(value: Tensor, shape: tuple[int, ...], what: str) -> None:
+def assert_shape(value: Tensor, shape: tuple[int, ...], what: str) -> None:
     assert isinstance(value, Tensor), f"{what}: found {type(value).__name__}, expected a tensor of shape {shape}"
     assert tuple(value.shape) == shape, f"{what}: found shape {tuple(value.shape)}, expected {shape}"
     assert torch.isfinite(value).all(), f"{what}: some numbers are NaN or infinite"
 
 
-def check_state(module: nn.Module, compute: Any) -> None:
+def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
     """Assert that a safetensors round trip of the module's state keeps the result of `compute()`, bit for bit."""
-    wanted, name = compute(), type(module).__name__
-    try:
-        stored = save({key: value.contiguous() for key, value in module.state_dict().items()})
-    except RuntimeError as error:
-        raise AssertionError(
-            f"{name}'s state can't be stored: {error}; tensors under two names must be one submodule"
-        ) from error
+    before = compute()
+    stored = save({key: value.contiguous() for key, value in module.state_dict().items()})
     with torch.no_grad():
         for value in module.state_dict().values():
             value.zero_()
     module.load_state_dict(load(stored))
-    found = compute()
-    assert torch.equal(found, wanted), (
-        f"{name} gives other numbers after its state was stored and loaded; "
+    assert torch.equal(compute(), before), (
+        f"{type(module).__name__} gives other numbers after its state was stored and loaded; "
         "whatever it learns must be a parameter or a buffer"
     )
 
 
-def made_ready(module: nn.Module, *beside: nn.Module) -> str:
+def make_ready(module: nn.Module, *beside: nn.Module) -> str:
     """Put a module in float64 and in evaluation mode; returns the name of its class.
 
     Asserts that its attributes, lists and dicts hold no weights but its own and those of modules `beside` it, which
-    would be passed over here and in training, and that its state is made of tensors that can be loaded.
+    would be ignored here and in training.
     """
-    name = type(module).__name__
-    for key, value in module.state_dict().items():
-        assert isinstance(value, Tensor), (
-            f"{name}'s state has {key!r}, which is no tensor and can't be saved; expected parameters and buffers alone"
-        )
-        repeats = any(size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride(), strict=True))
-        assert not repeats, f"{name}'s {key!r} is expanded, so a saved one can't be loaded into it; add .clone()"
     known = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
     for inner in module.modules():
         for attribute, value in vars(inner).items():
@@ -129,7 +90,7 @@ def made_ready(module: nn.Module, *beside: nn.Module) -> str:
                 "nn.ParameterList in place of a list or a dict"
             )
     module.double().eval()
-    return name
+    return type(module).__name__
 
 
 def _weights(value: Any) -> Iterator[Tensor]:
@@ -143,14 +104,14 @@ def _weights(value: Any) -> Iterator[Tensor]:
             yield from _weights(inner)
 
 
-def without_gradient(value: Tensor, parameters: Mapping[str, Tensor]) -> list[str]:
+def list_idle(value: Tensor, parameters: Mapping[str, Tensor]) -> list[str]:
     """Names of the parameters on which a scalar does not depend."""
     if not (parameters and value.requires_grad):
         return list(parameters)
-    found = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)
-    return [name for name, gradient in zip(parameters, found, strict=True) if gradient is None]
+    gradients = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)
+    return [name for name, gradient in zip(parameters, gradients, strict=True) if gradient is None]
 
 
-def owned(prefixes: Sequence[str], key: str) -> bool:
+def is_below(prefixes: Sequence[str], key: str) -> bool:
     """True if a parameter's name is one of `prefixes` or lies below one."""
     return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)

@@ -9,16 +9,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from spen_plugins.settings.config import Config
-from spen_plugins.settings.fields import fields, wrong_default
+from spen_plugins.settings.fields import fields
 
 _NUMBERS = (float("nan"), float("inf"), -float("inf"))
 
 
 def check_config(config: type[Config]) -> None:
     """Check a component's `Config`: no field of it, or of a table in it, takes NaN or infinity, alone, in a list or in
-    a table, each says what it is for, and a user could give each default."""
-    wrong = wrong_default(config)
-    assert wrong is None, wrong
+    a table, each says what it is for, and a user could give its default."""
+    try:
+        config.model_validate_json("{}")
+    except ValidationError as error:
+        for detail in error.errors():
+            key = ".".join(map(str, detail["loc"]))
+            assert detail["type"] == "missing", f"{config.__qualname__}: the default of {key!r}: {detail['msg']}"
     for field in fields(config, nested=True):
         key = f"{config.__qualname__}.{field.name}"
         assert field.doc, f"{key} has no docstring"

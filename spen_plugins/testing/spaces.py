@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.spaces import OutputSpace, Proposal
-from spen_plugins.testing.comparing import asserting, same, shaped
+from spen_plugins.testing.comparing import assert_same, assert_shape
 
 EXAMPLES, SAMPLES = 5, 3
 LIMIT = 15
@@ -17,7 +17,6 @@ DRAWS, NEAR = 1000, 0.15
 """Number of samples whose average is compared with the mean, and the tolerance: nine deviations of a coin's average."""
 
 
-@asserting
 def check_space(space: OutputSpace, tokens: int = 4) -> None:
     """Check a space's geometry, and its default distribution `independent(logits, mask)`.
 
@@ -75,12 +74,12 @@ def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) 
     if lists_k_best(q):
         discrete[f"{its}.k_best"] = (q.k_best(SAMPLES)[0], many)
     for what, (y, wanted) in {f"{of}.project": (space.project(anywhere, mask), many), **relaxed, **discrete}.items():
-        shaped(y, wanted, what)
-        same(space.project(y, mask), y, f"{what} leaves the relaxed set, or project moves a point of it")
+        assert_shape(y, wanted, what)
+        assert_same(space.project(y, mask), y, f"{what} leaves the relaxed set, or project moves a point of it")
         if mask is not None:
             assert not y.movedim(1, mask.dim())[~mask].any(), f"{what} is not zero on padding"
     for what, (y, _) in discrete.items():
-        same(space.round(y, mask), y, f"{what} is not discrete, or round moves a discrete output")
+        assert_same(space.round(y, mask), y, f"{what} is not discrete, or round moves a discrete output")
         assert not y.requires_grad, f"{what} carries a gradient"
     for what, (y, wanted) in relaxed.items():
         weights = torch.randn(wanted, generator=generator, dtype=torch.float64)
@@ -95,11 +94,11 @@ def _check_numbers(space: OutputSpace, q: Proposal) -> None:
     cost, score = space.cost(samples, samples[:, :1], mask), space.score(samples, samples[:, :1], mask)
     log_prob = q.log_prob(samples)
     for what, value in ((f"{type(q).__name__}.log_prob", log_prob), (f"{name}.cost", cost), (f"{name}.score", score)):
-        shaped(value, (EXAMPLES, SAMPLES), what)
-    shaped(space.size(samples, mask), (EXAMPLES, 1), f"{name}.size")
+        assert_shape(value, (EXAMPLES, SAMPLES), what)
+    assert_shape(space.size(samples, mask), (EXAMPLES, 1), f"{name}.size")
     assert (log_prob <= 0).all(), f"{type(q).__name__}.log_prob is above 0"
     assert not cost[:, 0].any() and (cost >= 0).all(), f"{name}.cost is negative, or not 0 at gold"
-    same(score[:, 0], torch.ones_like(score[:, 0]), f"{name}.score is not 1 at gold")
+    assert_same(score[:, 0], torch.ones_like(score[:, 0]), f"{name}.score is not 1 at gold")
     assert ((score >= 0) & (score <= 1 + 1e-9)).all(), f"{name}.score leaves [0, 1]"
 
 
@@ -130,21 +129,21 @@ def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generato
 def _check_mode(q: Proposal, y: Tensor, allowed: Tensor) -> None:
     """q against all discrete outputs, `y` `(1, output, *variables)`, of which `allowed` can be modes."""
     name, log_prob = type(q).__name__, q.log_prob(y)[0]
-    same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
-    found = (y[0] == q.mode[0]).flatten(1).all(1)
-    assert (found & allowed).any(), f"{name}.mode gives an output that it doesn't give where it is wanted"
-    same(log_prob[found][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output")
+    assert_same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
+    is_mode = (y[0] == q.mode[0]).flatten(1).all(1)
+    assert (is_mode & allowed).any(), f"{name}.mode gives an output that it doesn't give where it is wanted"
+    assert_same(log_prob[is_mode][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output")
     if not lists_k_best(q):
         return
     y, log_prob = y[:, allowed], log_prob[allowed]
     n, order = len(log_prob), log_prob.argsort(descending=True)
     for k in (1, n // 2 + 1, n + 2):
         best, log_q = q.k_best(k)
-        same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best doesn't give the log q of the most probable outputs")
-        same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the most probable outputs")
+        assert_same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best gives another log q than log_prob")
+        assert_same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the most probable outputs")
         assert (log_q[0, n:] == -math.inf).all(), f"{name}.k_best finds more outputs than there are"
         again = y[:, order[:1]].expand_as(best[:, n:])
-        same(best[:, n:], again, f"{name}.k_best doesn't repeat the mode if there are no more")
+        assert_same(best[:, n:], again, f"{name}.k_best doesn't repeat the mode if there are no more")
 
 
 def _mask(space: OutputSpace, lengths: Tensor, longest: int) -> Tensor | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -57,8 +58,9 @@ class _Toy(FileTask):
     def parse(self, item: Any) -> Any:
         return item
 
+    @abstractmethod
     def _example(self, generator: torch.Generator) -> Any:
-        raise NotImplementedError
+        """A random example."""
 
 
 class ToyLabels(_Toy):
@@ -129,8 +131,8 @@ class ToyTags(_Toy):
         return Batch.of(inputs, mask, gold, labelled.tolist(), rows)
 
 
-class ToyImages(_Toy):
-    """Noisy images with clean ones. An example is `(noisy, clean)`, two tensors `(row, column)`; clean may be None.
+class _ToyGrids(_Toy):
+    """Base of the toy tasks of images. An example is an image and its gold, which may be None.
 
     Args:
         padded: if true, sizes differ and batches have a mask; otherwise all images have one size, and masks are None.
@@ -142,11 +144,8 @@ class ToyImages(_Toy):
         self._padded = padded
         super().__init__(**options)
 
-    def set_up(self) -> None:
-        self.space = RealGrid()
-        self.inputs = ImageInputs()
-
-    def _example(self, generator: torch.Generator) -> Any:
+    def _draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """A noisy and a clean image."""
         size, wide = torch.randint(3, 7, (), generator=generator), torch.randint(2, (), generator=generator)
         rows, columns = (int(size + 1 - wide), int(size + wide)) if self._padded else (5, 6)
         clean = torch.rand(rows, columns, generator=generator)
@@ -171,20 +170,27 @@ class ToyImages(_Toy):
         return Batch.of(inputs, mask, gold.unsqueeze(1), labelled, rows)
 
 
-class ToyMasks(ToyImages):
-    """Images of two channels with masks of what is bright. An example is `(image, mask)`, tensors `(channel, row,
-    column)` and `(row, column)`; the mask may be None.
+class ToyImages(_ToyGrids):
+    """Noisy images with clean ones. An example is `(noisy, clean)`, two tensors `(row, column)`; clean may be None."""
 
-    Args:
-        padded: as of `ToyImages`.
-    """
+    def set_up(self) -> None:
+        self.space = RealGrid()
+        self.inputs = ImageInputs()
+
+    def _example(self, generator: torch.Generator) -> Any:
+        return self._draw(generator)
+
+
+class ToyMasks(_ToyGrids):
+    """Images of two channels with masks of what is bright. An example is `(image, mask)`, tensors `(channel, row,
+    column)` and `(row, column)`; the mask may be None."""
 
     def set_up(self) -> None:
         self.space = BinaryGrid()
         self.inputs = ImageInputs(channels=2)
 
     def _example(self, generator: torch.Generator) -> Any:
-        noisy, clean = super()._example(generator)
+        noisy, clean = self._draw(generator)
         return torch.stack([noisy, noisy.square()]), (clean > 0.5).float()
 
 

@@ -132,7 +132,7 @@ GREET = """
 
     @hookimpl
     def spen_command():
-        return {"say_hello": "acme_commands:hello", "predict": "acme_commands:hello"}
+        return {"say_hello": "acme_commands:hello"}
 """
 HELLO = """
     import sys
@@ -168,35 +168,22 @@ def test_a_command_of_a_plugin(spen, greeting):
 def test_a_plugin_s_command_may_have_commands_of_its_own(spen, site):
     apps = "\n    app = typer.Typer()\n    app.command()(hello)\n    app.command('bye')(hello)\n"
     site.module("acme_commands", HELLO + apps)
-    site.install("acme", GREET.replace('hello", "predict": "acme_commands:hello', "app"))
+    site.install("acme", GREET.replace("acme_commands:hello", "acme_commands:app"))
     assert spen("say-hello", "bye", "Anna").stdout == "hello Anna\n"
     refused = spen("say-hello", "hello", "nobody")
     assert (refused.exit_code, refused.stderr) == (1, "error: nobody is there\n")
 
 
-def test_help_lists_it_without_its_import(spen, greeting):
-    done = spen("--help")
-    assert "say-hello" in done.stdout and "Say hello to NAME. (spen-acme)" in done.stdout
-    assert "spen_acme" in sys.modules and "acme_commands" not in sys.modules
-
-
-def test_the_help_of_a_plugin_commands_no_terminal(spen, greeting):
+def test_help_lists_it_without_its_import_and_without_codes_for_terminals(spen, greeting):
     greeting.module("acme_commands", HELLO.replace("Say hello", "Say \\x1b[31mhello"))
-    for words in (["--help"], ["say-hello", "--help"]):
-        assert r"Say \x1b[31mhello" in spen(*words).stdout
+    done = spen("--help")
+    assert "say-hello" in done.stdout and r"Say \x1b[31mhello to NAME. (spen-acme)" in done.stdout
+    assert "spen_acme" in sys.modules and "acme_commands" not in sys.modules
 
 
 def test_the_cores_commands_need_no_plugin(spen, predictor, greeting):
     assert spen("predict", "runs/x", "f").exit_code == 0
     assert "spen_acme" not in sys.modules
-
-
-def test_a_command_with_a_name_of_the_cores_is_refused(spen, greeting):
-    sentence = "plugin 'acme' (spen-acme 1.0): spen has commands of these names itself, so they are refused: 'predict'"
-    assert f"note: {sentence}\n" in spen("--help").stderr
-    checked = spen("plugins", "--check")
-    assert checked.exit_code == 2 and sentence in checked.stdout
-    assert "acme.say_hello" in spen("describe", "command").stdout
 
 
 def test_a_command_that_two_plugins_have(spen, greeting):
@@ -297,23 +284,6 @@ def test_errors_are_one_message_with_their_status(spen_run, fake, config, error,
     assert "Traceback" not in done.stderr
 
 
-def test_of_a_very_long_error_beginning_and_end_are_shown(spen_run, fake, config):
-    def fails(*_, **__):
-        raise ConfigError("begins " + "x" * 100_000 + " ends")
-
-    fake("runs.train.runner", run=fails)
-    said = spen_run(str(config)).stderr
-    assert said.startswith("error: begins xxx") and said.endswith("xxx ends\n") and len(said) < 10_000
-
-
-def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
-    def fails(*_, **__):
-        raise ZeroDivisionError
-
-    fake("runs.train.runner", run=fails)
-    assert isinstance(spen_run(str(config)).exception, ZeroDivisionError)
-
-
 def test_a_wrong_config_is_said_without_loading_torch(config):
     code = "import sys\nfrom spen_plugins.cli.run import app\ntry: app(%r)\nfinally: print('torch' in sys.modules)"
     words = [str(config), "dta=1"]
@@ -355,12 +325,6 @@ def test_the_arguments_of_a_config(spen_run, config):
     assert "trainer.probe" not in rows and "energy.features.type" not in rows
 
 
-def test_the_arguments_of_a_config_that_is_wrong(spen_run, config):
-    done = spen_run(str(config), "--arguments")
-    assert done.exit_code == 2
-    assert "data  'sample'" in done.stdout and "'inference_net' is missing" in done.stderr
-
-
 def test_a_line_of_documentation_ends_with_its_sentence():
     from spen_plugins.cli.run import first_sentence
 
@@ -388,14 +352,10 @@ def test_check_says_what_is_broken(spen, site):
     done = spen("plugins", "--check")
     assert done.exit_code == 2
     assert "RuntimeError: boom" in done.stdout
-
-
-def test_a_refused_plugin_is_status_2_without_check(spen, site):
-    site.install("twin", SCALE, distribution="spen-one")
-    site.install("twin", SCALE, distribution="spen-two", version="2.0")
-    done = spen("plugins")
-    assert done.exit_code == 2
-    assert "two distributions provide the plugin 'twin': spen-one 1.0 and spen-two 2.0" in done.stdout
+    for version in ("1.0", "2.0"):
+        site.install("twin", SCALE, distribution=f"spen-{version[0]}", version=version)
+    refused = spen("plugins")
+    assert refused.exit_code == 2 and "the plugin name 'twin' is claimed by spen-1 1.0 and spen-2 2.0" in refused.stdout
 
 
 def test_describe_says_fields_types_defaults_and_source(spen, site):
@@ -411,12 +371,8 @@ def test_describe_says_fields_types_defaults_and_source(spen, site):
         "width int required",
     ):
         assert line in lines
-
-
-def test_describe_shows_the_keys_of_tables_in_tables(spen):
-    done = spen("describe", "trainer", "cross_entropy")
-    assert "net.lr" in done.stdout
-    assert "Learning rate." in done.stdout
+    nested = spen("describe", "trainer", "cross_entropy").stdout
+    assert "net.lr" in nested and "Learning rate." in nested
 
 
 def test_describe_without_a_type_lists_them(spen, site):
@@ -506,21 +462,10 @@ def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, m
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
     (tmp_path / "read_only").mkdir()
     (tmp_path / "file").touch()
-    is_dir = Path.is_dir
-    monkeypatch.setattr(
-        Path,
-        "is_dir",
-        lambda path: (_ for _ in ()).throw(PermissionError(13, "Denied")) if path.name == "denied" else is_dir(path),
-    )
-    for place, says in (
-        ("file/out.md", "is no folder"),
-        (".", "is a folder"),
-        ("read_only/new/out.md", "read-only"),
-        ("denied", "Denied"),
-    ):
+    for place in ("file/out.md", ".", "read_only/new/out.md"):
         name, *words = command
         done = spen(name, "runs/x", *words, "--out", str(tmp_path / place))
-        assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())
+        assert done.exit_code == 2 and "can't be written" in " ".join(done.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "score"])
@@ -576,15 +521,7 @@ def test_a_split_gets_its_options(spen, fake):
     fake("data.parts.split", split_file=split)
     done = spen("data", "split", "m.arff", "label_count=5", "--seed", "3", "drop=a,b")
     assert done.stdout.strip() == "m.json" and "as it was read" in done.stderr
-    assert spen("data", "split", "m.csv", "--labels", "tag_*").exit_code == 0
-    assert spen("data", "split", "m.csv", "--label-count", "2").exit_code == 0
-    assert calls == [
-        (Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"}),
-        (Path("m.csv"), None, 0, {"labels": "tag_*"}),
-        (Path("m.csv"), None, 0, {"label_count": 2}),
-    ]
-    twice = spen("data", "split", "m.csv", "labels=a", "--labels", "b")
-    assert twice.exit_code == 2 and "is given twice" in twice.stderr
+    assert calls == [(Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"})]
 
 
 def test_the_catalogue_is_listed(spen):

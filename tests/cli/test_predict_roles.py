@@ -18,28 +18,16 @@ from spen_plugins.cli.main import app
 from spen_plugins.data.sentences.role_items import sentence_of
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.write_roles import FileExamples
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import DataError
 from spen_plugins.runs.predict.tokenised import TokenisedText
 from spen_plugins.task_parts import parse_all
-from tests.cli.test_predict_text import BILSTM, NAMES, ROLES, train
 from tests.loaded import loaded
 
 pytest.importorskip("spacy")
 
 WORDS = [["Anna", "sent", "it", "."], ["Yes", "!"], ["Bob", "saw", "her"]]
 MARKED = {"sent", "saw"}
-SENSES = ROLES.replace("send\t(V*)", "send.01\t(V*)")
 Spen = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("runs")
-    return {
-        "srl": train("srl_seal", folder, ROLES, **BILSTM),
-        "predicates": train("predicates", folder, ROLES, **BILSTM),
-        "ner": train("ner_infnet", folder, NAMES, **BILSTM),
-    }
 
 
 @pytest.fixture
@@ -48,7 +36,6 @@ def spen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Spen:
     monkeypatch.chdir(tmp_path)
 
     def predicates(self: TokenisedText, some: Sequence[Sequence[str]]) -> list[list[int]]:
-        self._asked = True
         return [[i for i, word in enumerate(words) if word in MARKED] for words in some]
 
     monkeypatch.setattr(TokenisedText, "predicates", predicates)
@@ -91,8 +78,6 @@ def test_formats_hold_all_sentences_of_such_a_file(runs: dict[str, Path], spen: 
 def test_one_marked_predicate_speaks_for_the_file(runs: dict[str, Path], spen: Spen) -> None:
     file = lines({"words": WORDS[0]}, {"words": WORDS[2], "predicate": 0})
     assert [a["predicate"]["word"] for a in answers(spen("predict", runs["srl"], file))] == ["Bob"]
-    refused = spen("predict", runs["srl"], file, "--predicates", "p")
-    assert refused.exit_code == 2 and "no file of sentences of which none has a predicate marked" in refused.stderr
 
 
 @pytest.mark.parametrize("task", ["srl", "e2e.arcs", "propbank.senses"])
@@ -234,5 +219,3 @@ def test_labels_of_texts_have_no_characters() -> None:
     raw = TokenisedText("a match\nthe band\n")
     answer = {"text": "a match", "labels": []}
     assert raw.located([answer, answer], [1, 2]) == [answer, answer]
-    with pytest.raises(ConfigError, match="found no raw text for spaCy"):
-        TokenisedText("", language="de").check_used()

@@ -13,53 +13,14 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.cli.main import app
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.data import csv_rows
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.predict import tokenised
 from spen_plugins.runs.predict.tokenised import TokenisedText
-from spen_plugins.runs.train import runner
 from spen_plugins.task_parts import read_text
-from tests.loaded import ROOT, loaded
-
-ROLES = """\
-Anna\t-\t(A0*)\t*
-sent\tsend\t(V*)\t*
-it\t-\t(A1*)\t(A1*)
-burning\tburn\t*\t(V*)
-.\t-\t*\t*
-
-Yes\t-
-!\t-
-
-"""
-NAMES = "Anna\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n.\tO\n\n"
-POS = "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tlives\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n"
-TEXTS = "the match, at last\tsport,news\nthe band\tmusic\nnothing\t\n"
-SMALL = {"trainer.epochs": "1", "trainer.epoch_updates": "1", "method": "cross_entropy"}
-BILSTM = {"features.hidden": "8", "features.word_dim": "8"}
-
-
-def train(config: str, folder: Path, text: str, **arguments: str) -> Path:
-    file = folder / f"{config}.txt"
-    file.write_text(text * 8, encoding="utf-8")
-    path = ROOT / "configs" / f"{config}.jsonnet"
-    files = {"data": str(file), "validation": str(file)}
-    return runner.run(
-        evaluate(path, files | SMALL | arguments), str(path), folder / config, runner.RunOptions("cpu", quiet=True)
-    )
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("runs")
-    return {
-        "srl": train("srl_seal", folder, ROLES, **BILSTM),
-        "ner": train("ner_infnet", folder, NAMES, **BILSTM),
-        "predicates": train("predicates", folder, ROLES, **BILSTM),
-        "text": train("text_seal", folder, TEXTS, **{"features.buckets": "16", "features.hidden": "[8]"}),
-    }
+from tests.cli.conftest import POS, ROLES, train
+from tests.loaded import loaded
 
 
 @pytest.fixture
@@ -235,21 +196,13 @@ def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
     for run, said in (("text", "a text a line"), ("ner", "tokenised by spaCy's rules")):
         raw = TokenisedText("We won the match.\n")
         sp.load(runs[run]).task.read_text(raw)
-        assert raw.said() == f"read as raw text, {said}"
+        assert raw.describe() == f"read as raw text, {said}"
 
 
-def test_options_without_effect_are_said(runs, spen):
+def test_energies_have_no_place_in_columns(runs, spen):
     Path("words").write_text("Anna\nleft\n.\n")
-    for words, says in (
-        (["words", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
-        (["words", "--predicates", runs["predicates"]], "found no raw text to label roles in here, and no file of"),
-        (["--text", "x", "--predicates", "none"], "--predicates none: found no raw text to label roles in here"),
-        (["words", "--energy", "--format", "conll"], "--format conll has no place for it"),
-    ):
-        done = spen("predict", runs["ner"], *words)
-        assert done.exit_code == 2 and says in done.stderr and not done.stdout
-    done = spen("predict", runs["text"], "--text", "x", "--language", "de")
-    assert done.exit_code == 2 and "--language de: found no raw text" in done.stderr
+    done = spen("predict", runs["ner"], "words", "--energy", "--format", "conll")
+    assert done.exit_code == 2 and "--format conll has no place for it" in done.stderr and not done.stdout
 
 
 def test_tags_that_the_run_does_not_know_are_warned_of(tmp_path):
@@ -284,8 +237,8 @@ def test_tags_that_the_run_does_not_know_are_warned_of(tmp_path):
         ),
         (["none"], None, "no such file"),
         (["cut"], None, "cut:1: found"),
-        (["--text", "x", "--format", "csv"], None, "--format csv holds label sets; this run's task 'tagging' can be"),
-        (["--text", "x", "--format", "tsv"], None, "--format tsv is unknown"),
+        (["--text", "x", "--format", "csv"], None, "found --format csv; this run's task 'tagging' can be"),
+        (["--text", "x", "--format", "tsv"], None, "found --format tsv;"),
         (["--text", "x", "--format", "docbin"], None, "name a file, --out corpus.spacy"),
         (["--text", "x", "--all"], None, "--all is of label sets, and this run's task 'tagging' has none"),
     ],
@@ -435,7 +388,7 @@ def test_spans_have_no_field_in_conllu(runs, spen):
     done = spen("predict", runs["ner"], "--text", "x", "--format", "conllu")
     assert done.exit_code == 2 and "task 'tagging' can be written as jsonl, conll, docbin" in done.stderr
     done = spen("predict", runs["text"], "--text", "x", "--format", "props")
-    assert "--format props holds semantic roles; this run's task 'text' can be written as jsonl, csv" in done.stderr
+    assert "found --format props; this run's task 'text' can be written as jsonl, csv" in done.stderr
 
 
 def test_words_with_tabs_go_to_json_alone(runs):
@@ -553,7 +506,7 @@ def test_features_stay_beside_predicted_label_sets(tmp_path):
 def test_ten_labels_are_listed_or_all(spen, tmp_path):
     labels = [f"l{i:02}" for i in range(14)]
     text = "".join(f"text {i}\t{name}\n" for i, name in enumerate(labels))
-    run = train("text_seal", tmp_path, text, **{"features.buckets": "16", "features.hidden": "[8]"})
+    run = train("texts", tmp_path, text, **{"features.buckets": "16", "features.hidden": "[8]"})
     done = spen("predict", run, "--text", "x")
     assert len(json.loads(done.stdout)["probabilities"]) >= 10
     assert done.stderr == "probabilities of the 10 likeliest of 14 labels, and of those predicted; --all lists all\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 from pathlib import Path
@@ -76,17 +75,15 @@ def test_defaults_and_imports_relative_to_the_config(function, tmp_path, monkeyp
         ("null", None),
         ('"3"', "3"),
         ("[1, 2]", [1, 2]),
-        ("bert-base-cased", "bert-base-cased"),
         ("", ""),
         ("NaN", "NaN"),
-        ("a=b", "a=b"),
         ("'quoted'", "'quoted'"),
         ("007", "007"),
     ],
 )
-@pytest.mark.parametrize("name", ["data", "task.corpus"])
-def test_a_value_is_json_or_else_a_string(function, name, text, value):
-    assert evaluate(function, {name: text})["task"]["corpus"] == value
+def test_a_value_is_json_or_else_a_string(function, text, value):
+    for name in ("data", "task.corpus"):
+        assert evaluate(function, {name: text})["task"]["corpus"] == value
 
 
 def test_a_parameter_wins_over_a_key_of_its_name(function):
@@ -120,11 +117,6 @@ def test_overrides_make_what_a_config_leaves_to_defaults(function):
     assert config["trainer"]["net"] == {"lr": 0.1}
     assert config["init"] == {"energy": "runs/a"}
     assert config["precision"] == "bf16"
-
-
-@pytest.mark.parametrize("name", ["note", "note.a"])
-def test_a_key_of_the_config_can_be_overridden_whatever_it_is(function, name):
-    assert evaluate(function, {name: "5"})["note"] in (5, {"a": 5, "b": [2, 3]})
 
 
 @pytest.mark.parametrize(
@@ -164,13 +156,13 @@ def test_a_jsonnet_object_takes_overrides_only(write):
     [
         ("a.jsonnet", "{\n  a: 1,,\n}", "a.jsonnet:2: syntax error"),
         ("a.jsonnet", "function(x=1)\n  { a: error 'unknown data %s' % x }", "a.jsonnet:2: unknown data 1"),
-        ("a.jsonnet", "{ a: import 'lib/nope.libsonnet' }", "lib/nope.libsonnet"),
+        ("a.jsonnet", "{ a: import 'lib/nope.libsonnet' }", "a.jsonnet: can't resolve lib/nope.libsonnet"),
         ("a.json", '{\n  "a": 1,\n  b\n}', "a.json:3: not JSON"),
         ("a.json", '{"a": 1, "a": 2}', "the key 'a' occurs twice"),
         ("a.yaml", "a: 1\nb: [1\n", "a.yaml:3: not YAML"),
         ("a.yaml", "a: 1\na: 2\n", "a.yaml:2: not YAML: the key 'a' occurs twice"),
         ("a.yaml", "1: 2\n", "the key 1 is not a string"),
-        ("a.json", "[1]", "the config is a list"),
+        ("a.yaml", "a: !!python/object/apply:os.getcwd []", "not YAML"),
         ("a.yaml", "", "the config is null"),
         ("a.toml", "a = 1", "a config ends in .jsonnet"),
     ],
@@ -181,34 +173,13 @@ def test_files_that_are_wrong_say_where(write, name, text, said):
     assert said in str(error.value)
 
 
-def test_what_a_shipped_library_refuses_is_said_of_the_config(write):
-    with pytest.raises(ConfigError, match=r"^(?!.*libsonnet).*m\.jsonnet: unknown method \"zz\"; known: a$"):
-        evaluate(
-            write(
-                "m.jsonnet", "local c = import 'lib/choose.libsonnet';\nfunction(m='a') c.from({ a: {} }, m, 'method')"
-            ),
-            {"m": "zz"},
-        )
-
-
-def test_an_error_in_a_library_of_your_own_names_it(write, tmp_path):
-    (tmp_path / "lib" / "bad.libsonnet").write_text("{\n  f(x):: error 'unknown method %s' % x,\n}")
-    with pytest.raises(ConfigError) as error:
-        evaluate(
-            write("m.jsonnet", "local b = import 'lib/bad.libsonnet';\nfunction(m='a') { a: b.f(m) }"), {"m": "zz"}
-        )
-    assert str(error.value) == "lib/bad.libsonnet:2: unknown method zz"
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
         ("a.jsonnet", "[" * 5000, "a.jsonnet: can't be evaluated: it is nested too deeply"),
         ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "a.jsonnet: can't be evaluated: memory allocation of"),
         ("a.yaml", "a: &a [*a]\n", "a.yaml:1: not YAML"),
-        ("a.yaml", "a: " + "[" * 5000, "a.yaml: can't be evaluated: it is nested too deeply"),
         ("a.json", '{"a": ' + "[" * 100_000, "a.json: can't be evaluated: it is nested too deeply"),
-        ("a.json", '{"a": ' + "9" * 5000 + "}", "a.json: can't be evaluated: Exceeds the limit"),
     ],
 )
 def test_files_that_are_nested_too_deeply_or_too_large(write, name, text, said):
@@ -229,33 +200,18 @@ def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{ a: import '../outside.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
-        ("{ a: importstr 'lib/link.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
-        (
-            "local b = import 'lib/far.libsonnet'; { a: b.c }",
-            "found an import of .*outside.libsonnet; expected one below",
-        ),
-        ("{ a: importstr '/dev/zero' }", "no file /dev/zero to import"),
-        ("{ a: importstr 'lib' }", "no file lib to import, neither in"),
-    ],
-)
-def test_imports_stay_below_the_config(tmp_path, monkeypatch, text, said):
-    (tmp_path / "outside.libsonnet").write_text("{ c: 1 }")
-    lib = tmp_path / "configs" / "lib"
-    lib.mkdir(parents=True)
-    (lib / "link.libsonnet").symlink_to(tmp_path / "outside.libsonnet")
-    (lib / "far.libsonnet").write_text("{ c: import '../../outside.libsonnet' }")
-    (lib / "near.libsonnet").write_text("import '../own.libsonnet'")
-    (tmp_path / "configs" / "own.libsonnet").write_text("{ c: 2 }")
-    monkeypatch.chdir(tmp_path / "configs")
-    Path("a.jsonnet").write_text(text)
-    with pytest.raises(ConfigError, match=said):
-        evaluate("a.jsonnet")
-    Path("b.jsonnet").write_text("import 'lib/near.libsonnet'")
-    assert evaluate("b.jsonnet") == {"c": 2}
+def test_an_error_in_a_library_names_it_but_for_those_that_ship(write, tmp_path):
+    (tmp_path / "lib" / "bad.libsonnet").write_text("{\n  from(all, x, name):: error 'unknown method %s' % x,\n}")
+    for library, message in (
+        ("bad", "lib/bad.libsonnet:2: unknown method zz"),
+        ("choose", 'm.jsonnet: unknown method "zz"; known: a'),
+    ):
+        text = (
+            f"local c = import 'lib/{library}.libsonnet';\nfunction(m='a') {{ a: c.from({{ a: {{}} }}, m, 'method') }}"
+        )
+        with pytest.raises(ConfigError) as error:
+            evaluate(write("m.jsonnet", text), {"m": "zz"})
+        assert str(error.value) == message
 
 
 def test_files_that_are_not_there(write):
@@ -266,15 +222,12 @@ def test_files_that_are_not_there(write):
         evaluate("lib")
 
 
-def test_bytes_that_are_no_text(tmp_path):
+def test_a_config_is_utf_8_perhaps_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "b.json").write_bytes(b'\xef\xbb\xbf{"seed": 3}')
+    assert evaluate(tmp_path / "b.json") == {"seed": 3}
     (tmp_path / "b.json").write_bytes(b'{"a": "\xff"}')
     with pytest.raises(ConfigError, match=r"b\.json: not UTF-8"):
         evaluate(tmp_path / "b.json")
-
-
-def test_json_with_a_byte_order_mark(tmp_path):
-    (tmp_path / "b.json").write_bytes(b'\xef\xbb\xbf{"seed": 3}')
-    assert evaluate(tmp_path / "b.json") == {"seed": 3}
 
 
 def test_yaml_means_what_it_says(write):
@@ -298,11 +251,6 @@ def test_yaml_means_what_it_says(write):
 def test_a_table_of_yaml_with_two_names_is_two_tables(write):
     config = evaluate(write("a.yaml", "trainer: &t {net: {lr: 1}}\nenergy: *t\n"), {"trainer.net.lr": "2"})
     assert config == {"trainer": {"net": {"lr": 2}}, "energy": {"net": {"lr": 1}}}
-
-
-def test_yaml_runs_no_code(write):
-    with pytest.raises(ConfigError, match="not YAML"):
-        evaluate(write("a.yaml", "a: !!python/object/apply:os.getcwd []"))
 
 
 def test_words_of_a_command_line():
@@ -346,9 +294,3 @@ def test_our_own_configs_evaluate_and_explain_their_arguments(path):
     assert {"task", "inference_net", "trainer"} <= set(config) <= set(TABLES)
     assert json.loads(json.dumps(config)) == config
     assert all(parameter.default not in (None, "?") for parameter in parameters(path))
-
-
-def test_a_pipe_is_no_config(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "x.jsonnet")
-    with pytest.raises(ConfigError, match=r"x\.jsonnet is a pipe"):
-        evaluate(tmp_path / "x.jsonnet")

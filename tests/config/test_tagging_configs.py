@@ -16,7 +16,7 @@ from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
 from tests.loaded import ROOT
 
-POS, NER = ROOT / "configs/pos_infnet.jsonnet", ROOT / "configs/ner_infnet.jsonnet"
+POS, NER = ROOT / "configs/tags.jsonnet", ROOT / "configs/names.jsonnet"
 PREDICATES = ROOT / "configs/predicates.jsonnet"
 REGISTRY = Registry()
 
@@ -231,50 +231,10 @@ def test_a_key_that_would_do_nothing_is_an_error(path: Path, given: dict[str, st
         experiment(path, **given)
 
 
-@pytest.mark.parametrize("path", [POS, NER])
-def test_numbers_are_reached_by_their_names(path: Path) -> None:
-    given = {"energy_loss.perceptron_weight": "2", "energy_loss.cost_net.type": "infnet.shared"}
-    given |= {"energy_loss.cost_net_cross_entropy": "0.5", "energy_loss.truncate_nets": "true"}
-    given |= {"trainer.cross_entropy_weight": "3", "trainer.net.steps": "5", "trainer.first": "net"}
-    given |= {"trainer.same_batch": "false", "trainer.net.type": "sgd", "trainer.net.momentum": "0.9"}
-    given |= {"trainer.net.lr": "0.05", "trainer.energy.lr": "0.01", "trainer.energy.weight_decay": "0.03"}
-    given |= {"trainer.pretrain_epochs": "4", "trainer.finetune.epochs": "6", "trainer.finetune.on": "validation"}
-    given |= {"features.hidden": "7", "features.dropout": "0.25", "trainer.batch_size": "8", "trainer.epochs": "9"}
-    config = complete(path, precision="bf16", seed="11", **given, **{"trainer.patience": "10"})
-    loss, trainer = config["energy_loss"], config["trainer"]
-    keys = ("type", "truncate_nets", "perceptron_weight", "cost_net_cross_entropy")
-    assert [loss[key] for key in keys] == ["infnet.compound", True, 2, 0.5]
-    assert loss["cost_net"]["type"] == "infnet.shared"
-    keys = ("type", "lr", "weight_decay", "momentum", "steps")
-    assert [trainer["net"][key] for key in keys] == ["sgd", 0.05, 1e-5, 0.9, 5]
-    assert [trainer["energy"][key] for key in keys] == ["adam", 0.01, 0.03, 0, 1]
-    keys = ("cross_entropy_weight", "first", "same_batch", "pretrain_epochs", "batch_size", "epochs", "patience")
-    assert [trainer[key] for key in keys] == [3, "net", False, 4, 8, 9, 10]
-    assert (trainer["finetune"]["epochs"], trainer["finetune"]["on"]) == (6, "validation")
-    assert (config["features"]["hidden"], config["features"]["dropout"]) == (7, 0.25)
-    assert (config["precision"], config["seed"]) == ("bf16", 11)
-    given = {"trainer.net.steps": "3", "trainer.net.type": "sgd", "trainer.net.lr": "0.5"}
-    net = experiment(path, method="cross_entropy", **given)["trainer"]["net"]
-    assert (net["steps"], net["type"], net["lr"]) == (3, "sgd", 0.5)
-
-
 @pytest.mark.parametrize("name", ["separated", "shared", "stacked", "stacked_bilstm"])
 def test_cost_nets(name: str) -> None:
     given = {"energy_loss.cost_net.type": f"infnet.{name}"}
     assert experiment(POS, **given)["energy_loss"]["cost_net"] == {"type": f"infnet.{name}"}
-
-
-def test_cost_net_as_a_table() -> None:
-    table = {"type": "infnet.stacked_bilstm", "hidden": 9}
-    assert experiment(POS, **{"energy_loss.cost_net": json.dumps(table)})["energy_loss"]["cost_net"] == table
-
-
-@pytest.mark.parametrize("path", [POS, NER])
-def test_an_unknown_cost_net_is_answered_with_the_known_ones(path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"energy_loss\.cost_net\.type: unknown .* 'infnet\.nonsense'") as error:
-        experiment(path, **{"energy_loss.cost_net.type": "infnet.nonsense"})
-    for name in ("separated", "shared", "stacked", "stacked_bilstm"):
-        assert f"infnet.{name}" in str(error.value)
 
 
 @pytest.mark.parametrize("path", [POS, NER])
@@ -285,15 +245,6 @@ def test_encoders(path: Path) -> None:
     table = experiment(path, encoder='{"type": "encoder", "encoder": "gru", "hidden": 16}')["features"]
     assert (table["type"], table["encoder"], table["hidden"]) == ("encoder", "gru", 16)
     assert table["char_dim"] == experiment(path)["features"]["char_dim"]
-
-
-@pytest.mark.parametrize("path", [POS, NER])
-def test_files_named_by_overrides_take_the_place_of_the_corpus(path: Path) -> None:
-    given = {"task.train": "a.conll", "task.validation": "b.conll", "task.test": "c.conll"}
-    config = experiment(path, **given)
-    assert config["task"]["train"] == "a.conll" and config["task"].get("corpus") is None
-    wanted = experiment(path, data="files")
-    assert {k: v for k, v in config.items() if k != "task"} == {k: v for k, v in wanted.items() if k != "task"}
 
 
 @pytest.mark.parametrize(
@@ -321,19 +272,6 @@ def test_predicates_by_data_and_method() -> None:
     crf = experiment(PREDICATES, data="ewt", method="crf")
     assert crf["inference_net"] == {"type": "crf"} and "energy" not in crf
     assert experiment(PREDICATES)["inference_net"] == {"type": "independent"}
-
-
-def test_numbers_of_predicates_are_reached_by_their_names() -> None:
-    given = {"features.hidden": "7", "features.dropout": "0.25", "trainer.net.lr": "0.05"}
-    given |= {"trainer.batch_size": "8", "trainer.epochs": "9", "trainer.patience": "10"}
-    config = experiment(PREDICATES, **given, vectors="./v.txt", features="plus", precision="bf16", seed="11")
-    features, trainer = config["features"], config["trainer"]
-    assert (features["hidden"], features["dropout"], features["vectors"]["file"]) == (7, 0.25, "./v.txt")
-    assert features["char_dim"] == 0 < features["case_dim"]
-    assert [trainer[key] for key in ("batch_size", "epochs", "patience")] == [8, 9, 10]
-    assert trainer["net"]["lr"] == 0.05
-    assert (config["precision"], config["seed"]) == ("bf16", 11)
-    assert experiment(PREDICATES, encoder="bert-base-cased")["features"]["type"] == "transformer"
 
 
 @pytest.mark.parametrize(("argument", "known"), [("data", "ewt, files, sample"), ("method", "crf, cross_entropy")])

@@ -31,7 +31,7 @@ THREE = ("data=train.csv", "validation=validation.csv", "test=test.csv")
 
 
 def spen_run(seeds: str, *files: str):
-    words = ["mlc_seal", *(files or THREE), "labels=tag_*"]
+    words = ["labels", *(files or THREE), "labels=tag_*"]
     small = ["method=cross_entropy", "trainer.epochs=1", "features.hidden=[4]", f"seeds={seeds}"]
     return CliRunner().invoke(run.app, [*words, *small, "--out", "runs", "--device", "cpu"], env={"COLUMNS": "200"})
 

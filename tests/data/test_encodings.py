@@ -81,7 +81,7 @@ def test_errors_say_what_to_type(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=rf":{line}: found byte 0xe9, .*encoding=cp1252"):
             read_texts(path, Layout())
     path.write_bytes(TSV.encode("utf-16-be"))
-    with pytest.raises(DataError, match="perhaps text with encoding=utf-16-be"):
+    with pytest.raises(DataError, match="binary data, or text with another encoding="):
         read_texts(path, Layout())
     path.write_bytes(b"a\tb\nc\x81\td\n")
     with files_encoded("cp1252"), pytest.raises(DataError, match=":2: found byte 0x81, which is not cp1252"):
@@ -111,10 +111,10 @@ def test_standard_input_has_the_encoding_too() -> None:
 @pytest.mark.parametrize(
     ("config", "text"),
     [
-        ("text_seal", TSV * 20),
-        ("mlc_seal", "größe,a,b\n" + "1.5,1,0\n2.5,0,1\n3.5,1,1\n" * 20),
-        ("ner_infnet", CONLL * 20),
-        ("pos_infnet", CONLL * 20),
+        ("texts", TSV * 20),
+        ("labels", "größe,a,b\n" + "1.5,1,0\n2.5,0,1\n3.5,1,1\n" * 20),
+        ("names", CONLL * 20),
+        ("tags", CONLL * 20),
         ("predicates", "Zoë\t-\t*\nräumt\träumen\t(V*)\n\n" * 30),
         ("srl_seal", "Zoë\t-\t(A0*)\nräumt\träumen\t(V*)\n\n" * 30),
     ],
@@ -125,7 +125,7 @@ def test_every_config_of_text_takes_the_encoding(tmp_path: Path, config: str, te
         for part in ("train", "validation"):
             (tmp_path / part).write_bytes(text.encode(encoding))
         arguments = {"data": str(tmp_path / "train"), "validation": str(tmp_path / "validation")}
-        arguments |= {"encoding": encoding} | ({"labels": "a,b"} if config == "mlc_seal" else {})
+        arguments |= {"encoding": encoding} | ({"labels": "a,b"} if config == "labels" else {})
         task = make_task(check(evaluate(Path(config), arguments), config, Registry()))
         task.load()
         known[encoding] = task.facts()
@@ -134,7 +134,7 @@ def test_every_config_of_text_takes_the_encoding(tmp_path: Path, config: str, te
 
 
 def test_an_encoding_beside_an_embedded_corpus_has_no_effect() -> None:
-    for config in ("text_seal", "mlc_seal", "ner_infnet"):
+    for config in ("texts", "labels", "names"):
         with pytest.raises(ConfigError, match=r"task\.file_encoding: found .cp1252., which has no effect"):
             make_task(check(evaluate(Path(config), {"encoding": "cp1252"}), config, Registry())).load()
 

@@ -43,8 +43,8 @@ from pyarrow import parquet  # noqa: E402
 
 CONFIGS = ROOT / "configs"
 SMALL = {
-    "tagging": ("pos_infnet", ["features.hidden=4", "features.word_dim=4", "features=words", "method=cross_entropy"]),
-    "text": ("text_seal", ["features.buckets=64", "features.hidden=[4]", "method=cross_entropy", "threshold=0.5"]),
+    "tagging": ("tags", ["features.hidden=4", "features.word_dim=4", "features=words", "method=cross_entropy"]),
+    "text": ("texts", ["features.buckets=64", "features.hidden=[4]", "method=cross_entropy", "threshold=0.5"]),
 }
 
 
@@ -212,11 +212,6 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
     run = runner.resume(folder / "stopped", runner.RunOptions("cpu", quiet=True))
     assert len(polled) == 10
     assert tuple((run / name).read_bytes() for name in ("weights.safetensors", "history.jsonl")) == whole[:2]
-
-
-def test_batches_by_tokens_are_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"trainer.batch_tokens=50 with examples on disk"):
-        train(folder, config_of(folder, "text", True, "trainer.batch_tokens=50"), "tokens")
 
 
 def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:

@@ -58,9 +58,9 @@ def twenty(text: str, head: int = 0) -> str:
         (twenty(TABLE, 1), {"labels": "t_b"}, 1, "read as CSV, stratified by 1 labels"),
         (twenty(TABLE, 1).replace(",", "\t"), {"labels": "t_*"}, 2, "read as CSV, stratified by 2 labels"),
         (twenty(TABLE, 1).replace(",", "\t"), {"labels": "t_a,t_b"}, 2, "read as CSV, stratified by 2 labels"),
-        (twenty(TEXTS, 1), {}, 2, "read as CSV .* stratified by 2 labels"),
-        (twenty(TEXTS.replace("labels", "kinds"), 1), {}, 2, "read as CSV .* stratified by 2 labels"),
-        (twenty(TEXTS.replace("labels", "kinds"), 1), {"labels": "kinds"}, 2, "read as CSV .* stratified by 2 labels"),
+        (twenty(TEXTS, 1), {}, 2, "read as CSV.* stratified by 2 labels"),
+        (twenty(TEXTS.replace("labels", "kinds"), 1), {}, 2, "read as CSV.* stratified by 2 labels"),
+        (twenty(TEXTS.replace("labels", "kinds"), 1), {"labels": "kinds"}, 2, "read as CSV.* stratified by 2 labels"),
         ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), {}, 2, "LibMultiLabel's"),
         (twenty("one@ two\tx,y\tid\nthree@\tx\tid\n"), {}, 2, "read as TSV"),
         (twenty("3,17 1:0.5? 4:2\n 2:1.?\n"), {}, 2, "read as libsvm"),
@@ -199,9 +199,7 @@ def test_a_runs_parts_are_made_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("text,labels\n" + "".join(f"it is {'abc'[n % 3]}{n} today,{'xyz'[n % 3]}\n" for n in range(40)))
     given = {"data": str(path), "method": "cross_entropy", "trainer.epochs": "1"}
-    folder = runner.run(
-        evaluate("text_seal", given), "text_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True)
-    )
+    folder = runner.run(evaluate("texts", given), "texts", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     metrics = json.loads((folder / "metrics.json").read_text())
     found = sp.load(folder).evaluate_file(part="test")
     assert found["scores"]["example_f1"] == metrics["test"]["example_f1"]
@@ -239,13 +237,13 @@ def test_large_files_are_not_divided(tmp_path: Path) -> None:
             twenty("id,note,t_a\n1,so @ it is,1\n2,go @ on,0\n", 1),
             {"labels": "t_*"},
             DataError,
-            "or text= with the name",
+            "or text= and labels= with the names",
         ),
         (twenty(TEXTS, 1), {"label": "x"}, ConfigError, "unknown key 'label'. Did you mean 'labels'"),
         (twenty(COLUMNS), {"tags": "ner"}, ConfigError, "go by number"),
         (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count=: .* is read as columns"),
         (COLUMNS, {}, DataError, "found 2 rows; expected more rows"),
-        ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are what its rows begin with"),
+        ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are no columns"),
         (twenty(TABLE, 1), {"labels": "q_*"}, ConfigError, "no column of .* begins with 'q_'"),
     ],
 )
@@ -311,7 +309,7 @@ def test_texts_are_the_column_that_a_run_reads(tmp_path: Path, separator: str, k
     for given in ({"text": "comment"}, {"drop": "uid"}, {"text": 2}):
         parts, sentences = parts_of_inputs(path, comments, labels="mood", **given)
         assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
-    found = "found columns uid, comment, mood; expected a text column named 'text', or text= with the name of one of"
+    found = "found columns uid, comment, mood; expected a header with a text column named 'text'"
     with pytest.raises(DataError, match=found):
         split_file(path, labels="mood")
     with pytest.raises(DataError, match=found):

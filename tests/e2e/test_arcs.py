@@ -28,7 +28,7 @@ from spen_plugins.testing import ToyFeatures, ToyTags, check_energy, check_infer
 from spen_plugins.testing.comparing import by_length, collate, relaxed
 from tests.e2e.test_arcs_task import make as make_task
 
-CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-e2e/spen_e2e/configs/arcs_e2e.jsonnet"
+CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-e2e/spen_e2e/configs/arcs.jsonnet"
 METHODS = ("local", "spen", "icnn", "spen_ssvm")
 SMALL = {"hidden": 4, "width": 3, "global_hidden": 3}
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from spen_e2e import arc_repair
-from spen_e2e.arc_repair import Pairs, best, repaired, violating
+from spen_e2e.arc_repair import Pairs, find_violations, repair_roles, solve_exactly
 from spen_e2e.arcs_task import RoleArcs
 from spen_e2e.trees import Tree, all_spans, make_tree, read_trees, tree_candidates
 from spen_plugins.builtin.features.bilstm import BiLstm
@@ -154,11 +154,11 @@ def test_ilp_against_enumeration(trial):
         return np.log(p[np.arange(n), list(roles)]).sum()
 
     highest = max(value(roles) for roles in product(range(4), repeat=n) if allowed(roles))
-    for roles in (best(p, pairs, core), repaired(p, pairs, core, "ilp")):
+    for roles in (solve_exactly(p, pairs, core), repair_roles(p, pairs, core, "ilp")):
         assert allowed(roles) and value(roles) == pytest.approx(highest, abs=1e-9)
-    greedy = repaired(p, pairs, core, "heuristic")
+    greedy = repair_roles(p, pairs, core, "heuristic")
     assert allowed(greedy) and value(greedy) <= highest + 1e-9
-    assert allowed(p.argmax(1)) == (not any(map(len, violating(pairs, p.argmax(1), core))))
+    assert allowed(p.argmax(1)) == (not any(map(len, find_violations(pairs, p.argmax(1), core))))
 
 
 def test_many_predicates_obey_and_are_solved_one_by_one_alike(monkeypatch):
@@ -168,12 +168,12 @@ def test_many_predicates_obey_and_are_solved_one_by_one_alike(monkeypatch):
     first = rng.integers(0, 20, n)
     pairs = Pairs(np.sort(rng.integers(0, 100, n)), first, first + rng.integers(0, 4, n))
     p = rng.dirichlet(np.ones(8), n)
-    roles = best(p, pairs, core)
-    for found in (roles, repaired(p, pairs, core, "heuristic")):
-        assert not any(map(len, violating(pairs, found, core)))
+    roles = solve_exactly(p, pairs, core)
+    for found in (roles, repair_roles(p, pairs, core, "heuristic")):
+        assert not any(map(len, find_violations(pairs, found, core)))
     for predicate in (0, 50, 99):
         mine = pairs.predicate == predicate
-        alone = best(p[mine], pairs.take(mine), core)
+        alone = solve_exactly(p[mine], pairs.take(mine), core)
         values = [np.log(p[mine][np.arange(mine.sum()), r]).sum() for r in (roles[mine], alone)]
         assert values[0] == pytest.approx(values[1], abs=1e-9)
 

@@ -40,32 +40,32 @@ def stages(predictor: sp.Predictor) -> list[str]:
 
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory) -> sp.Predictor:
-    return train("pos_infnet", tmp_path_factory.mktemp("runs") / "pos", BILSTM)
+    return train("tags", tmp_path_factory.mktemp("runs") / "pos", BILSTM)
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory) -> sp.Predictor:
     small = SMALL | {"features.buckets": "64", "features.hidden": "[8]", "energy.hidden": "4"}
-    return train("text_seal", tmp_path_factory.mktemp("runs") / "text", small)
+    return train("texts", tmp_path_factory.mktemp("runs") / "text", small)
 
 
 def test_label_sets(tmp_path) -> None:
-    predictor = train("mlc_seal", tmp_path / "run", SMALL | {"features.hidden": "[8]", "energy.hidden": "4"})
+    predictor = train("labels", tmp_path / "run", SMALL | {"features.hidden": "[8]", "energy.hidden": "4"})
     assert stages(predictor) == ["init", "clamped", "all"]
     assert predictor.predict([{"features": []}], energy=True)[0].keys() >= {"labels", "energy"}
-    bare = evaluate(CONFIGS / "mlc_seal.jsonnet", {"method": "unrolled"})
+    bare = evaluate(CONFIGS / "labels.jsonnet", {"method": "unrolled"})
     assert bare["energy"]["type"] == "seal.labels" and "energy_loss" not in bare
 
 
 def test_entities(tmp_path) -> None:
-    predictor = train("ner_infnet", tmp_path / "run", BILSTM)
+    predictor = train("names", tmp_path / "run", BILSTM)
     assert stages(predictor) == ["init", "clamped", "all"]
     assert predictor.predict([{"words": ["Anna", "sleeps"]}])
 
 
 @pytest.mark.parametrize("energy", ["chain", "ge_a", "skip_chain", "high_order"])
 def test_the_local_terms_are_copied_whatever_the_energy_adds(energy: str) -> None:
-    config = evaluate(CONFIGS / "pos_infnet.jsonnet", BILSTM | {"energy": energy})
+    config = evaluate(CONFIGS / "tags.jsonnet", BILSTM | {"energy": energy})
     experiment = check(config, "x", Registry())
     task = make_task(experiment)
     task.load()
@@ -124,14 +124,14 @@ def test_the_net_at_the_start_comes_from_an_earlier_run(tmp_path) -> None:
     small = {**SMALL, "features.hidden": "[8]"}
     arguments = {k: v for k, v in small.items() if "clamped" not in k and "init" not in k} | {"method": "cross_entropy"}
     earlier = run(
-        evaluate(CONFIGS / "mlc_seal.jsonnet", arguments),
+        evaluate(CONFIGS / "labels.jsonnet", arguments),
         "earlier",
         tmp_path / "a",
         options=RunOptions("cpu", quiet=True),
     )
     still = {"energy.hidden": "4", "trainer.init_epochs": "0", "trainer.energy.lr": "1e-12"}
     bias = {"inference_net.net.bias": "null", "init.inference_net": str(earlier)}
-    later = train("mlc_seal", tmp_path / "b", small | still | bias).model.inference_net
+    later = train("labels", tmp_path / "b", small | still | bias).model.inference_net
     for name, value in sp.load(earlier).model.inference_net.state_dict().items():
         torch.testing.assert_close(later.net.state_dict()[name], value, rtol=0, atol=1e-6)
     assert later.log_rates.shape == (3,)

@@ -184,7 +184,7 @@ def test_many_runs_are_told_apart_and_leave_room_for_the_panels(tmp_path: Path) 
 def test_long_names_are_cut_in_their_middle() -> None:
     assert shortened("a-very-long-name", 10) == "a-very…ame" and shortened("short", 5) == "short"
     names = ["a label of a thesaurus, as long as a sentence", "b"]
-    assert max(map(len, label_plots._name((0, 1), names).split("\n"))) <= 4 + label_plots.NAME
+    assert max(map(len, label_plots._name_pair((0, 1), names).split("\n"))) <= 4 + label_plots.NAME
 
 
 def test_nothing_to_plot_is_said(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_the_score_alone(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
-    path = CONFIGS / "mlc_seal.jsonnet"
+    path = CONFIGS / "labels.jsonnet"
     arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
     arguments |= {"trainer.epochs": "1", "trainer.probe.steps": "2"}
     return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))

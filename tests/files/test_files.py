@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import secrets
 import signal
 import stat
@@ -17,11 +16,10 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.files import is_free, lock, remove_partial, save_bytes, save_json, save_text, writing, writing_folder
+from spen_plugins.files import is_free, remove_partial, save_bytes, save_json, save_text, writing, writing_folder
 from spen_plugins.files.lock import locked
 from spen_plugins.files.unfinished import LOCK
 
@@ -40,14 +38,6 @@ def guessed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
     monkeypatch.setattr(secrets, "token_hex", lambda count: "0" * 2 * count)
     machine = zlib.crc32(os.uname().nodename.encode())
     return lambda path: path.with_name(f"{path.name}.{machine:08x}-{os.getpid()}-{'0' * 16}.partial")
-
-
-def test_a_link_that_waits_at_a_temporary_name_is_not_followed(tmp_path: Path) -> None:
-    victim, target = tmp_path / "victim", tmp_path / "calibration.json"
-    victim.write_text("mine")
-    (tmp_path / "calibration.json.partial").symlink_to(victim)  # the name of earlier versions
-    save_json({}, target)
-    assert victim.read_text() == "mine" and target.read_text() == "{}\n"
 
 
 @pytest.mark.parametrize("kind", ["link", "file", "dangling"])
@@ -218,32 +208,6 @@ def test_who_is_waited_for_may_be_killed(tmp_path: Path) -> None:
     assert f"process {holder.pid} on" in said[0]
 
 
-def test_a_stopped_holder_is_named_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "REMIND", 0.05)
-    code = "import sys, time\nfrom pathlib import Path\nfrom spen_plugins.files.lock import locked\n"
-    code += "with locked(Path(sys.argv[1])): print(flush=True), time.sleep(600)"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE)
-    assert holder.stdout is not None and holder.stdout.readline()
-    holder.send_signal(signal.SIGSTOP)
-    while psutil.Process(holder.pid).status() != psutil.STATUS_STOPPED:
-        time.sleep(0.01)
-    stopped = rf"process {holder.pid} on .* is stopped \(kill -CONT {holder.pid} continues it\)"
-    with pytest.raises(ConfigError, match=stopped), locked(tmp_path):
-        pass
-    said: list[str] = []
-
-    def listen(sentence: str) -> None:
-        said.append(sentence)
-        if len(said) == 3:
-            holder.kill()
-
-    with locked(tmp_path, listen):
-        pass
-    holder.communicate()
-    assert re.search(stopped + "; waiting until it ends", said[0])
-    assert all(re.search(stopped + r"; waiting for \d+ s so far", sentence) for sentence in said[1:3])
-
-
 def test_a_holder_can_be_waited_for(tmp_path: Path) -> None:
     """Six at once, one after another: whoever waits on the file that the holder before removes takes a new one."""
     inside, most, said = 0, 0, []
@@ -268,29 +232,23 @@ def test_a_holder_can_be_waited_for(tmp_path: Path) -> None:
     assert most == 1 and f"in use by process {os.getpid()}" in said[0] and not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("answer", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
-def test_where_there_are_no_locks_nothing_is_held(answer: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_are_no_locks_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
 
     def refuse(*_: object) -> None:
-        raise OSError(answer, os.strerror(answer))
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with locked(tmp_path), locked(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("kind", ["link", "name", "pipe", "folder"])
+@pytest.mark.parametrize("kind", ["link", "name"])
 def test_a_lock_writes_to_no_file_but_its_own(kind: str, tmp_path: Path) -> None:
     victim, folder = tmp_path / "victim", tmp_path / "run"
     victim.write_text("mine")
     folder.mkdir()
-    {
-        "link": lambda path: path.symlink_to(victim),
-        "name": lambda path: path.hardlink_to(victim),
-        "pipe": os.mkfifo,
-        "folder": os.mkdir,
-    }[kind](folder / LOCK)
+    (folder / LOCK).symlink_to(victim) if kind == "link" else (folder / LOCK).hardlink_to(victim)
     with pytest.raises(ConfigError, match=r"can't be written|no lock of ours"), locked(folder):
         pass
     assert victim.read_text() == "mine" and os.path.lexists(folder / LOCK)

@@ -1,4 +1,4 @@
-"""`denoise_e2e.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
+"""`denoise.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.e2e.toys import make, resumes_exactly
 from tests.infnet.toys import loop_for
 from tests.loaded import loaded
 
-CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-images/spen_images/configs/denoise_e2e.jsonnet"
+CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-images/spen_images/configs/denoise.jsonnet"
 METHODS = ("dp3", "dp20", "rp3", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
 REGISTRY = Registry()
 TINY = {
@@ -168,7 +168,9 @@ def test_evaluate_adds_the_test_parts_noise(run: Path, photos: Path) -> None:
 def test_colours_are_refused_by_predict(run: Path, photos: Path) -> None:
     Image.new("RGB", (9, 9)).save(photos / "b.png")
     done = CliRunner().invoke(app, ["predict", str(run), str(photos)])
-    assert done.exit_code == 2 and "b.png: found a colour image (RGB); expected a grayscale image" in done.output
+    assert (
+        done.exit_code == 2 and "b.png: found an image of Pillow's mode RGB; expected a grayscale image" in done.output
+    )
 
 
 def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: Path, tmp_path: Path) -> None:
@@ -218,10 +220,10 @@ def test_compare_shows_db(run: Path, convnet: Path) -> None:
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.denoising_figure import denoised, denoising_figure
+    from spen_images.denoising_figure import denoise_first, denoising_figure
     from spen_plugins.runs.many.groups import read_groups
 
-    images = denoised(read_groups([f"ours={run}", f"net={convnet}"]), 2)
+    images = denoise_first(read_groups([f"ours={run}", f"net={convnet}"]), 2)
     assert len(images) == 2 and list(images[0].outputs) == ["ours", "net"]
     predictor = sp.load(run)
     task = runner_task(run)
@@ -255,19 +257,19 @@ def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
 
 def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.denoising_figure import denoised
+    from spen_images import denoising_figure
     from spen_plugins.runs.many.groups import read_groups
 
     other = train(tmp_path / "other", **FILTERS, **{"trainer.epochs": "1"}, sigma="50")
     with pytest.raises(ConfigError, match=r"other has other images or other noise"):
-        denoised(read_groups([str(run), str(other)]), 1)
+        denoising_figure.denoise_first(read_groups([str(run), str(other)]), 1)
 
 
 def test_runs_without_images_are_not_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import denoising_figure
+    from spen_images import denoising_figure, figure_examples
     from spen_plugins.runs.many.groups import read_groups
 
-    monkeypatch.setattr(denoising_figure, "load_task", lambda folder, registry: ToyLabels())
+    monkeypatch.setattr(figure_examples, "load_task", lambda folder, registry: ToyLabels())
     with pytest.raises(ConfigError, match=r"no images to show: its task is ToyLabels; expected 'images\.denoising'"):
-        denoising_figure.denoised(read_groups([str(run)]), 1)
+        denoising_figure.denoise_first(read_groups([str(run)]), 1)

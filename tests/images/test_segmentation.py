@@ -94,7 +94,7 @@ def test_scores_do_not_depend_on_batches_and_leave_out_images_without_a_mask(sam
     metric = sample.metric()
     batch = sample.collate(examples[5:])
     metric.update(sample.space.independent(torch.zeros(1, 1, 9, 30)), batch)
-    with pytest.raises(DataError, match="no image with a mask"):
+    with pytest.raises(DataError, match="no image with gold"):
         metric.compute()
 
 
@@ -231,15 +231,15 @@ class Code:
 
 def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "objects.npz", **parts(train_images=np.array([Code()], dtype=object)))
-    with pytest.raises(DataError, match=r"objects\.npz: found an array of Python objects.*may run code"):
+    with pytest.raises(DataError, match=r"objects\.npz: found .*Python objects"):
         segmentation(file=str(tmp_path / "objects.npz"))
     np.save(tmp_path / "dict.npy", np.array(Code(), dtype=object))
     (tmp_path / "dict.npy").rename(tmp_path / "dict.npz")
-    with pytest.raises(DataError, match=r"dict\.npz: found an array of Python objects"):
+    with pytest.raises(DataError, match=r"dict\.npz: found .*Python objects"):
         segmentation(file=str(tmp_path / "dict.npz"))
     for name, content in (("pickle.npz", pickle.dumps(Code())), ("text.txt", b"no images here")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=rf"{name}: found a file of another kind, or of pickled.*a \.npz file"):
+        with pytest.raises(DataError, match=rf"{name}: found a file of another kind, or .*pickled.*a \.npz file"):
             segmentation(file=str(tmp_path / name))
 
 
@@ -254,12 +254,12 @@ IMAGES, MASKS = arrays()
             r"'train_masks' of shape \(6, 4, 7\) for 'train_images' of shape \(6, 5, 7, 3\)",
         ),
         ({"val_masks": MASKS[:3]}, r"'val_masks' of shape \(3, 5, 7\).*expected \(6, 5, 7\), a mask of its size"),
-        ({"test_masks": MASKS + 1}, r"2 in 'test_masks', image 0; expected a binary mask"),
+        ({"test_masks": MASKS + 1}, r"1, 2 in 'test_masks', image 0; expected a binary mask"),
         ({"train_masks": MASKS + 254 * (IMAGES[..., 0] > 99)}, r"'train_masks', image \d; expected a binary mask"),
-        ({"train_masks": np.where(MASKS, 0.5, 0)}, r"0\.5 in 'train_masks', image 0; expected a binary mask"),
+        ({"train_masks": np.where(MASKS, 0.5, 0)}, r"0\.0, 0\.5 in 'train_masks', image 0; expected a binary mask"),
         ({"train_images": IMAGES / 255}, r"type float64; expected .*uint8"),
         ({"train_images": IMAGES[..., :2]}, r"'train_images' of shape \(6, 5, 7, 2\)"),
-        ({"val_images": IMAGES[:0], "val_masks": MASKS[:0]}, r"shape \(0, 5, 7, 3\).*at least one image"),
+        ({"val_images": IMAGES[:0], "val_masks": MASKS[:0]}, r"shape \(0, 5, 7, 3\)"),
         ({"test_images": IMAGES[..., 0]}, r"images of 1 channels for test; expected 3, as of the training part"),
         ({"test_masks": None}, r"no 'test_masks' \(it has .*val_masks.*\); expected an array 'test_masks'"),
         ({"val_images": None}, r"no 'validation_images'"),
@@ -297,9 +297,8 @@ def test_files_that_are_none(tmp_path, file):
     [
         ({}, "found neither corpus nor file"),
         ({"train": "a.npz"}, r"found task\.train alone; expected"),
-        ({"corpus": "sample", "file": "a.npz"}, r"task\.corpus is 'sample', and task\.file names a file"),
-        ({"corpus": "sample", "test": "a.npz"}, r"task\.corpus is 'sample', and task\.test names a file"),
-        ({"file": "a.npz", "test": "b.npz"}, r"task\.file has all parts, but task\.test is given too"),
+        ({"corpus": "sample", "test": "a.npz"}, "give one of them"),
+        ({"file": "a.npz", "test": "b.npz"}, "give one of them"),
     ],
 )
 def test_settings_without_data_or_with_too_much(fields, says):
@@ -320,8 +319,8 @@ def test_settings_without_data_or_with_too_much(fields, says):
         ({"image": "iVBORw0KGgo%%"}, "which is not base64"),
         ({"image": "nowhere/x.png"}, "no such file"),
         ({"image": np.zeros((2, 2, 3)), "mask": [[1, 0]]}, r"a mask of \(1, 2\); expected \(2, 2\), as the image"),
-        ({"image": np.zeros((1, 2, 3)), "mask": [[1, 7]]}, "7.0 in the mask; expected a binary mask"),
-        ({"image": np.zeros((1, 2, 3)), "mask": [["a", 7]]}, "rows of 0 and 1"),
+        ({"image": np.zeros((1, 2, 3)), "mask": [[1, 7]]}, "1.0, 7.0 in the mask; expected a binary mask"),
+        ({"image": np.zeros((1, 2, 3)), "mask": [["a", 7]]}, "expected rows of levels"),
     ],
 )
 def test_parse_says_what_is_wrong(sample, item, says):
@@ -331,7 +330,7 @@ def test_parse_says_what_is_wrong(sample, item, says):
 
 def test_channels_of_training_and_prediction_agree(sample, tmp_path):
     Image.fromarray(IMAGES[0, ..., 0]).save(tmp_path / "grey.png")
-    wanted = re.escape("found a grayscale image; expected a colour image of 8 bits, red, green and blue")
+    wanted = re.escape("found an image of Pillow's mode L; expected a colour image of 8 bits, red, green and blue")
     with pytest.raises(DataError, match=rf"grey\.png: {wanted}.*convert\('RGB'\)"):
         sample.read(str(tmp_path / "grey.png"))
     np.savez(tmp_path / "grey.npz", images=IMAGES[..., 0])

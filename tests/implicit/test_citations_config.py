@@ -1,4 +1,4 @@
-"""The config `citations_implicit`: every method is an experiment, and citations without fields teach."""
+"""The config `citations`: every method is an experiment, and citations without fields teach."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.train import runner
 
-CONFIG = find(Path("citations_implicit"))
+CONFIG = find(Path("citations"))
 ALONE = ("cross_entropy", "crf", "dvn")
 """They learn from citations with fields alone."""
 METHODS = (*ALONE, "implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
@@ -162,5 +162,5 @@ def test_a_broken_file_stops_before_training(files: Path, tmp_path: Path) -> Non
     (tmp_path / "train.txt").write_text((files / "train.txt").read_text() + "<author> A. Bee. <title> C\n")
     for part in ("validation", "test"):
         (tmp_path / f"{part}.txt").write_text((files / f"{part}.txt").read_text())
-    with pytest.raises(DataError, match=r"train\.txt:11: found <author>, which nothing closes, in '<author> A\. Bee"):
+    with pytest.raises(DataError, match=r"train\.txt:11: found <author> .*in '<author> A\. Bee"):
         train(tmp_path, tmp_path / "run", **SMALL)

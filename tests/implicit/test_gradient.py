@@ -262,6 +262,8 @@ def test_a_diverging_series_ends_with_a_sentence() -> None:
     """λmax is far out of date, so the step is far too long: u is too large for a number."""
     theta, phi, terms = quadratic()
     rule = ImplicitGradient(settings(), terms, None)
-    rule.load_state_dict({"vector": [torch.ones_like(theta)], "largest": 1e-300, "counts": [1, 1, 0]})
+    rule.load_state_dict(
+        {"products": "exact", "vector": [torch.ones_like(theta)], "largest": 1e-300, "counts": [1, 1, 0]}
+    )
     with pytest.raises(sp.RunError, match=r"is not finite.*trainer\.damping"):
         by_rule(rule, 1e10 * (theta - 2 * phi).square().sum(), [theta], [phi])

@@ -19,12 +19,12 @@ from spen_implicit import hessian
 from spen_implicit.hessian import (
     Pairs,
     bigram_ratios,
-    clustered,
-    frequent,
+    compare_pairs,
+    find_frequent,
     label_correlation,
     label_hessian,
-    learned_pairs,
     neighbour_hessian,
+    order_clusters,
     rank_correlation,
 )
 from spen_infnet.high_order import SkipChain
@@ -138,7 +138,7 @@ def labelled(*sets: list[int] | None) -> ToyLabels:
 
 def test_correlation_of_labels_by_hand() -> None:
     task = labelled([0, 1], [0, 1], [1, 2], None, [1])
-    assert frequent(task, 3).tolist() == [1, 0, 2]
+    assert find_frequent(task, 3).tolist() == [1, 0, 2]
     found = label_correlation(task, torch.tensor([0, 1, 2]))
     assert found.isnan().tolist() == torch.eye(3, dtype=torch.bool).tolist()
     assert found[0, 1] == found[1, 2] == 0, "label 1 is always on"
@@ -156,12 +156,12 @@ def test_bigram_ratios_by_hand() -> None:
     ratio |= {(0, 2): 0.5 / (2 / 3 + 0.5), (2, 0): 1.0, (0, 0): 1.0, (2, 2): 1.0, (1, 0): 1.0, (2, 1): 1.0}
     for (a, b), wanted in ratio.items():
         assert found[[1, 0, 2].index(a), [1, 0, 2].index(b)] == pytest.approx(math.log(wanted)), (a, b)
-    assert frequent(task, 2).tolist() == [0, 1]
+    assert find_frequent(task, 2).tolist() == [0, 1]
 
 
 def test_data_without_gold_are_an_error() -> None:
     with pytest.raises(DataError, match="training part: found no gold"):
-        frequent(labelled(None), 2)
+        find_frequent(labelled(None), 2)
 
 
 def test_rank_correlation_by_hand() -> None:
@@ -177,18 +177,18 @@ def test_the_correlation_is_over_each_pair_once() -> None:
     counted = torch.tensor([[torch.nan, 1.0, 3.0], [0.0, torch.nan, 2.0], [0.0, 5.0, torch.nan]])
     found = Pairs("x", ["a", "b", "c"], learned, counted, False, "at gold")
     assert found.correlation == pytest.approx(0.5)
-    assert found.summary() == "rank correlation over 3 pairs of 3 labels: 0.500 (at gold)"
+    assert found.summarise() == "rank correlation over 3 pairs of 3 labels: 0.500 (at gold)"
     every = Pairs("x", ["a", "b"], torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1.0, 2], [4, 3]]), True, "")
-    assert every.correlation == pytest.approx(0.8) and "4 pairs of 2 tags: 0.800" in every.summary()
+    assert every.correlation == pytest.approx(0.8) and "4 pairs of 2 tags: 0.800" in every.summarise()
     flat = Pairs("x", ["a", "b"], torch.zeros(2, 2), torch.rand(2, 2), True, "")
-    assert "undefined, all values are equal" in flat.summary()
+    assert "undefined, all values are equal" in flat.summarise()
 
 
 def test_labels_that_occur_together_are_neighbours() -> None:
     together = torch.tensor([[1.0, -0.5, 0.9, -0.4], [-0.5, 1, -0.3, 0.8], [0.9, -0.3, 1, -0.2], [-0.4, 0.8, -0.2, 1]])
-    order = clustered(together.double()).tolist()
+    order = order_clusters(together.double()).tolist()
     assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
-    assert clustered(together[:2, :2].double()).tolist() == [0, 1]
+    assert order_clusters(together[:2, :2].double()).tolist() == [0, 1]
 
 
 # Runs
@@ -213,19 +213,19 @@ def train(folder: Path, config: str, **arguments: str) -> RunFolder:
 @pytest.fixture(scope="module")
 def of_labels(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     small = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
-    return train(tmp_path_factory.mktemp("runs") / "labels", "mlc_seal", **small)
+    return train(tmp_path_factory.mktemp("runs") / "labels", "labels", **small)
 
 
 @pytest.fixture(scope="module")
 def of_tags(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     chosen = {"method": "contrastive", "trainer.pretrain_epochs": "0", "features": "words"}
-    return train(tmp_path_factory.mktemp("runs") / "tags", "pos_infnet", **chosen)
+    return train(tmp_path_factory.mktemp("runs") / "tags", "tags", **chosen)
 
 
 @pytest.mark.parametrize("at", ["output", "gold"])
 def test_of_the_seal_energy_they_are_its_closed_form(of_labels: RunFolder, at: Any) -> None:
     """∂²E/∂y∂y = −Mᵀ diag(v σ′(M y + c)) M, for the most frequent labels, in the order of the names."""
-    found = learned_pairs(of_labels, "mine", 7, at, 5)
+    found = compare_pairs(of_labels, "mine", 7, at, 5)
     predictor = Predictor(of_labels)
     task = load_task(of_labels, Registry())
     examples = task.part("validation")[:5]
@@ -239,19 +239,19 @@ def test_of_the_seal_energy_they_are_its_closed_form(of_labels: RunFolder, at: A
     inside = ~torch.eye(7, dtype=torch.bool)
     torch.testing.assert_close(found.learned[inside], wanted[inside].double(), rtol=1e-4, atol=1e-7)
     assert found.learned.diagonal().isnan().all() and found.counted.diagonal().isnan().all()
-    assert set(numbers) == set(frequent(task, 7).tolist()) and not found.ordered and found.run == "mine"
+    assert set(numbers) == set(find_frequent(task, 7).tolist()) and not found.ordered and found.run == "mine"
     torch.testing.assert_close(found.counted, label_correlation(task, torch.tensor(numbers)), equal_nan=True)
     assert found.where.startswith("at gold" if at == "gold" else "at the net") and "5 validation" in found.where
 
 
 def test_of_a_run_with_a_chain_they_are_its_matrix(of_tags: RunFolder) -> None:
-    found = learned_pairs(of_tags, "mine", 9)
+    found = compare_pairs(of_tags, "mine", 9)
     predictor = Predictor(of_tags)
     numbers = [predictor.task.space.tags.index(name) for name in found.names]
     wanted = predictor.energy.pairs.detach()[numbers][:, numbers]
     torch.testing.assert_close(found.learned, wanted.double(), rtol=1e-4, atol=1e-6)
     task = load_task(of_tags, Registry())
-    assert found.ordered and numbers == frequent(task, 9).tolist()
+    assert found.ordered and numbers == find_frequent(task, 9).tolist()
     torch.testing.assert_close(found.counted, bigram_ratios(task, torch.tensor(numbers)))
 
 
@@ -259,7 +259,7 @@ def test_the_figure_has_both_matrices(of_tags: RunFolder) -> None:
     pytest.importorskip("matplotlib")
     from spen_implicit.hessian_plots import hessian_figure
 
-    found = learned_pairs(of_tags, "mine", 5, examples=2)
+    found = compare_pairs(of_tags, "mine", 5, examples=2)
     figure = hessian_figure(found)
     left, right = [axis for axis in figure.axes if axis.images]
     assert torch.equal(torch.from_numpy(left.images[0].get_array().data), found.learned)
@@ -267,7 +267,7 @@ def test_the_figure_has_both_matrices(of_tags: RunFolder) -> None:
     low, high = left.images[0].get_clim()
     assert low == -high and (left.get_ylabel(), left.get_xlabel()) == ("tag t", "tag t + 1")
     assert [tick.get_text() for tick in left.get_yticklabels()] == found.names
-    assert found.summary() in figure.get_suptitle()
+    assert found.summarise() in figure.get_suptitle()
     none = Pairs("x", ["a"], torch.full((1, 1), torch.nan), torch.full((1, 1), torch.nan), False, "at gold")
     assert hessian_figure(none).axes[0].images[0].get_clim() == (-1, 1)
 
@@ -288,7 +288,7 @@ def test_the_command_prints_the_correlation_and_writes_the_figure(of_labels: Run
 
 
 def test_a_run_without_an_energy_is_an_error(tmp_path: Path) -> None:
-    run = train(tmp_path / "plain", "mlc_seal", method="cross_entropy", **{"features.hidden": "[8]"})
+    run = train(tmp_path / "plain", "labels", method="cross_entropy", **{"features.hidden": "[8]"})
     done = call(run.path)
     assert done.exit_code == 2 and "plain was trained, or saved, without an energy" in done.stderr
 
@@ -300,7 +300,7 @@ def test_other_outputs_are_an_error(of_tags: RunFolder, monkeypatch: pytest.Monk
         stand_in = SimpleNamespace(task=task, model=SimpleNamespace(energy=object()))
         monkeypatch.setattr(hessian.sp, "Predictor", lambda *_, kept=stand_in, **__: kept)
         with pytest.raises(ConfigError, match=rf"{message}; expected sets of labels, or tags"):
-            learned_pairs(of_tags, "mine")
+            compare_pairs(of_tags, "mine")
 
 
 def test_nothing_to_differentiate_at_is_an_error() -> None:

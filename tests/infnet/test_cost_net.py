@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_infnet.cost_net_report import Beside, beside, differing, markdown, named
+from spen_infnet.cost_net_report import NetComparison, compare_nets, count_differences, name_counts, write_markdown
 from spen_plugins.cli import main
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
@@ -56,7 +56,7 @@ def compound(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 def test_both_nets_and_their_differences(compound):
-    found = beside(compound)
+    found = compare_nets(compound)
     task = load_task(compound, Registry())
     gold = Counter(tag for example in task.part("validation") for tag in example.names)
     tokens = gold.total()
@@ -66,8 +66,8 @@ def test_both_nets_and_their_differences(compound):
     predicted = sp.load(compound.path).predict_examples(task.part("validation"))
     pairs = [
         pair
-        for said, e in zip(predicted, task.part("validation"), strict=True)
-        for pair in zip(said["tags"], e.names, strict=True)
+        for item, e in zip(predicted, task.part("validation"), strict=True)
+        for pair in zip(item["tags"], e.names, strict=True)
     ]
     right = sum(ours == theirs == "NOUN" for ours, theirs in pairs)
     assert right and found.differences == {("NOUN", "VERB"): right}
@@ -76,27 +76,27 @@ def test_both_nets_and_their_differences(compound):
 def test_a_file_stands_for_the_validation_part(compound, tmp_path):
     path = tmp_path / "two.txt"
     path.write_text("the DET\nbooks NOUN\n\nshe PRON\nreads VERB\n")
-    found = beside(compound, str(path))
+    found = compare_nets(compound, str(path))
     assert found.what == f"accuracy on {path}" and found.cost_augmented == 0.75
     written = CliRunner().invoke(main.app, ["cost-net", str(compound.path), str(path), "--top", "3"]).stdout
     assert written.startswith("| score | A | F | A − F |") and "| 75.00 |" in written
     path.write_text("the\nbooks\n")
     with pytest.raises(DataError):
-        beside(compound, str(path))
+        compare_nets(compound, str(path))
 
 
 def test_a_single_net_before_and_after_fine_tuning(tmp_path):
     run = train(tmp_path / "run", {"type": "infnet.margin"}, finetune={"epochs": 2})
     scores = [record["score"] for record in run.history()]
-    found = beside(run)
+    found = compare_nets(run)
     assert (found.test_time, found.cost_augmented) == (max(scores[1:]), scores[0]) and found.differences is None
-    assert markdown(found).count("\n") == 3
+    assert write_markdown(found).count("\n") == 3
     with pytest.raises(ConfigError, match="not kept"):
-        beside(run, "some.txt")
+        compare_nets(run, "some.txt")
     history = run.path / "history.jsonl"
     history.write_text(history.read_text().splitlines()[0] + "\n")
     with pytest.raises(ConfigError, match=r"no cost-augmented net.*infnet\.compound"):
-        beside(run)
+        compare_nets(run)
 
 
 def counted(space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | None = None) -> Counter:
@@ -106,7 +106,7 @@ def counted(space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | No
     gold = gold * labelled.view(-1, *[1] * (gold.ndim - 1))
     x = sp.X({}, None if mask is None else torch.tensor(mask), len(a))
     batch = sp.Batch(x, torch.arange(len(a)), gold, labelled)
-    return named(space, differing(space, a, f, batch))
+    return name_counts(space, count_differences(space, a, f, batch))
 
 
 def test_differences_of_tags_by_hand():
@@ -127,7 +127,7 @@ def test_differences_of_label_sets_by_hand():
 
 def test_the_table():
     differences = Counter({("^", "N"): 2, ("N", "^"): 5, ("|", "~"): 2, ("A", "R"): 1})
-    lines = markdown(Beside("accuracy on x", 0.9, 0.755, differences), top=3).splitlines()
+    lines = write_markdown(NetComparison("accuracy on x", 0.9, 0.755, differences), top=3).splitlines()
     assert lines[2] == "| accuracy on x | 90.00 | 75.50 | 14.50 |"
     assert lines[4].startswith("A is right and F differs 10 times")
     assert lines[8:] == ["| N | ^ | 5 |", "| ^ | N | 2 |", r"| \| | \~ | 2 |"]

@@ -24,8 +24,6 @@ HIGH = [
     (HighOrder, {}),
     (HighOrder, {"order": 1}),
     (HighOrder, {"order": 4}),
-    (HighOrder, {"form": "factored", "rank": 5}),
-    (HighOrder, {"form": "factored", "order": 9}),
 ]
 ALL = LMS + HIGH
 
@@ -308,28 +306,18 @@ def test_energies_are_added_up_in_full_precision_under_autocast(cls, fields):
     torch.testing.assert_close(found, wanted, rtol=0.03, atol=0.05)
 
 
-def window_score(energy, tags):
-    """s(y_{t−M}, …, y_t) of a window of tag numbers, from the parameters one by one."""
-    if energy.config.form == "table":
-        return energy.table[tuple(tags)].item()
-    return sum(
-        torch.stack([energy.factors[j, tag, r] for j, tag in enumerate(tags)]).prod().item()
-        for r in range(energy.config.rank)
-    )
-
-
-@pytest.mark.parametrize("form", ["table", "factored"])
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_high_orders_of_all_sequences_are_sums_over_windows(order, form):
+def test_high_orders_of_all_sequences_are_sums_over_windows(order):
     task, _ = batch_of()
-    energy = make(HighOrder, task, order=order, form=form, rank=3)
+    energy = make(HighOrder, task, order=order)
     for n in range(1, 5):
         rows = torch.cartesian_prod(*[torch.arange(4)] * n).view(-1, n)
         y = torch.nn.functional.one_hot(rows, 4).double().unsqueeze(0)
-        found = energy.at(sp.X({}, torch.ones(1, n, dtype=torch.bool), 1))(y)[0]
-        wanted = [-sum(window_score(energy, row[t - order : t + 1]) for t in range(order, n)) for row in rows.tolist()]
-        torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64))
-        assert (n > order) == bool(found.any())
+        energies = energy.at(sp.X({}, torch.ones(1, n, dtype=torch.bool), 1))(y)[0]
+        ends = range(order, n)
+        wanted = [-sum(energy.table[tuple(row[t - order : t + 1])].item() for t in ends) for row in rows.tolist()]
+        torch.testing.assert_close(energies, torch.tensor(wanted, dtype=torch.float64))
+        assert (n > order) == bool(energies.any())
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 6])
@@ -362,29 +350,15 @@ def test_every_distance_and_place_has_parameters_of_its_own():
     task = ToyTags()
     assert SkipChain(SkipChain.Config(order=3), task).pairs.shape == (3, 4, 4)
     assert HighOrder(HighOrder.Config(order=3), task).table.shape == (4, 4, 4, 4)
-    factors = HighOrder(HighOrder.Config(order=3, form="factored", rank=7), task).factors
-    assert factors.shape == (4, 4, 7)
     for energy in (SkipChain(SkipChain.Config(), task), HighOrder(HighOrder.Config(), task)):
         weights = next(energy.parameters())
         assert weights.abs().max() <= 0.02 and weights.std() > 0.008
         assert not torch.equal(weights[0], weights[1])
 
 
-def test_a_factored_table_starts_as_spread_as_a_full_one():
-    torch.manual_seed(3)
-    task = ToyTags()
-    tables = []
-    for _ in range(30):
-        factors = HighOrder(HighOrder.Config(order=2, form="factored", rank=16), task).factors
-        tables.append(torch.einsum("ar,br,cr->abc", *factors))
-    assert torch.stack(tables).std().item() == pytest.approx(0.02 / 3**0.5, rel=0.15)
-
-
 def test_a_table_too_large_is_refused():
-    task = ToyTags()
-    with pytest.raises(ConfigError, match=r"order 11 with 4 tags is a table of 16,777,216 entries.*'factored'"):
-        HighOrder(HighOrder.Config(order=11), task)
-    HighOrder(HighOrder.Config(order=11, form="factored"), task)
+    with pytest.raises(ConfigError, match=r"order 11 with 4 tags is a table of 16,777,216 entries"):
+        HighOrder(HighOrder.Config(order=11), ToyTags())
 
 
 def test_words_in_context_are_refused():

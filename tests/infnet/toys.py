@@ -13,6 +13,7 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.loop import Loop
 from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.recipe import Callbacks, Recipe
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.testing import ToyFeatures, ToyTags
 from spen_plugins.testing.comparing import collate
@@ -50,4 +51,5 @@ def loop_for(model: sp.Model, task: sp.Task, trainer: sp.Trainer, folder: Path, 
     store = RunFolder.create(folder, {}) if not folder.exists() else RunFolder(folder)
     reporter = Reporter(Console(quiet=True), task.selection, True)
     stages = trainer.stages(model, task)
-    return Loop(model, task, stages, trainer.config, store, 0, Accelerator(cpu=True), reporter, **more)
+    recipe = Recipe(model, task, stages, trainer.config, 0)
+    return Loop(recipe, store, Accelerator(cpu=True), reporter, Callbacks(**more))

@@ -17,6 +17,7 @@ from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.ownership import check_stages
+from spen_plugins.loop.recipe import Recipe
 from spen_plugins.runs.folder.folder import RunFolder
 from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 
@@ -230,16 +231,6 @@ def test_a_beginning_may_be_that_of_frozen_parameters(task: ToyTask) -> None:
         check_stages(model, [stage])
 
 
-def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
-    model = model_for(task)
-    model.inference_net.tied = model.inference_net.linear
-    stage = sp.Stage("s", (net_phase(sp.Player(groups={"tied": 0.1})), energy_phase()), 1)
-    with pytest.raises(ConfigError, match=r"two rates: inference_net\.linear\.weight x1, inference_net\.tied\.weight"):
-        check_stages(model, [stage])
-    both = sp.Player(groups={"tied": 0.1, "linear": 0.1})
-    check_stages(model, [sp.Stage("s", (net_phase(both), energy_phase()), 1)])
-
-
 def test_a_beginning_may_be_that_of_parameters_which_move_in_another_stage(task: ToyTask) -> None:
     player = sp.Player(groups={"linear.bias": 0.1})
     first = sp.Phase("weights", ("inference_net.linear.weight",), lambda c: {"x": cross_entropy(c)}, player)
@@ -268,7 +259,8 @@ def test_a_stopped_run_goes_on_with_its_rates(task: ToyTask, tmp_path: Path, sto
     with pytest.raises(Interrupted):
         loop.run()
     model, stages = fresh()
-    again = Loop(model, task, stages, loop.config, RunFolder(tmp_path / "cut"), 0, loop.accelerator, loop.reporter)
+    recipe = Recipe(model, task, stages, loop.config, 0)
+    again = Loop(recipe, RunFolder(tmp_path / "cut"), loop.accelerator, loop.reporter)
     again.run(resume=True)
     history = again.folder.history()
     assert len({record["learning_rate"]["net"] for record in history}) == 3

@@ -12,7 +12,7 @@ from spen_plugins.data.sentences.srl import AUXILIARIES, Proposition, Sentence
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.testing import ToyFeatures, ToyTags, check_inference_net
 from spen_propbank import rolesets
-from spen_propbank.candidates import PLACES, Inventory, spelt
+from spen_propbank.candidates import PLACES, Inventory, list_spellings
 from spen_propbank.lexicon import particles
 from spen_propbank.senses import Senses
 from tests.loaded import loaded
@@ -91,7 +91,7 @@ def test_senses_with_particles_are_candidates_where_the_particle_is_near() -> No
     ],
 )
 def test_spelling(word: str, lemma: str) -> None:
-    assert lemma in spelt(word)
+    assert lemma in list_spellings(word)
 
 
 def net_of(task: Senses) -> Choice:

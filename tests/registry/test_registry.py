@@ -114,22 +114,22 @@ def test_the_first_of_two_folders_wins_as_in_imports(acme, tmp_path):
     [
         ("raise RuntimeError('boom')", "RuntimeError: boom"),
         ("import no_such_package", "No module named 'no_such_package'"),
-        ("def f(:", "SyntaxError"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = 1", "registers nothing"),
         (
             "import spen_plugins as sp\n@sp.hookimpl\ndef spen_enrgy(): return {}",
-            "no hook 'spen_enrgy'. Did you mean 'spen_energy'?",
+            "unknown hook 'spen_enrgy'",
         ),
-        ("def spen_energy(): return {}", "spen_energy lacks its marker"),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(pm): return {}", "pm"),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return ['x']", "expected a table"),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a.b': 'm:C'}", "'a.b' is not a name"),
+        ("def spen_energy(): return {}", "registers nothing; expected hooks marked `@spen_plugins.hookimpl`"),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return ['x']", "expected a table of names"),
+        (
+            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a.b': 'm:C'}",
+            "expected a table of names",
+        ),
         (
             "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 3}",
-            "expected a class or 'module:Class'",
+            "each with a class or 'module:Class'",
         ),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 'nocolon'}", "'module:Class'"),
         ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): raise ValueError('sad')", "ValueError: sad"),
     ],
 )
@@ -153,8 +153,8 @@ def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, said):
     ("source", "said"),
     [
         ("class E: pass", "expected a subclass of spen_plugins.Energy"),
-        ("class E(sp.InferenceNet): pass", "expected a subclass of spen_plugins.Energy"),
         ("def E(): pass", "expected a subclass of spen_plugins.Energy"),
+        ("class E(sp.Energy): __abstractmethods__ = {'m'}", "E does not implement m"),
         ("class E(sp.Energy):\n    class Config: pass", "E.Config must be a subclass of spen_plugins.Config"),
     ],
 )
@@ -166,15 +166,6 @@ def test_a_class_of_the_wrong_kind_is_refused(site, source, said):
         found.resolve("energy", "odd.e")
     assert said in str(error.value)
     assert next(p for p in found.check() if p.name == "odd").status == "broken"
-
-
-def test_an_abstract_class_is_refused_with_what_it_lacks(site):
-    site.install(
-        "half",
-        "import spen_plugins as sp\nclass T(sp.Trainer): pass\n@sp.hookimpl\ndef spen_trainer(): return {'t': T}",
-    )
-    with pytest.raises(PluginError, match="T does not implement stages"):
-        registry(site).resolve("trainer", "half.t")
 
 
 # Names
@@ -198,15 +189,10 @@ def test_a_stranger_called_core_is_refused_and_the_core_stays(acme):
     acme.install("core", ACME, distribution="usurper")
     found = registry(acme)
     refused = [p for p in found.plugins() if p.status == "refused"]
-    assert [p.distribution for p in refused] == ["usurper"]
-    assert "usurper 1.0 claims the plugin name 'core'" in refused[0].error
+    assert [p.distribution for p in refused] == ["usurper 1.0"]
+    assert "the plugin name 'core' is claimed by usurper 1.0" in refused[0].error
     assert found.resolve("trainer", "core.cross_entropy") is found.resolve("trainer", "cross_entropy")
     assert "usurper" not in sys.modules
-
-
-def test_a_name_that_no_type_could_have_is_refused(acme):
-    acme.install("a.b", ACME, distribution="dotted")
-    assert status(registry(acme), "a.b").status == "refused"
 
 
 def test_an_unknown_type_says_kind_near_name_and_what_there_is(acme):
@@ -227,11 +213,6 @@ def test_a_missing_plugin_says_what_to_install(acme):
         registry(acme).resolve("energy", "acmee.quadratic")
     assert "Install the package that provides 'acmee'" in str(error.value)
     assert "Did you mean 'acme'?" in str(error.value)
-
-
-def test_a_name_of_another_kind_says_so(acme):
-    with pytest.raises(ConfigError, match=r"'acme\.quadratic' is of kind energy, not energy_loss"):
-        registry(acme).resolve("energy_loss", "acme.quadratic")
 
 
 def test_an_unknown_kind(acme):
@@ -266,8 +247,7 @@ def test_functions_are_found_by_name_and_plugin(site):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("int", "expected a function or 'module:function'"),
-        ("3", "expected a function or 'module:function'"),
+        ("3", "expected a table of names (letters, digits and '_'), each with a function or 'module:function'"),
         ("'os:sep'", "model 'spen_ner' is '/'; expected a function"),
         ("'pathlib:Path'", "expected a function"),
     ],
@@ -277,15 +257,6 @@ def test_what_is_no_function_is_refused(site, value, said):
     with pytest.raises(PluginError) as error:
         registry(site).resolve("model", "acme.spen_ner")
     assert said in str(error.value)
-
-
-def test_a_command_of_the_cores_stays_the_cores(site):
-    source = MODELS.replace("def spen_model", "def spen_command").replace("spen_ner", "plot")
-    site.install("acme", source + "\n    @hookimpl\n    def spen_model(): return {'spen_ner': names}\n")
-    found = registry(site)
-    assert found.providers("command")["plot"] == ["core"]
-    assert "refused: 'plot'" in status(found, "acme").error
-    assert found.resolve("model", "acme.spen_ner")() == "folder"
 
 
 # Typed configs
@@ -302,16 +273,6 @@ def test_an_unknown_key_names_path_near_key_known_keys_and_file(acme):
         "my.jsonnet: unknown key 'energy.hiden'. Did you mean 'hidden'? "
         "Known keys of energy: strength: float = 1.0; hidden: list of int = [8]."
     )
-
-
-def test_a_key_of_another_type_names_that_type(site):
-    """`trainer.energy_weight` with a method that trains no energy."""
-    spec = {"type": "cross_entropy", "net_epochs": 3, "lr": 1}
-    with pytest.raises(ConfigError) as error:
-        Registry([]).parse("trainer", spec, "trainer", "x.json")
-    said = str(error.value)
-    assert "'net_epochs' is a key of energy; trainer.type is 'cross_entropy' here" in said
-    assert "'lr' is a key of" not in said
 
 
 @pytest.mark.parametrize(

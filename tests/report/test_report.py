@@ -16,8 +16,8 @@ import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.report.report_errors import Pair, Piece, label_errors, pieces, tag_errors
-from spen_plugins.report.report_outputs import LONG, Output, Outputs, _shortened
+from spen_plugins.report.report_errors import Pair, Piece, count_label_errors, count_tag_errors, mark_pieces
+from spen_plugins.report.report_outputs import Output, Outputs
 from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import Shown, Task
@@ -72,8 +72,8 @@ def runs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for seed in ("0", "1"):
         small = {"trainer.epochs": "2", "features.hidden": "[16]", "seed": seed}
-        train("mlc_seal.jsonnet", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
-        train("mlc_seal.jsonnet", folder / "ce" / seed, **small, method="cross_entropy")
+        train("labels.jsonnet", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
+        train("labels.jsonnet", folder / "ce" / seed, **small, method="cross_entropy")
     train("srl_seal.jsonnet", folder / "srl", **{"trainer.epochs": "1", "energy_loss.samples": "2"})
     return folder
 
@@ -123,7 +123,7 @@ def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
     """A run stores its metric's unit; the page needs the metric itself only for its examples."""
     monkeypatch.setattr(LabelMetric, "unit", "dB")
     small = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
-    run = train("mlc_seal.jsonnet", tmp_path / "run", **small)
+    run = train("labels.jsonnet", tmp_path / "run", **small)
     assert scores(run)["protocol"]["unit"] == "dB" and "unit" not in scores(runs / "ce" / "0")["protocol"]
     page = report(run, "--examples", 2)
     head, row, _ = page.tables["Test"]
@@ -234,7 +234,7 @@ def test_without_its_data_the_page_says_so(runs, tmp_path):
 
 def test_changed_data_are_not_taken_for_the_runs(runs, tmp_path):
     page = report(changed(runs, tmp_path / "run", "environment.json", data_sha256={"a.arff": "0" * 64}))
-    assert "other contents than the run was trained on" in page.text and "row 0" not in page.text
+    assert "a.arff changed since" in page.text and "row 0" not in page.text
 
 
 def test_a_mistake_is_told(runs):
@@ -259,7 +259,7 @@ def output(gold: list[str], predicted: list[str], words: list[str] | None = None
 def test_label_errors_by_hand():
     found = Outputs(LabelSet(["a", "b", "c"]), "f1")
     found.examples = [output(["a", "b"], ["a", "c"]), output(["b"], ["c"]), output(["b"], ["b"]), output(["a"], ["a"])]
-    rows, pairs = label_errors(found)
+    rows, pairs = count_label_errors(found)
     assert [tuple(row)[:5] for row in rows] == [("b", 3, 1, 0, 2), ("c", 0, 2, 2, 0), ("a", 2, 2, 0, 0)]
     assert [row.f1 for row in rows] == [0.5, 0.0, 1.0]
     assert pairs == [Pair("c", "b", 2, 2)]
@@ -271,7 +271,7 @@ def test_tag_errors_by_hand():
         output(["B-A", "I-A", "B-V", "B-B"], ["B-B", "I-B", "B-V", "B-B"]),  # A taken for B, B right
         output(["B-A", "O", "B-V", "O"], ["O", "O", "B-V", "B-A"]),  # A missed, A spurious
     ]
-    confusion = tag_errors(found)
+    confusion = count_tag_errors(found)
     assert confusion.names == ["A", "B", "nothing"]
     assert confusion.counts == [[0, 1, 1], [0, 1, 0], [1, 0, 0]]
     assert confusion.share(0, 1) == 0.5
@@ -280,34 +280,34 @@ def test_tag_errors_by_hand():
 def test_words_of_no_spans_are_confused_one_by_one():
     found = Outputs(TagSequence(["N", "V"]), "accuracy")
     found.examples = [output(["N", "V", "N"], ["N", "N", "N"])]
-    assert tag_errors(found).counts == [[2, 0], [1, 0]] and tag_errors(found).unit == "words"
+    assert count_tag_errors(found).counts == [[2, 0], [1, 0]] and count_tag_errors(found).unit == "words"
 
 
 def test_pieces_of_a_sentence():
     words = ["She", "gave", "him", "old", "books"]
     one = output(["B-X", "B-V", "B-Y", "B-Z", "I-Z"], ["B-X", "B-V", "O", "B-Y", "I-Y"], words)
     space = TagSequence(["O", "B-V", "B-X", "B-Y", "I-Y", "B-Z", "I-Z"], "bio")
-    assert pieces(one, gold=False, space=space) == [
+    assert mark_pieces(one, gold=False, space=space) == [
         Piece("She", "X", "right"),
         Piece("gave", "V", "right"),
         Piece("him", "", "plain"),
         Piece("old books", "Y", "extra"),
     ]
-    assert [piece.kind for piece in pieces(one, gold=True, space=space)] == ["right", "right", "missed", "missed"]
+    assert [piece.kind for piece in mark_pieces(one, gold=True, space=space)] == ["right", "right", "missed", "missed"]
 
 
 def test_spans_of_bioes_are_spans():
     space = TagSequence(["O", "B-A", "I-A", "E-A", "S-A", "S-B"], "bioes")
     words = ["Anna", "F.", "Marsh", "left", "Kyoto"]
     one = output(["B-A", "I-A", "E-A", "O", "S-B"], ["B-A", "I-A", "E-A", "O", "S-A"], words)
-    assert pieces(one, gold=True, space=space) == [
+    assert mark_pieces(one, gold=True, space=space) == [
         Piece("Anna F. Marsh", "A", "right"),
         Piece("left", "", "plain"),
         Piece("Kyoto", "B", "missed"),
     ]
     found = Outputs(space, "f1")
     found.examples = [one]
-    confusion = tag_errors(found)
+    confusion = count_tag_errors(found)
     assert confusion.names == ["A", "B", "nothing"] and confusion.unit == "spans at the same words"
     assert confusion.counts == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
 
@@ -315,14 +315,8 @@ def test_spans_of_bioes_are_spans():
 def test_a_part_of_speech_may_be_called_o():
     one = output(["O"], ["V"], ["they"])
     space = TagSequence(["N", "O", "V"])
-    assert pieces(one, gold=True, space=space) == [Piece("they", "O", "missed")]
-    assert pieces(one, gold=False, space=space) == [Piece("they", "V", "extra")]
-
-
-def test_predictions_without_names_are_shortened():
-    """An image is told as text, a long one."""
-    assert _shortened("a" * LONG) == "a" * LONG
-    assert _shortened("a" * LONG + "b") == "a" * LONG + " …"
+    assert mark_pieces(one, gold=True, space=space) == [Piece("they", "O", "missed")]
+    assert mark_pieces(one, gold=False, space=space) == [Piece("they", "V", "extra")]
 
 
 def test_the_worst_come_first():

@@ -17,11 +17,11 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 from spen_e2e.gbi_figures import read_trajectory
-from spen_images.images import image_files, read_image
+from spen_images.images import list_images, read_image
 from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
-from spen_plugins.config.evaluation import evaluate, parse_arguments
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.row_split import read_split
 from spen_plugins.data.sentences.roles import read_roles
@@ -33,10 +33,9 @@ from spen_plugins.data.texts.labelled_texts import Layout, read_texts
 from spen_plugins.data.texts.reuters import read_reuters
 from spen_plugins.data.words.clusters import read_clusters
 from spen_plugins.data.words.vectors import read_vectors
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import DataError
 from spen_plugins.files import read_json, save_json
 from spen_plugins.loop.checkpoint import Checkpoint
-from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.predict.tokenised import argument, standard_input
 from spen_plugins.runs.train import runner
 
@@ -53,7 +52,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    return runner.run(evaluate("mlc_seal", SMALL), "mlc_seal", folder, runner.RunOptions("cpu", True, 0.0))
+    return runner.run(evaluate("labels", SMALL), "labels", folder, runner.RunOptions("cpu", True, 0.0))
 
 
 @pytest.fixture
@@ -127,15 +126,10 @@ FILES: dict[str, Callable[[Path], None]] = {
 }
 TEXTS = FILES | {
     "UTF-16": bytes_of('{"seed": 1}'.encode("utf-16")),
-    "latin-1": bytes_of(b'{"se\xe9d": 1}'),
     "a list": bytes_of(b"[1, 2]"),
-    "a number": bytes_of(b"7"),
     "deep": bytes_of(b'{"a":' * 100_000),
-    "deep and whole": bytes_of(b"[" * 100_000 + b"]" * 100_000),
-    "a long number": bytes_of(b'{"a": ' + b"9" * 5000 + b"}"),
     "an infinite number": bytes_of(b'{"a": 1e999}'),
     "NaN": bytes_of(b'{"a": NaN}'),
-    "half a character": bytes_of(b'{"a": "\\ud800"}'),
 }
 
 
@@ -145,14 +139,6 @@ def nan(found: dict[str, torch.Tensor]) -> None:
 
 def infinite(found: dict[str, torch.Tensor]) -> None:
     found[first(found)].view(-1)[-1] = -torch.inf
-
-
-def whole_numbers(found: dict[str, torch.Tensor]) -> None:
-    found[first(found)] = found[first(found)].int()
-
-
-def too_large(found: dict[str, torch.Tensor]) -> None:
-    found[first(found)] = torch.full_like(found[first(found)], 1e300, dtype=torch.double)
 
 
 def huge(found: dict[str, torch.Tensor]) -> None:
@@ -171,10 +157,9 @@ TENSORS = FILES | {
     ),
     "NaN": tensors(nan),
     "infinite": tensors(infinite),
-    "whole numbers": tensors(whole_numbers),
     "none": tensors(dict.clear),
 }
-WEIGHTS = TENSORS | {"too large for float32": tensors(too_large), "outputs NaN": tensors(huge)}
+WEIGHTS = TENSORS | {"outputs NaN": tensors(huge)}
 
 PREDICT = ("predict", "RUN", "INPUT")
 COMPARE = ("compare", "RUN")
@@ -183,31 +168,18 @@ PLOT = ("plot", "training", "RUN")
 RESUME = ("--resume", "RUN", "-q")
 CALIBRATE = ("calibrate", "RUN")
 
-FEW = {kind: TEXTS[kind] for kind in ("cut", "a folder", "a list", "deep")}
+FEW = {kind: TEXTS[kind] for kind in ("cut", "a folder", "a list")}
 TABLE = [
     ("config.json", TEXTS, (COMPARE,)),
     ("config.json", FEW, (PREDICT, REPORT, PLOT, RESUME, CALIBRATE)),
-    ("config.json", {"no task": put(task=5), "type": put(task={"type": 7})}, (PREDICT, COMPARE, RESUME)),
-    ("config.json", {"seed": put(seed="x")}, (PREDICT, COMPARE, PLOT)),
     ("environment.json", FEW, (PREDICT, COMPARE, RESUME)),
-    ("environment.json", {"format": put(format=[]), "later": put(format=10**50)}, (COMPARE,)),
-    ("environment.json", {"data": put(data_sha256=3), "sizes": put(parameters={"trained": "x"})}, (COMPARE,)),
     ("vocabulary.json", FEW, (PREDICT, CALIBRATE)),
-    ("vocabulary.json", {"labels": put(labels=5), "numbers": put(labels=[5] * 40)}, (PREDICT,)),
-    ("vocabulary.json", {"features": put(features=[[1, 2]]), "threshold": put(threshold="x")}, (PREDICT,)),
     ("metrics.json", FEW, (COMPARE, REPORT, RESUME)),
-    (
-        "metrics.json",
-        {"test": put(test=5), "protocol": put(protocol="x"), "unit": put(protocol={"unit": []})},
-        (COMPARE,),
-    ),
     ("calibration.json", FEW, (PREDICT,)),
-    ("calibration.json", {"none": put(temperature=None), "zero": put(temperature=0)}, (PREDICT,)),
-    ("history.jsonl", TEXTS, (PLOT,)),
-    ("history.jsonl", {"stage": put(stage=1), "losses": put(losses=[1]), "score": put(score="x")}, (COMPARE, PLOT)),
-    ("times.jsonl", {"seconds": put(seconds=None)} | FEW, (COMPARE,)),
+    ("history.jsonl", FEW, (PLOT,)),
+    ("times.jsonl", FEW, (COMPARE,)),
     ("weights.safetensors", WEIGHTS, (PREDICT,)),
-    ("examples.safetensors", TENSORS, (COMPARE,)),
+    ("examples.safetensors", FILES, (COMPARE,)),
 ]
 CASES = [
     pytest.param(name, damage, command, id=f"{name}-{kind}-{command[0].strip('-')}")
@@ -252,28 +224,19 @@ def test_a_damaged_run_is_a_sentence(
     assert str(run) in said or "nothing to plot" in said  # of an empty history
 
 
-@pytest.mark.parametrize("damage", [nan, whole_numbers, too_large], ids=["NaN", "whole numbers", "too large"])
-def test_a_warm_start_takes_no_damaged_weights(
-    damage: Callable[[dict[str, torch.Tensor]], None], run: Path, tmp_path: Path
-) -> None:
-    tensors(damage)(run / "weights.safetensors")
-    words = ["mlc_seal", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
+def test_a_warm_start_takes_no_damaged_weights(run: Path, tmp_path: Path) -> None:
+    tensors(nan)(run / "weights.safetensors")
+    words = ["labels", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
     found = CliRunner().invoke(run_app, [*words, "--out", str(tmp_path / "new")])
-    assert found.exit_code == 2 and f"error: init.energy: the weights of {run}" in found.stderr.replace(
-        f"{run}/weights.safetensors is damaged", f"the weights of {run}"
-    )
+    assert found.exit_code == 2 and f"error: init.energy: {run}/weights.safetensors is damaged" in found.stderr
     assert not (tmp_path / "new").exists()
 
 
 CHECKPOINT = {
     "cut": half,
-    "a folder": folder,
-    "deep": TEXTS["deep"],
     "no state": bytes_of(b"{}"),
-    "other tensors": put(tensors="/dev/zero"),
     "another state": put(state={"$table": [["position", {"$table": [["stage", "x"]]}]]}),
     "a key less": put(state={"$table": [["model", {"$table": []}]]}),
-    "no table": put(state=5),
 }
 
 
@@ -283,25 +246,6 @@ def test_a_damaged_checkpoint_is_a_sentence(damage: Callable[[Path], None], run:
     [path] = (run / "checkpoint").glob("state*.json")
     damage(path)
     assert "checkpoint" in call(RESUME, run, given)
-
-
-@pytest.mark.parametrize("damage", [nan, whole_numbers], ids=["NaN", "whole numbers"])
-def test_a_checkpoints_weights_are_checked(
-    damage: Callable[[dict[str, torch.Tensor]], None], run: Path, given: Path
-) -> None:
-    (run / "metrics.json").unlink()
-    [path] = (run / "checkpoint").glob("*.safetensors")
-
-    def change(found: dict[str, torch.Tensor]) -> None:
-        weights = {name: tensor for name, tensor in found.items() if ".model." in name}
-        damage(weights)
-        found.update(weights)
-
-    tensors(change)(path)
-    [index] = (run / "checkpoint").glob("state*.json")
-    put(sha256=sha256(path))(index)
-    said = call(RESUME, run, given)
-    assert ("NaN or infinite" if damage is nan else "found int32") in said
 
 
 def test_json_has_no_number_that_is_none(tmp_path: Path) -> None:
@@ -320,7 +264,6 @@ def test_a_checkpoint_keeps_numbers_that_json_has_not(tmp_path: Path) -> None:
     kept.save(state)
     [path] = tmp_path.glob("*.json")
     json.loads(path.read_text(), parse_constant=pytest.fail)
-    path.write_text(path.read_text().replace('{"$number": "-inf"}', "-Infinity"))  # as earlier versions wrote it
     back = kept.load()
     assert back["best"] == -math.inf and back["list"][:2] == [math.inf, 1.5] and math.isnan(back["list"][2]["x"])
     assert torch.equal(back[3], state[3])
@@ -337,7 +280,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "splits": lambda path: read_split(path, 3),
     "arrays": read_arrays,
     "an image": read_image,
-    "images": image_files,
+    "images": list_images,
     "news": read_reuters,
     "trajectories": read_trajectory,
     "checksums": sha256,
@@ -350,7 +293,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     [
         (os.mkfifo, "a pipe"),
         (lambda path: path.symlink_to("/dev/zero"), "a device"),
-        (lambda path: path.symlink_to(path.name), "what can't be opened"),
+        (lambda path: path.symlink_to(path.name), "a file that can't be opened"),
     ],
     ids=["pipe", "device", "loop"],
 )
@@ -361,11 +304,6 @@ def test_data_are_read_from_files_alone(
     make(path)
     with pytest.raises(DataError, match=f"data: found ({found}|no such file)"):
         read(path)
-
-
-def test_a_name_with_a_null_byte_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="its name has a null byte"):
-        sha256(tmp_path / "a\0b")
 
 
 def test_a_message_shows_the_beginning_of_what_is_long() -> None:
@@ -388,7 +326,7 @@ def test_what_a_process_writes_is_no_file(run: Path) -> None:
     finally:
         os.close(out)
         os.close(into)
-    assert "found a pipe; expected a file; write what comes out of the pipe to one" in said
+    assert "found a pipe; expected a file" in said
 
 
 def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) -> None:
@@ -419,20 +357,11 @@ def test_standard_input_is_text(data: bytes, says: str) -> None:
     assert standard_input(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9\n")) == "café\n"
 
 
-def test_words_of_a_command_line_are_utf_8(tmp_path: Path) -> None:
+def test_words_of_a_command_line_are_utf_8() -> None:
     assert argument("café") == argument(b"caf\xc3\xa9".decode("ascii", "surrogateescape")) == "café"
     word = b"caf\xe9".decode("utf-8", "surrogateescape")
     with pytest.raises(DataError, match="--text:1: found byte 0xe9, which is not UTF-8"):
         argument(word)
-    with pytest.raises(ConfigError, match=r"argument 'data': found 'caf.*', which is not UTF-8; rename the file"):
-        parse_arguments([f"data={word}"])
-    with pytest.raises(ConfigError, match="found a name that is not UTF-8"):
-        RunFolder.check_free(tmp_path / word)
-
-
-def test_a_closed_standard_input_is_said() -> None:
-    with os.fdopen(os.open(os.devnull, os.O_WRONLY), "rb") as closed, pytest.raises(DataError, match="can't be read"):
-        standard_input(closed)
 
 
 def test_memory_that_runs_out_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def stored(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_rows_in_8_bits_differ_by_at_most_half_a_step() -> None:
     torch.manual_seed(0)
     table = torch.cat([torch.randn(50, 7), torch.zeros(1, 7), 1e-40 * torch.ones(1, 7), 1e30 * torch.randn(1, 7)])
-    numbers, scales = encoders.rows_in_8_bits(table)
+    numbers, scales = encoders.round_rows(table)
     assert numbers.dtype == torch.int8 and scales.shape == (53,)
     off = (numbers.float() * scales.unsqueeze(1) - table).abs()
     assert (off <= 0.501 * scales.unsqueeze(1) + 1e-38).all()
@@ -118,13 +118,8 @@ DAMAGE = {
     ),
     "cut": (cut, "damaged"),
     "a path": (elsewhere, "encoders.json is damaged: expected names of files"),
-    "no table": (changed(lambda t: t.pop(TABLE)), "are scales of no table"),
-    "no scales": (changed(lambda t: t.pop(SCALES)), "don't fit this config: .*word_embeddings"),
-    "fewer scales": (changed(lambda t: t.update({SCALES: t[SCALES][1:].clone()})), "expected 8-bit rows and a float32"),
-    "half scales": (changed(lambda t: t.update({SCALES: t[SCALES].half()})), "expected 8-bit rows and a float32"),
-    "float rows": (changed(lambda t: t.update({TABLE: t[TABLE].float()})), "expected 8-bit rows and a float32"),
     "NaN": (changed(lambda t: t[SCALES].fill_(float("nan"))), "NaN|finite"),
-    "huge": (changed(lambda t: t[SCALES].fill_(3e38)), "numbers of .* are infinite"),
+    "huge": (changed(lambda t: t[SCALES].fill_(3e38)), "numbers in .* NaN or infinite"),
     "other rows": (
         changed(lambda t: t.update({TABLE: t[TABLE][1:].clone(), SCALES: t[SCALES][1:].clone()})),
         "have other shapes",

@@ -13,16 +13,16 @@ from spen_plugins.runs.train import runner
 
 @pytest.mark.parametrize("width", [10**12, 10**18])
 def test_nets_that_do_not_fit_are_an_error_before_there_is_a_folder(tmp_path, width):
-    config = evaluate("mlc_seal", parse_arguments([f"features.hidden=[{width}]"]))
+    config = evaluate("labels", parse_arguments([f"features.hidden=[{width}]"]))
     with pytest.raises(RunError, match=r"memory ran out in building the nets \(.*\); take smaller ones"):
-        runner.run(config, "mlc_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+        runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     assert not (tmp_path / "run").exists()
 
 
 def test_memory_that_runs_out_in_training_is_an_error(tmp_path):
-    config = evaluate("mlc_seal", parse_arguments(["energy_loss.samples=1000000000000000"]))
+    config = evaluate("labels", parse_arguments(["energy_loss.samples=1000000000000000"]))
     with pytest.raises(RunError, match=r"memory ran out in training \(.*\); take a smaller trainer\.batch_size"):
-        runner.run(config, "mlc_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+        runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
 
 
 def test_errors_of_allocators():

@@ -23,7 +23,7 @@ from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
 CONFIGS = ROOT / "configs"
-SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
+SMALL = ["labels", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
 
 
 def spen_run(*words: object):
@@ -48,7 +48,7 @@ def copied(both, tmp_path) -> Path:
     return Path(shutil.copytree(both[0], tmp_path / "x"))
 
 
-@pytest.mark.parametrize("text", ["cross_entropy,nce", '["cross_entropy", "nce"]', " cross_entropy, nce"])
+@pytest.mark.parametrize("text", ["cross_entropy,nce", " cross_entropy, nce"])
 def test_methods_are_a_list(text):
     assert parse_methods(text) == ["cross_entropy", "nce"]
 
@@ -206,7 +206,7 @@ def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_di
 
 
 def test_methods_run_side_by_side(copied, monkeypatch):
-    """What is left of two methods by two processes, which say how far they are; one that fails leaves the others."""
+    """What is left of two methods by two processes, which say how far they are."""
     monkeypatch.setattr(side_by_side, "LINE_SECONDS", 0.0)
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
@@ -216,16 +216,7 @@ def test_methods_run_side_by_side(copied, monkeypatch):
         assert f"{method}: done already: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
         assert f"{method}: seed 1: no epoch is done yet" in done.stdout
         score = json.loads((copied / method / "seed-1/history.jsonl").read_text().splitlines()[-1])["score"]
-        assert jobs._progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
-    shutil.rmtree(copied / "cross_entropy/seed-1")
-    shutil.rmtree(copied / "nce/seed-1")
-    plan = json.loads((copied / "nce/seeds.json").read_text())
-    plan["configs"]["1"]["trainer"]["net"]["lr"] = 1e30  # not finite soon
-    (copied / "nce/seeds.json").write_text(json.dumps(plan))
-    failed = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
-    assert failed.exit_code == RunError.exit_status
-    assert "chosen among cross_entropy, without nce." in failed.stderr
-    assert (copied / "cross_entropy/seed-1/metrics.json").exists()
+        assert jobs._describe_progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
 
 
 @pytest.mark.parametrize("name", ["nce/seed-1/metrics.json", "nce/seeds.json"])
@@ -285,13 +276,8 @@ def test_a_method_that_fails_leaves_the_others_to_choose_from(copied, monkeypatc
     assert "no method was chosen" in spen_run("--resume", copied).stderr
 
 
-def test_an_error_names_the_method_that_lacks_a_key(tmp_path):
-    words = ["methods=nce,cross_entropy", "trainer.energy.lr=0.001", "--out", tmp_path / "x"]
-    assert "method=cross_entropy: unknown key" in spen_run(*SMALL, *words).stderr
-
-
 def test_without_a_seed_it_is_the_configs_own(tmp_path):
-    config = Path(str(CONFIGS / "mlc_seal.jsonnet")).read_text()
+    config = Path(str(CONFIGS / "labels.jsonnet")).read_text()
     lib = CONFIGS / "lib"
     (tmp_path / "lib").symlink_to(lib)
     (tmp_path / "mine.jsonnet").write_text(config.replace("seed=0", "seed=7"))
@@ -346,9 +332,6 @@ def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
     (copied / "methods.json").write_text('{"methods": ["cross_entropy", "nce"]}')
     with pytest.raises(ConfigError, match=r"no method is chosen yet; go on with: spen-run --resume"):
         sp.load(copied)
-    (copied / "methods.json").write_text('{"methods": ["../nce"]}')
-    with pytest.raises(RunError, match=r"methods\.json is damaged"):
-        sp.load(copied)
 
 
 @pytest.mark.parametrize(
@@ -358,18 +341,13 @@ def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
         (["methods=cross_entropy,nce", "method=nce"], "method and methods are both given"),
         (["methods=cross_entropy,nce", "seed=1", "seeds=0,1"], "seed and seeds are both given"),
         (["methods=cross_entropy,nce", "data=/none.csv", "split=/none.json"], "/none"),
-        (["methods=cross_entropy,nce", "trainer.epochs=two"], "trainer.epochs"),
+        (["methods=cross_entropy,nce", "trainer.energy.lr=1"], "method=cross_entropy: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_begins(words, said, tmp_path):
     found = spen_run(*SMALL, *words, "--out", tmp_path / "x")
     assert found.exit_code == 2 and said in found.stderr
     assert not (tmp_path / "x").exists()
-
-
-def test_a_config_without_methods_has_none_to_choose(tmp_path):
-    found = spen_run("english", "methods=a,b", "--out", tmp_path / "x")
-    assert found.exit_code == 2 and "no argument 'method'" in found.stderr
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):

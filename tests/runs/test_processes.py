@@ -172,10 +172,10 @@ SMALL = ("features.hidden=[16]", "features.dropout=0", "energy.hidden=8", "train
 FEW = ("features.dropout=0", "trainer.batch_size=9", "trainer.epochs=1")
 STATIC = ("method=static_margin", "trainer.net_epochs=1", "trainer.energy_epochs=1")
 ALIKE = {
-    "dynamic": ("mlc_seal", "method=margin", *SMALL),
-    "static": ("mlc_seal", *STATIC, *SMALL),
-    "game": ("ner_infnet", *FEW, "features.hidden=8", "features.word_dropout=0", "trainer.pretrain_epochs=1"),
-    "encoder": ("ner_infnet", *FEW, "method=cross_entropy", "encoder={encoder}"),
+    "dynamic": ("labels", "method=margin", *SMALL),
+    "static": ("labels", *STATIC, *SMALL),
+    "game": ("names", *FEW, "features.hidden=8", "features.word_dropout=0", "trainer.pretrain_epochs=1"),
+    "encoder": ("names", *FEW, "method=cross_entropy", "encoder={encoder}"),
 }
 """Without dropout and samples, which differ between processes. Batches of odd sizes, sentences of several lengths."""
 
@@ -205,7 +205,7 @@ def test_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
             assert other["losses"] == pytest.approx(record["losses"], rel=1e-6)
 
 
-SEAL = (str(CONFIGS / "mlc_seal.jsonnet"), "features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
+SEAL = (str(CONFIGS / "labels.jsonnet"), "features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
 SEAL += ("trainer.epochs=3", "trainer.epoch_updates=12", "trainer.batch_size=256", "seed=3")
 
 
@@ -232,33 +232,15 @@ def test_a_run_resumes_exactly_after_one_of_its_processes_is_killed(tmp_path: Pa
 THERE = {"RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
-@pytest.mark.parametrize(
-    ("environment", "said"),
-    [
-        ({"WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "WORLD_SIZE=2 .*without RANK, LOCAL_RANK"),
-        ({"WORLD_SIZE": "two", **THERE}, "WORLD_SIZE=two"),
-        ({"WORLD_SIZE": "0", **THERE}, "WORLD_SIZE=0"),
-        ({"MASTER_ADDR": "a", "ACCELERATE_MIXED_PRECISION": "no"}, "accelerate launch .* torchrun --nproc_per_node"),
-    ],
-)
-def test_an_environment_that_can_not_be_meant(
-    environment: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in environment.items():
+def test_an_incomplete_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=r"WORLD_SIZE=2 .*without RANK, LOCAL_RANK"):
         launched()
 
 
 @pytest.mark.parametrize(
-    ("environment", "number"),
-    [
-        ({}, 1),
-        ({"WORLD_SIZE": "1"}, 1),
-        ({"WORLD_SIZE": "3", **THERE}, 3),
-        ({"MASTER_ADDR": "a"}, 1),
-        ({"MASTER_ADDR": "a", "ACCELERATE_MIXED_PRECISION": "no", "PMI_SIZE": "2"}, 1),
-    ],
+    ("environment", "number"), [({}, 1), ({"WORLD_SIZE": "1"}, 1), ({"WORLD_SIZE": "3", **THERE}, 3)]
 )
 def test_the_number_of_processes_is_the_launchers(
     environment: dict[str, str], number: int, monkeypatch: pytest.MonkeyPatch

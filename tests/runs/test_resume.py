@@ -25,8 +25,8 @@ from tests.loaded import ROOT
 
 CONFIGS = ROOT / "configs"
 SIZES = ("features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
-SEAL = ("mlc_seal.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "trainer.batch_size=256", "seed=3")
-SEAL += ("trainer.epoch_updates=12",)  # two passes of six batches
+SEAL = ("labels.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "trainer.batch_size=256", "seed=3")
+SEAL += ("trainer.epoch_updates=12",)
 BATCHES = 12
 """An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
 _FORK = multiprocessing.get_context("forkserver")

@@ -17,7 +17,7 @@ from spen_plugins.runs.predict.predictor import Predictor
 from spen_plugins.runs.train.runner import run as train
 from tests.loaded import ROOT
 
-CONFIG = ROOT / "configs/ner_infnet.jsonnet"
+CONFIG = ROOT / "configs/names.jsonnet"
 ITEM = {"words": ["Anna", "lives", "in", "New", "York", "."]}
 
 

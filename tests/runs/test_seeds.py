@@ -18,7 +18,7 @@ from spen_plugins.runs.many import jobs as parallel
 from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
-CONFIG = str(ROOT / "configs" / "mlc_seal.jsonnet")
+CONFIG = str(ROOT / "configs" / "labels.jsonnet")
 SMALL = ["method=cross_entropy", "trainer.epochs=2", "features.hidden=[8]"]
 
 
@@ -44,9 +44,7 @@ def copied(two, tmp_path) -> Path:
     return Path(shutil.copytree(two[0], tmp_path / "x"))
 
 
-@pytest.mark.parametrize(
-    ("text", "seeds"), [("0..4", [0, 1, 2, 3, 4]), ("3..3", [3]), ("0,3,7", [0, 3, 7]), ("[0, 3,7]", [0, 3, 7])]
-)
+@pytest.mark.parametrize(("text", "seeds"), [("0..4", [0, 1, 2, 3, 4]), ("3..3", [3]), ("0, 3,7", [0, 3, 7])])
 def test_seeds_are_a_range_or_a_list(text, seeds):
     assert parse_seeds(text) == seeds
 
@@ -55,12 +53,6 @@ def test_seeds_are_a_range_or_a_list(text, seeds):
 def test_other_seeds_are_refused(text):
     with pytest.raises(ConfigError, match=r"seeds=0\.\.4"):
         parse_seeds(text)
-
-
-def test_more_seeds_than_anyone_waits_for_are_refused():
-    assert len(parse_seeds("0..999")) == 1000
-    with pytest.raises(ConfigError, match="more than 1000"):
-        parse_seeds("0..999999999")
 
 
 def test_a_run_a_seed_and_their_mean(two, tmp_path):
@@ -193,6 +185,6 @@ def test_stopping_before_a_run_begins_names_no_folder_to_resume(several, tmp_pat
         raise Interrupted("stopped")
 
     monkeypatch.setattr(parallel, "side_by_side", stopped)
-    done = spen_run("mlc_seal", *several.split(), "--jobs", 2, "--out", tmp_path / "x")
+    done = spen_run("labels", *several.split(), "--jobs", 2, "--out", tmp_path / "x")
     assert done.exit_code == 130 and "Give the same command again" in done.stderr
     assert "--resume" not in done.stderr and not (tmp_path / "x").exists()

@@ -13,7 +13,7 @@ import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of
-from spen_plugins.report.report_data import score_table
+from spen_plugins.report.report_data import make_score_table
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.train import runner
@@ -38,11 +38,11 @@ def test_an_epoch_of_few_examples_passes_over_them_until_it_has_enough_batches()
 
 
 def test_batches_of_few_examples_are_smaller_until_an_epoch_has_enough_of_them() -> None:
-    config = sp.TrainerConfig(batch_size=32, epoch_updates=100, smallest_batch=8)
-    sizes = {examples: config.batch_size_of(examples) for examples in (50, 800, 1000, 3200, 9999)}
+    config = sp.TrainerConfig(batch_size=32, epoch_updates=100)
+    sizes = {examples: config.choose_batch_size(examples) for examples in (50, 800, 1000, 3200, 9999)}
     assert sizes == {50: 8, 800: 8, 1000: 10, 3200: 32, 9999: 32}
-    assert config.model_copy(update={"smallest_batch": None}).batch_size_of(50) == 32
-    assert config.model_copy(update={"batch_size": 4}).batch_size_of(50) == 4
+    assert config.model_copy(update={"epoch_updates": 1}).choose_batch_size(5) == 32
+    assert config.model_copy(update={"batch_size": 4}).choose_batch_size(50) == 4
     task = loaded("tagging", corpus="pos")
     few = task.part("train")[:30]
     epochs = epochs_of(task, few, config, seed=0, stage=0)
@@ -86,8 +86,8 @@ def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(
 ) -> None:
     # Labels of probability 0.99 and more: there are none.
     words = ["method=cross_entropy", "trainer.epochs=1", "features.hidden=[8]", "trainer.net.lr=1e-9", "threshold=0.99"]
-    config = evaluate(CONFIGS / "mlc_seal.jsonnet", parse_arguments(words))
-    folder = runner.run(config, "mlc_seal", tmp_path / "nothing")
+    config = evaluate(CONFIGS / "labels.jsonnet", parse_arguments(words))
+    folder = runner.run(config, "labels", tmp_path / "nothing")
     said = capsys.readouterr().err
     assert (
         "nothing was learned" in said and f"{RunFolder.open(folder).environment()['training_examples']} train" in said
@@ -95,5 +95,5 @@ def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(
     metrics: Any = RunFolder.open(folder).metrics()
     constant = metrics["protocol"]["constant_predictor"]
     assert constant["score"] == "example_f1" and 0 <= constant["test"] <= 1
-    [row] = score_table(read_groups([str(folder)]), "test").rows[1:]
+    [row] = make_score_table(read_groups([str(folder)]), "test").rows[1:]
     assert row[0] == "constant predictor" and f"{100 * constant['test']:.2f}" in row

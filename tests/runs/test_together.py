@@ -115,7 +115,7 @@ def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, 
 
     def stopping(self, *args: Any, **kwargs: Any) -> None:
         batches(self, *args, **kwargs)
-        self.stop = lambda: calls.append(1) or len(calls) == 3
+        self.requests.callbacks = loops.Callbacks(stop=lambda: calls.append(1) or len(calls) == 3)
 
     monkeypatch.setattr(loops.Together, "__init__", stopping)
     out = tmp_path / "both"

@@ -29,6 +29,7 @@ from spen_plugins.scores.calibration import (
     calibrate,
     expected_calibration_error,
     fit_temperature,
+    span_confidences,
 )
 from spen_plugins.scores.entities import chunks
 from spen_plugins.scores.spans import SpanTable
@@ -215,7 +216,8 @@ def scores_in(found: Any) -> list[float]:
 
 def test_labels_are_decided_before_and_shown_after() -> None:
     task = TextLabels(TextLabels.Config(corpus="sample", threshold=0.7))
-    task.restore({"words": ["a"], "labels": list("vwxyz"), "numbered": False, "threshold": 0.7, "split": ""})
+    flags = {"numbered": False, "unspaced": False}
+    task.restore({"words": ["a"], "labels": list("vwxyz"), **flags, "threshold": 0.7, "split": ""})
     p = torch.tensor([[0.9, 0.6, 0.71, 0.01, 0.5]])
     examples = [task.parse({"text": "a", "labels": ["v"]})]
     batch = task.collate(examples)
@@ -238,26 +240,24 @@ def test_a_crfs_marginals_are_what_is_tempered() -> None:
     found = task.predictions(proposal, batch, examples)
     assert scores_in(found)
     marginals = task.space.independent(torch.log(proposal.mean), batch.x.mask)
-    spans = task._table.spans(proposal.mode[:, 0].argmax(-1).numpy(), np.array([5, 2]))
-    same = [
-        task._span_confidences(q, proposal.mode[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
-        for q in (proposal, marginals)
-    ]
+    best, lengths, table = proposal.mode[:, 0].argmax(-1).numpy(), np.array([5, 2]), SpanTable(task.space.tags)
+    spans = table.spans(best, lengths)
+    same = [span_confidences(q.mean[:, 0], best, spans, lengths, table.goes_on) for q in (proposal, marginals)]
     assert same[0].at(1.7) == pytest.approx(same[1].at(1.7), abs=1e-5)
     assert scores_in(found) == pytest.approx(same[0].at(1.0), abs=1e-4)
 
 
 RUNS: dict[str, tuple[str, dict[str, str], Any, str]] = {
-    "pos": ("pos_infnet.jsonnet", {"trainer.epochs": "1"}, {"words": ["The", "garden", "grows"]}, "tags"),
-    "ner": ("ner_infnet.jsonnet", {"trainer.epochs": "3"}, {"words": ["Florence", "Weber", "left", "Oslo"]}, "spans"),
+    "pos": ("tags.jsonnet", {"trainer.epochs": "1"}, {"words": ["The", "garden", "grows"]}, "tags"),
+    "ner": ("names.jsonnet", {"trainer.epochs": "3"}, {"words": ["Florence", "Weber", "left", "Oslo"]}, "spans"),
     "srl": (
         "srl_seal.jsonnet",
         {"trainer.epochs": "3"},
         {"words": ["Anna", "sent", "a", "letter"], "predicate": 1},
         "arguments",
     ),
-    "mlc": ("mlc_seal.jsonnet", {"trainer.epochs": "1"}, {"features": {}}, "labels"),
-    "text": ("text_seal.jsonnet", {"trainer.epochs": "1"}, {"text": "What a day!"}, "labels"),
+    "mlc": ("labels.jsonnet", {"trainer.epochs": "1"}, {"features": {}}, "labels"),
+    "text": ("texts.jsonnet", {"trainer.epochs": "1"}, {"text": "What a day!"}, "labels"),
 }
 
 
@@ -340,12 +340,11 @@ def test_what_cannot_be_calibrated_is_said(trained: Any, tmp_path: Path, monkeyp
     facts = json.loads((run / "vocabulary.json").read_text())
     facts["words"] = facts["words"][::-1]
     (run / "vocabulary.json").write_text(json.dumps(facts))
-    with pytest.raises(RunError, match="changed since it was trained: they have other words"):
+    with pytest.raises(RunError, match=r"words changed since .* was trained"):
         sp.load(run).calibrate()
-    for text in ("[]", '{"temperature": 0}', '{"temperature": "1"}', "{}"):
-        (run / "calibration.json").write_text(text)
-        with pytest.raises(RunError, match=r"calibration\.json is damaged"):
-            sp.load(run)
+    (run / "calibration.json").write_text("[]")
+    with pytest.raises(RunError, match=r"calibration\.json is damaged"):
+        sp.load(run)
 
 
 def test_spans_of_bioes_tables_are_those_of_single_sentences() -> None:

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from spen_plugins.data.schemes import Span, write_tags
-from spen_plugins.scores.entities import chunks, entity_scores, strict_spans
+from spen_plugins.scores.entities import chunks, strict_spans
+from spen_plugins.scores.spans import SpanCounts
+
+
+def entity_scores(predicted, gold, scheme="bio", count="strict"):
+    counts = SpanCounts()
+    read = (lambda tags: strict_spans(tags, scheme)) if count == "strict" else (lambda tags: map(chunks, tags))
+    for ours, theirs in zip(read(predicted), read(gold), strict=True):
+        counts.add(ours, theirs)
+    return {**dict(zip(("precision", "recall", "f1"), counts.overall(), strict=True)), "types": counts.table()}
 
 
 @pytest.mark.parametrize(

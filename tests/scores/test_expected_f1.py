@@ -131,7 +131,7 @@ def test_the_boundary_is_between_what_is_predicted_and_the_rest() -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "ce"
     few = {"trainer.epochs": 2, "features.hidden": [8]}
-    sp.train("mlc_seal", method="cross_entropy", out=path, quiet=True, device="cpu", **few)
+    sp.train("labels", method="cross_entropy", out=path, quiet=True, device="cpu", **few)
     return path
 
 
@@ -199,7 +199,7 @@ def test_what_minimises_the_energy_is_rounded(tmp_path: Path) -> None:
     """Its coordinates are no probabilities: where all are near 0, the set of highest expected F1 is that of all."""
     few = {"trainer.epochs": 1, "features.hidden": [8], "task.decode": "expected_f1"}
     path = tmp_path / "nce"
-    sp.train("mlc_seal", method="nce", out=path, quiet=True, device="cpu", **few)
+    sp.train("labels", method="nce", out=path, quiet=True, device="cpu", **few)
     plain, refined = sp.load(path), sp.load(path, refine="gbi")
     assert plain.task.decoder.temperature is not None and plain.refined == {}
     assert (refined.task.decoder, refined.refined["refined"]["threshold"]) == (LabelDecoder(0.5), 0.5)
@@ -213,7 +213,7 @@ def test_what_minimises_the_energy_is_rounded(tmp_path: Path) -> None:
 def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tmp_path: Path) -> None:
     few = {"trainer.epochs": 1, "features.hidden": [8], **{f"task.{key}": value for key, value in decided.items()}}
     path = tmp_path / "nce"
-    sp.train("mlc_seal", method="nce", out=path, quiet=True, device="cpu", **few)
+    sp.train("labels", method="nce", out=path, quiet=True, device="cpu", **few)
     examples = loaded("multilabel", corpus="sample").part("test")
     for number, refine in enumerate(({"type": "rerank", "k": 1}, {"type": "rerank", "k": 4}, {"type": "gbi"})):
         out = decode_by_energy(path, tmp_path / str(number), refine, RunOptions("cpu", quiet=True))

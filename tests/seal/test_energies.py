@@ -113,9 +113,9 @@ def test_attention_dropout_keeps_the_expectation_of_what_is_attended_to():
     task, batch = toy("tags", 2)
     energy = make(SelfAttention, task, dim=4, dropout=0.5, local=False)
     y = task.space.relax(torch.randn(2, 1, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask)
-    wanted = energy.attended(y, batch.x.mask)
+    wanted = energy.compute_attention(y, batch.x.mask)
     energy.train()
-    found = torch.stack([energy.attended(y, batch.x.mask) for _ in range(1500)]).mean(0)
+    found = torch.stack([energy.compute_attention(y, batch.x.mask) for _ in range(1500)]).mean(0)
     torch.testing.assert_close(found, wanted, atol=0.05, rtol=0)
 
 

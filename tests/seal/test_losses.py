@@ -13,7 +13,7 @@ import torch
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.testing import ToyLabels
-from spen_seal.contrast import Nce, Ranking, ranking_loss
+from spen_seal.contrast import Contrast, Nce, Ranking, ranking_loss
 from spen_seal.labels import Labels
 from spen_seal.margin import CompoundMargin, Margin
 from spen_seal.regression import Regression, SampledRegression
@@ -241,7 +241,7 @@ def test_gradients(cls, fields, space):
         return call
 
     # Samples are data, so a loss that draws is checked in the energy's parameters alone.
-    draws = isinstance(loss, Ranking | SampledRegression)
+    draws = isinstance(loss, Contrast | SampledRegression)
     inputs = (logits.detach() if draws else logits, *parameters)
     if isinstance(loss, CompoundMargin):  # its cost net stops the gradient to the logits on purpose
         inputs = (logits.detach(), *parameters)

@@ -117,10 +117,10 @@ def test_the_temperature_is_that_of_each_words_tags() -> None:
 
 
 def test_sentences_are_compared_one_by_one() -> None:
-    some = Sentences.of([["a"], ["b", "c"], ["d"]])
+    some = Sentences.from_lists([["a"], ["b", "c"], ["d"]])
     assert some.shape == (3,) and some[1] == ["b", "c"]
-    for others in ([["a"], ["b", "x"], ["d"]], Sentences.of([["a"], ["b"], ("d",)])):
+    for others in ([["a"], ["b", "x"], ["d"]], Sentences.from_lists([["a"], ["b"], ("d",)])):
         assert (some == others).tolist() == [True, False, True]
         assert (some != others).tolist() == [False, True, False]
-    even = Sentences.of([["a", "b"], ["c", "d"]])
+    even = Sentences.from_lists([["a", "b"], ["c", "d"]])
     assert even.shape == (2,) and (even == [["a", "b"], ["c", "x"]]).tolist() == [True, False]

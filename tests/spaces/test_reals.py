@@ -11,7 +11,7 @@ from spen_plugins.builtin.losses.dvn import Dvn
 from spen_plugins.builtin.losses.ssvm import Ssvm
 from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.errors import ConfigError
-from spen_plugins.inference.descent import Descent, _shells, minimise, starts
+from spen_plugins.inference.descent import Descent, _number_shells, minimise, starts
 from spen_plugins.inference.gbi import Gbi
 from spen_plugins.nn import local_layer, margin_cost
 from spen_plugins.registry import Registry
@@ -123,12 +123,12 @@ def test_the_contracts_hold():
 
 
 def test_a_place_of_a_grid_has_one_number_in_grids_of_any_size():
-    large = _shells(7, 9)
+    large = _number_shells(7, 9)
     assert len(large.unique()) == 63
     for rows, columns in ((1, 1), (3, 5), (5, 3), (7, 9)):
-        assert torch.equal(_shells(rows, columns), large[:rows, :columns])
-        assert _shells(rows, columns).max() < max(rows, columns) ** 2
-    assert sorted(_shells(4, 4).flatten().tolist()) == list(range(16))
+        assert torch.equal(_number_shells(rows, columns), large[:rows, :columns])
+        assert _number_shells(rows, columns).max() < max(rows, columns) ** 2
+    assert sorted(_number_shells(4, 4).flatten().tolist()) == list(range(16))
 
 
 def test_seeded_random_starts_do_not_depend_on_padding():
@@ -241,5 +241,5 @@ def test_components_of_labels_and_tags_refuse_images():
     with pytest.raises(ConfigError, match="RealGrid"):
         cls(config, task).bind(net)
     cls, config = registry.parse("trainer", {"type": "infnet.joint", "entropy_weight": 0.5}, "trainer", "test")
-    with pytest.raises(ConfigError, match=r"entropy_weight=0\.5.* RealGrid; take 0"):
+    with pytest.raises(ConfigError, match="entropy_weight: outputs that are real numbers"):
         cls(config).stages(sp.Model(net, Quadratic(sp.Config(), task), None), task)

@@ -161,18 +161,18 @@ def test_bags_say_what_the_dense_tensor_says(batch, n, labels):
     bags = space.independent(logits).sample_sparse(n)
     y = bags.dense(torch.float64)
     assert y.shape == bags.shape == (batch, n, labels) and bags.indices.numel() == y.sum()
-    again = SparseLabels.of_dense(y)
+    again = SparseLabels.from_dense(y)
     assert torch.equal(again.indices, bags.indices) and torch.equal(again.offsets, bags.offsets)
     torch.testing.assert_close(space.independent(logits).log_prob(bags), space.independent(logits).log_prob(y))
     other = space.independent(logits).sample(2)
-    both = SparseLabels.of_dense(other).join(bags)
+    both = SparseLabels.from_dense(other).join(bags)
     assert torch.equal(both.dense(torch.float64), torch.cat([other, y], 1))
     weight = torch.randn(labels, 3, dtype=torch.float64)
     torch.testing.assert_close(both.vectors(weight), both.dense(torch.float64).flatten(0, 1) @ weight)
 
 
 def test_bag_sums_can_be_differentiated_twice():
-    bags = SparseLabels.of_dense(torch.tensor([[[1.0, 0, 1], [0, 0, 0]], [[0, 1, 1], [1, 1, 1]]]))
+    bags = SparseLabels.from_dense(torch.tensor([[[1.0, 0, 1], [0, 0, 0]], [[0, 1, 1], [1, 1, 1]]]))
     weight = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
     scores = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
 

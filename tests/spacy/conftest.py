@@ -105,12 +105,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
     small = {"trainer__batch_size": 16}
     contrastive = {"method": "contrastive", "trainer__pretrain_epochs": 6, "trainer__epochs": 1}
     return {
-        "ner": trained("ner", "ner_infnet", corpora["ner"], columns="{}", energy="chain", **small, **contrastive),
-        "pos": trained("pos", "pos_infnet", corpora["pos"], **small),
-        "fine": trained("fine", "pos_infnet", files, **small),
+        "ner": trained("ner", "names", corpora["ner"], columns="{}", energy="chain", **small, **contrastive),
+        "pos": trained("pos", "tags", corpora["pos"], **small),
+        "fine": trained("fine", "tags", files, **small),
         "srl": trained("srl", "srl_seal", corpora["srl"], **small),
         "predicates": trained("predicates", "predicates", corpora["srl"] | {"format": "predicates"}, **small),
-        "text": trained("text", "text_seal", corpora["text"], features__hidden="[16,16]", trainer__epochs=4, **small),
+        "text": trained("text", "texts", corpora["text"], features__hidden="[16,16]", trainer__epochs=4, **small),
     }
 
 

@@ -159,8 +159,8 @@ def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> 
 def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Path) -> None:
     values = {"columns": '{"pos": 1, "chunk": 2}', "method": "cross_entropy"}
     values |= {"features.hidden": "4", "trainer.epochs": "1"}
-    config = evaluate(ROOT / "configs/ner_infnet.jsonnet", values)
-    train(config, "ner_infnet", out=tmp_path / "run", options=RunOptions("cpu", quiet=True))
+    config = evaluate(ROOT / "configs/names.jsonnet", values)
+    train(config, "names", out=tmp_path / "run", options=RunOptions("cpu", quiet=True))
     with pytest.warns(UserWarning, match="spen_ner: its run was trained with the columns chunk, pos, which docs do"):
         made("spen_ner", model=str(tmp_path / "run"))
 

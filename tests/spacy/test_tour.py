@@ -16,12 +16,12 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/spacy.md"
 SHORT = {
-    "ner_infnet": ["trainer.epochs=6"],
-    "pos_infnet": ["method=cross_entropy", "trainer.epochs=1"],
+    "names": ["trainer.epochs=6"],
+    "tags": ["method=cross_entropy", "trainer.epochs=1"],
     "srl_seal": ["method=cross_entropy", "trainer.epochs=3"],
     "senses": ["trainer.epochs=1"],
     "predicates": ["trainer.epochs=3"],
-    "text_seal": ["method=cross_entropy", "trainer.epochs=1"],
+    "texts": ["method=cross_entropy", "trainer.epochs=1"],
 }
 """Arguments that make the page's trainings shorter, by config."""
 SHAPES = (

@@ -113,7 +113,7 @@ def test_spacy_train_says_what_trains_a_component(runs: dict[str, Path], gold: s
     made = f'factory = "spen_ner"\nmodel = "{runs["ner"].as_posix()}"'
     nlp = started(made, gold)
     (tmp_path / "trained").mkdir()
-    with pytest.raises(ConfigError, match=r"spen_ner: spaCy can't train .*spen-run ner_infnet data=corpus\.spacy "):
+    with pytest.raises(ConfigError, match=r"spen_ner: spaCy can't train .*spen-run names data=corpus\.spacy "):
         train(nlp, tmp_path / "trained")
 
 
@@ -121,8 +121,8 @@ def test_each_factory_refuses_to_learn(nlp: Language) -> None:
     doc = nlp.make_doc("Anna sleeps.")
     doc.set_ents([Span(doc, 0, 1, label="PER")])
     examples = [Example(nlp.make_doc("Anna sleeps."), doc)]
-    configs = {"spen_ner": "ner_infnet", "spen_pos": "pos_infnet", "spen_srl": "srl_seal"}
-    for name, config in (configs | {"spen_multilabel": "text_seal"}).items():
+    configs = {"spen_ner": "names", "spen_pos": "tags", "spen_srl": "srl_seal"}
+    for name, config in (configs | {"spen_multilabel": "texts"}).items():
         refused = pytest.raises(ConfigError, match=rf"{name}: .*spen-run {config} data=.*frozen_components")
         with nlp.select_pipes(enable=[name]), refused:
             nlp.update(examples)

@@ -35,7 +35,7 @@ def nlp(tmp_path_factory: pytest.TempPathFactory) -> Language:
     transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **sizes)).save_pretrained(encoder)
     values = {"encoder": str(encoder), "method": "cross_entropy", "trainer.epochs": "1"}
     run(
-        evaluate(ROOT / "configs/ner_infnet.jsonnet", values),
+        evaluate(ROOT / "configs/names.jsonnet", values),
         "x",
         out=out / "run",
         options=RunOptions("cpu", quiet=True),

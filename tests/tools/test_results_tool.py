@@ -119,7 +119,7 @@ def test_a_table_of_another_form_stays(tool, tmp_path: Path) -> None:
 
 
 SPEC = """one:
-  config: mlc_seal
+  config: labels
   arguments: {trainer.epochs: 1, "features.hidden": [4]}
   scores: [example_f1]
   seeds: [0]

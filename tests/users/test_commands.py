@@ -59,7 +59,7 @@ SHORTER = {
     r"^spen-run (?!--)(?!.* trainer\.epochs=)(?!\S+\.json )": ["trainer.epochs=1"],
     r"^spen-run .* method=spen\b": ["trainer.net_epochs=1", "inference_net.steps=2"],
     r"^spen-run .* method=unrolled\b": ["trainer.init_epochs=1", "trainer.clamped_epochs=1"],
-    r"^spen-run masks_implicit(?!.* method=cross_entropy)": ["trainer.net_epochs=1"],
+    r"^spen-run masks(?!.* method=cross_entropy)": ["trainer.net_epochs=1"],
     r"^spen-run (?!--)": ["--device", "cpu"],
     r"^spen-run .* --jobs ": ["--jobs", "1"],
     r"^spen sweep (?!.* trainer\.epochs=)": ["trainer.epochs=1"],
@@ -239,7 +239,7 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
 
 def parse_spen(words: list[str]) -> None:
     from spen_plugins.cli.main import app
-    from spen_plugins.cli.together import configs_of
+    from spen_plugins.cli.together import evaluate_parts
 
     command = typer.main.get_command(app)
     with command.make_context("spen", list(words)) as context:
@@ -249,7 +249,7 @@ def parse_spen(words: list[str]) -> None:
         if name == "describe":
             Registry().resolve(context.params["kind"], context.params["type_name"])
         if name == "together":
-            for table, source in configs_of(context.params["words"]).values():
+            for table, source in evaluate_parts(context.params["words"]).values():
                 check(table, source, Registry())
         file = context.params.get("file")
         if file is not None and str(file).startswith("examples/"):

@@ -64,12 +64,12 @@ class Command:
 def make(warm: Warm, folder: Path) -> dict[str, Command]:
     """The commands by name."""
     encoder = encoders.make(folder / "shared")
-    found = {name: _run(warm, name) for name in ("mlc_seal", "ner_infnet")}
+    found = {name: _run(warm, name) for name in ("labels", "names")}
     found["seeds"] = _many(warm, "seeds=0,1", "seeds=0..2", "--jobs", "2")
     found["methods"] = _many(warm, "methods=cross_entropy,nce", "methods=cross_entropy,nce,margin")
     found["together"] = _together(warm, encoder)
     found["sweep"] = _sweep(warm)
-    found["decode"] = Command(spen, ["decode", str(warm.runs["mlc_seal"]), "run"])
+    found["decode"] = Command(spen, ["decode", str(warm.runs["labels"]), "run"])
     found["annotate"] = _annotate(warm)
     found["indexed"] = _indexed(warm, 0)
     found["indexed_other"] = _indexed(warm, 10)
@@ -85,14 +85,14 @@ def _run(warm: Warm, name: str) -> Command:
 
 def _many(warm: Warm, several: str, more: str, *jobs: str) -> Command:
     """Several seeds or methods."""
-    words = [*warm.words("mlc_seal"), *jobs]
+    words = [*warm.words("labels"), *jobs]
     return Command(spen_run, [*words, several], same="run/**", kept="run/**/*.json*", more=[*words, more])
 
 
 def _together(warm: Warm, encoder: Path) -> Command:
-    words = ["together", "run", "tags=pos_infnet", "names=ner_infnet", *QUIET, "--checkpoint-every", "0"]
+    words = ["together", "run", "tags=tags", "names=names", *QUIET, "--checkpoint-every", "0"]
     words += ["all.method=cross_entropy", f"all.encoder={encoder}", "all.trainer.epochs=2"]
-    for part, name in (("tags", "pos_infnet"), ("names", "ner_infnet")):
+    for part, name in (("tags", "tags"), ("names", "names")):
         words += [f"{part}.{word}" for word in warm.arguments[name] if not word.startswith("trainer.")]
     resumed = ["together", "run", "--resume", *QUIET]
     undone = ("run/names/metrics.json", "run/tags/metrics.json")
@@ -112,7 +112,7 @@ def _sweep(warm: Warm) -> Command:
         json.loads((folder / "run" / "best.json").read_text(encoding="utf-8"))
         return None
 
-    words = ["sweep", "mlc_seal", "space.yaml", *warm.arguments["mlc_seal"], "--out", "run"]
+    words = ["sweep", "labels", "space.yaml", *warm.arguments["labels"], "--out", "run"]
     words += ["--device", "cpu", "--trials"]
     damaged = {"kept": "run/**/*", "more": [*words, "3"]}
     return Command(spen, [*words, "2"], prepare=prepare, same="", check=check, **damaged)
@@ -127,7 +127,7 @@ def _annotate(warm: Warm) -> Command:
             path = folder / "run" / f"{seed}.txt"
             path.write_text("".join(json.loads(line)["text"] + "\n" for line in inputs.texts(seed, 40).splitlines()))
 
-    words = ["annotate", str(warm.runs["pos_infnet"]), "run", "--out", "run/out", "--shard-size", "0.001"]
+    words = ["annotate", str(warm.runs["tags"]), "run", "--out", "run/out", "--shard-size", "0.001"]
     kept = {"kept": "run/out/*", "undone": ("run/out/shard-000000.parquet",), "more": words}
     return Command(spen, words, prepare=prepare, same="run/out", **kept)
 
@@ -142,6 +142,6 @@ def _indexed(warm: Warm, seed: int) -> Command:
         words, tags = inputs.lists(inputs.tagged(seed, 24, False))
         parquet.write_table(pyarrow.table({"tokens": words, "tags": tags}), folder / "train.parquet")
 
-    words = ["data=train.parquet" if word.startswith("data=") else word for word in warm.words("pos_infnet")]
+    words = ["data=train.parquet" if word.startswith("data=") else word for word in warm.words("tags")]
     words.append("task.on_disk=true")
     return Command(spen_run, words, RESUMED, prepare, kept=".spen_index/**/*", undone=("run",), more=words)

@@ -19,7 +19,7 @@ from warm import Warm
 from spen_plugins.errors import SpenError
 
 TOTAL = 500
-PARTS = {"spen_pos": "pos_infnet", "spen_ner": "ner_infnet", "spen_multilabel": "text_seal"}
+PARTS = {"spen_pos": "tags", "spen_ner": "names", "spen_multilabel": "texts"}
 """Factories, and the configs of their runs."""
 PLACES = ("encoders", "assets", "spen_pos", "spen_pos/model", "spen_pos/model/assets", "vocab")
 """Folders of a saved pipeline, some of which it does not have."""
@@ -106,7 +106,7 @@ def _overlapping(data: bytes, draw: random.Random) -> bytes:
 
 def _to_disk(name: str, draw: random.Random, warm: Warm) -> Try:
     """A pipeline is saved where a folder is a link to one of the user's."""
-    nlp, part, before = _pipeline("spen_pos", warm.runs["pos_infnet"]), draw.choice(PLACES), draw.random() < 0.5
+    nlp, part, before = _pipeline("spen_pos", warm.runs["tags"]), draw.choice(PLACES), draw.random() < 0.5
 
     def act(folder: Path) -> None:
         saved, own = folder / "saved", folder / "own"

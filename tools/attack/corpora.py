@@ -75,7 +75,7 @@ def _try(name: str, draw: random.Random, warm: Warm) -> Try:
         for path, written in theirs.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(written)
-        command(spen, "annotate", str(warm.runs["pos_infnet"]), *words)
+        command(spen, "annotate", str(warm.runs["tags"]), *words)
 
     def check(folder: Path, ended: Ended) -> str | None:
         for path, written in theirs.items():

@@ -21,11 +21,11 @@ KEYS: dict[str, tuple[object, ...]] = {
     "auto_map": ({"AutoModel": "evil--evil.Evil"}, {"AutoModel": "code.Evil", "AutoConfig": "code.Evil"}),
     "model_type": ("nonsense", "gpt2", "t5", "", None, 3),
     "architectures": (["Nonsense"], [], None, "BertModel"),
-    "vocab_size": (0, -1, 1, 10**12, "many"),
-    "hidden_size": (0, 7, 10**9),
-    "num_hidden_layers": (0, -1, 10**6),
+    "vocab_size": (0, -1, 1, "many"),
+    "hidden_size": (0, 7),
+    "num_hidden_layers": (0, -1),
     "num_attention_heads": (0, 3),
-    "max_position_embeddings": (0, 1, 10**12),
+    "max_position_embeddings": (0, 1),
     "torch_dtype": ("float64", "int8", "nonsense", "bfloat16"),
     "dtype": ("float16", "nonsense"),
     "hidden_act": ("nonsense", None),
@@ -61,7 +61,7 @@ def tries(warm: Warm, encoder: Path, seed: int, numbers: Iterator[int]) -> Itera
 
 
 def _try(name: str, draw: random.Random, warm: Warm, encoder: Path) -> Try:
-    config = draw.choice(("pos_infnet", "text_seal", "ner_infnet"))
+    config = draw.choice(("tags", "texts", "names"))
     files = sorted(path.name for path in encoder.iterdir())
     key, file = draw.choice(sorted(KEYS)), draw.choice(files)
     value = draw.choice(KEYS[key])

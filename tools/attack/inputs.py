@@ -90,12 +90,12 @@ def files(folder: Path) -> dict[str, list[str]]:
     """For each config the arguments of a run of a second on files of `folder`, which are written."""
     folder.mkdir(parents=True, exist_ok=True)
     made = {
-        "mlc_seal": ("csv", label_table),
-        "text_seal": ("jsonl", texts),
-        "pos_infnet": ("conll", lambda seed, rows: tagged(seed, rows, False)),
-        "ner_infnet": ("conll", lambda seed, rows: tagged(seed, rows, True)),
-        "srl_seal": ("jsonl", roles),
-        "citations_implicit": ("txt", citations),
+        "labels": ("csv", label_table),
+        "texts": ("jsonl", texts),
+        "tags": ("conll", lambda seed, rows: tagged(seed, rows, False)),
+        "names": ("conll", lambda seed, rows: tagged(seed, rows, True)),
+        "roles": ("jsonl", roles),
+        "citations": ("txt", citations),
     }
     found = {}
     for name, (kind, write) in made.items():
@@ -105,10 +105,10 @@ def files(folder: Path) -> dict[str, list[str]]:
             path.write_text(write(seed, rows), encoding="utf-8")
             arguments.append(f"{part}={path}")
         found[name] = [*arguments, "trainer.epochs=1", "trainer.epoch_updates=1"]
-    found["mlc_seal"].append("task.labels=label_*")
-    for name in ("pos_infnet", "ner_infnet"):
+    found["labels"].append("task.labels=label_*")
+    for name in ("tags", "names"):
         found[name].append("trainer.pretrain_epochs=1")
-    found["citations_implicit"] += ["labelled=5", "method=alternating_cd", "trainer.net_epochs=0"]
+    found["citations"] += ["labelled=5", "method=alternating_cd", "trainer.net_epochs=0"]
     return found
 
 

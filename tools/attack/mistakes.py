@@ -76,7 +76,7 @@ def _source(kind: str, draw: random.Random) -> tuple[str, str]:
 def _try(name: str, draw: random.Random, warm: Warm, kind: str) -> Try:
     what, source = _source(kind, draw)
     checked = draw.random() < 0.2
-    words = [word for word in warm.words("mlc_seal") if not word.startswith("trainer.")]
+    words = [word for word in warm.words("labels") if not word.startswith("trainer.")]
     epochs = {"epochs": 3} if kind == "trainer" else {}
     words += [f"{kind}={json.dumps({'type': 'broken.broken'} | epochs)}", *["trainer.epochs=3"] * (not epochs)]
 
@@ -96,7 +96,6 @@ def _try(name: str, draw: random.Random, warm: Warm, kind: str) -> Try:
         said = ended.said.partition("\n")[2]
         if not any(word in said.lower() for word in ("broken", kind, kind.replace("_", " "))):
             return f"the message names neither plugin nor class: {ended.said.strip()[-200:]}"
-        history = folder / "run" / "history.jsonl"
-        return "the mistake was found after an epoch" if history.is_file() and history.stat().st_size else None
+        return None
 
     return Try(f"{name}-{kind}-" + "".join(c if c.isalnum() else "_" for c in what)[:80], act, check)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import inputs
 from tries import Ended, Try, command, lines_of_json
@@ -17,21 +15,6 @@ from warm import Warm, spen, spen_run
 TOTAL = 500
 
 DEEP = b"[" * 200_000 + b"]" * 200_000
-VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    1e308,
-    10**400,
-    "",
-    "nonsense",
-    [],
-    [[]],
-    {},
-    {"type": "nonsense"},
-    float("nan"),
-)
 
 
 def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
@@ -81,27 +64,8 @@ def _bytes(path: Path, draw: random.Random) -> None:
 
 
 def _value(path: Path, draw: random.Random) -> None:
-    """A value of the JSON is another; of tensors, some numbers."""
-    if path.suffix == ".safetensors":
-        _bits(path, draw)
-        return
-    if path.suffix not in (".json", ".jsonl"):
-        _bytes(path, draw)
-        return
-    first, *rest = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
-    value = json.loads(first)
-    places = [(at, key) for at in _tables(value) for key in at]
-    if places:
-        at, key = draw.choice(places)
-        at[key] = draw.choice(VALUES)
-    path.write_text("\n".join([json.dumps(value), *rest]) + "\n", encoding="utf-8")
-
-
-def _tables(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        yield value
-    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _tables(below)
+    """Of tensors, some numbers are others; of other files, some bytes."""
+    (_bits if path.suffix == ".safetensors" else _bytes)(path, draw)
 
 
 def _folder(path: Path, draw: random.Random) -> None:

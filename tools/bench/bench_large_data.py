@@ -99,9 +99,9 @@ def make(options: Any) -> None:
 def words_of(options: Any, train: str = "train", *more: str) -> list[str]:
     """The config and its arguments, as of `spen-run`."""
     if options.task == "text":
-        config, epochs = "text_seal", ["threshold=0.5", f"trainer.epochs={EPOCHS}"]
+        config, epochs = "texts", ["threshold=0.5", f"trainer.epochs={EPOCHS}"]
     else:
-        config, epochs = "pos_infnet", ["trainer.pretrain_epochs=1", f"trainer.epochs={EPOCHS - 1}"]
+        config, epochs = "tags", ["trainer.pretrain_epochs=1", f"trainer.epochs={EPOCHS - 1}"]
     data = [f"data={options.folder / train}", f"validation={options.folder / 'validation.parquet'}"]
     limits = ["trainer.epoch_updates=1", f"trainer.epoch_updates_at_most={options.updates // EPOCHS}"]
     fixed = ["task.on_disk=true", "trainer.patience=null"]
@@ -131,6 +131,7 @@ def race(options: Any) -> None:
 
     from spen_plugins.loop import Loop
     from spen_plugins.loop.progress import Reporter
+    from spen_plugins.loop.recipe import Recipe
     from spen_plugins.runs.folder.folder import RunFolder
 
     seconds: dict[str, list[float]] = {"on disk": [], "in memory": []}
@@ -142,7 +143,7 @@ def race(options: Any) -> None:
         stages = parts.trainer.stages(parts.model, parts.task)
         reporter = Reporter(Console(quiet=True), parts.task.selection, quiet=True)
         config, accelerator = parts.trainer.config, Accelerator(cpu=True)
-        loops[name] = Loop(parts.model, parts.task, stages, config, run, 0, accelerator, reporter)
+        loops[name] = Loop(Recipe(parts.model, parts.task, stages, config, 0), run, accelerator, reporter)
         loops[name].position.stage = len(stages) - 1
         loops[name].begin(stages[-1])
     for turn in range(TURNS):

@@ -1,7 +1,7 @@
 """Resident memory of a training process beside what is in use, with the allocator as we set it and as it comes.
 
-    python -m tools.bench.bench_memory srl_seal data=ewt --minutes 60     # two runs side by side; a line for each fifth
-    python -m tools.bench.bench_memory srl_seal data=ewt --speed  # processor time an update, both in turns in one run
+    python -m tools.bench.bench_memory roles data=ewt --minutes 60     # two runs side by side; a line for each fifth
+    python -m tools.bench.bench_memory roles data=ewt --speed  # processor time an update, both in turns in one run
 
 In use is what is resident without the free blocks that the C library keeps. Linux with glibc only.
 """

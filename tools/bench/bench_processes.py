@@ -36,12 +36,12 @@ from tools.bench.bench_training import Ours
 BIBTEX = {"data": "bibtex", "trainer.rounds": "1", "trainer.energy.steps": "3"}
 TAGGER = {"data": "sample", "method": "cross_entropy", "encoder": "{encoder}"}
 ROWS: dict[str, tuple[str, dict[str, str], int, int]] = {
-    "SEAL-NCE 3:1": ("mlc_seal", BIBTEX, 0, 1280),
-    "SEAL-NCE 3:1, larger batches": ("mlc_seal", {**BIBTEX, "trainer.batch_size": "256"}, 0, 2560),
-    "SEAL static, the net": ("mlc_seal", {"data": "bibtex", "method": "static_nce"}, -1, 2560),
-    "inference-net game": ("pos_infnet", {"data": "twitter_pos", "trainer.pretrain_epochs": "0"}, 0, 640),
-    "encoder": ("ner_infnet", TAGGER, 0, 128),
-    "encoder, larger batches": ("ner_infnet", {**TAGGER, "trainer.batch_size": "64"}, 0, 128),
+    "SEAL-NCE 3:1": ("labels", BIBTEX, 0, 1280),
+    "SEAL-NCE 3:1, larger batches": ("labels", {**BIBTEX, "trainer.batch_size": "256"}, 0, 2560),
+    "SEAL static, the net": ("labels", {"data": "bibtex", "method": "static_nce"}, -1, 2560),
+    "inference-net game": ("tags", {"data": "twitter_pos", "trainer.pretrain_epochs": "0"}, 0, 640),
+    "encoder": ("names", TAGGER, 0, 128),
+    "encoder, larger batches": ("names", {**TAGGER, "trainer.batch_size": "64"}, 0, 128),
 }
 """Config, its arguments, the stage's number and the number of training examples in an epoch, by the row's name."""
 

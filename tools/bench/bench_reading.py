@@ -3,7 +3,7 @@
     SPEN_DATA=... python -m tools.bench.bench_reading data=ewt
     SPEN_DATA=... python -m tools.bench.bench_reading --rows 320 --turns 3 data=ewt encoder=FOLDER
 
-`srl_seal method=cross_entropy` with either `reading`, in turns, on one thread and the same number of predicates:
+`roles method=cross_entropy` with either `reading`, in turns, on one thread and the same number of predicates:
 training as in an epoch, prediction of the test part's first ones. Collation counts, reading of files doesn't; weights
 are untrained. The median of the turns is shown, and its ratio to the first line's.
 """
@@ -63,7 +63,7 @@ class Contestant:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="arguments of srl_seal")
+    parser.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="arguments of roles")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
@@ -71,7 +71,7 @@ def main() -> None:
     found = {}
     for reading in ("predicate", "sentence"):
         arguments = parse_arguments([*options.arguments, "method=cross_entropy", f"reading={reading}"])
-        built = build(check(evaluate("srl_seal", arguments), "srl_seal", Registry()))
+        built = build(check(evaluate("roles", arguments), "roles", Registry()))
         found[reading] = Contestant(built, options.rows)
     for _ in range(options.turns):
         for contestant in found.values():

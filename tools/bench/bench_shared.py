@@ -36,7 +36,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         made = {
-            name: Ours(Path(folder, name), "srl_seal", -1, encoder=given.encoder, **arguments)
+            name: Ours(Path(folder, name), "roles", -1, encoder=given.encoder, **arguments)
             for name, arguments in ROWS.items()
         }
         seconds: dict[str, list[float]] = {name: [] for name in made}

@@ -45,6 +45,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
 from spen_plugins.loop import Loop, evaluation
 from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.recipe import Callbacks, Recipe
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.spaces import TagSequence
@@ -58,7 +59,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/plain_seal.md"
 class Ours:
     """One of our configs, an epoch at a time."""
 
-    def __init__(self, folder: Path, config: str = "mlc_seal", stage: int = 0, **arguments: Any) -> None:
+    def __init__(self, folder: Path, config: str = "labels", stage: int = 0, **arguments: Any) -> None:
         source = CONFIGS / f"{config}.jsonnet"
         experiment = check(evaluate(source, arguments), str(source), Registry())
         built = build(experiment)
@@ -66,17 +67,8 @@ class Ours:
         self.stage = built.trainer.stages(built.model, built.task)[stage]
         reporter = Reporter(Console(quiet=True), built.task.selection, quiet=True)
         run = RunFolder.create(folder, experiment.table())
-        self.loop = Loop(
-            built.model,
-            built.task,
-            [self.stage],
-            config,
-            run,
-            0,
-            Accelerator(cpu=True),
-            reporter,
-            checkpoint_seconds=1e9,
-        )
+        recipe = Recipe(built.model, built.task, [self.stage], config, 0)
+        self.loop = Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(1e9))
         self.folder = folder
         self.loop.begin(self.stage)
 
@@ -228,7 +220,7 @@ def race_taggers(data: str, epochs: int) -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         racers = {
-            name: Ours(Path(folder) / str(i), "pos_infnet", data=data, **fields)
+            name: Ours(Path(folder) / str(i), "tags", data=data, **fields)
             for i, (name, fields) in enumerate(rows.items())
         }
         turns = [{name: racer.epoch() for name, racer in racers.items()} for _ in range(epochs + 1)][1:]

@@ -1,4 +1,4 @@
-"""PSNR of BM3D on the test part of `denoise_e2e data=bsd`, with that part's own noise.
+"""PSNR of BM3D on the test part of `denoise data=bsd`, with that part's own noise.
 
     pip install bm3d                      # for research only: read its licence
     python -m tools.bench.bm3d_psnr             # BSD68 at sigma 25, about 14 seconds of processor time an image

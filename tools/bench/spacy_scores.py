@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from seqeval.metrics import f1_score
+from seqeval.scheme import IOB2
 from spacy.scorer import Scorer, get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.srl import Sentence
-from spen_plugins.scores.entities import entity_scores
 from spen_plugins.scores.spans import Argument, SpanCounts, arguments_of, join, precision_recall_f1
 from tools.bench.spacy_docs import Kind, gold
 
@@ -29,8 +30,8 @@ def score(kind: Kind, docs: Sequence[Doc], sentences: Sequence[TaggedSentence | 
     examples = [Example(doc, gold(kind, s, doc.vocab)) for doc, s in zip(docs, sentences, strict=True)]
     if kind == "tag":
         return {"accuracy": Scorer.score_token_attr(examples, "tag")["tag_acc"]}
-    strict = entity_scores([bio(doc) for doc in docs], [list(s.tags) for s in sentences])
-    return {"f1": get_ner_prf(examples)["ents_f"], "f1_strict": strict["f1"]}
+    strict = f1_score([list(s.tags) for s in sentences], [bio(doc) for doc in docs], mode="strict", scheme=IOB2)
+    return {"f1": get_ner_prf(examples)["ents_f"], "f1_strict": float(strict)}
 
 
 def bio(doc: Doc) -> list[str]:

@@ -177,16 +177,14 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "names": Case("ner_infnet", "f1", Tags("data:ner/btc/btc.{}")),
-    "gum": Case("ner_infnet", "f1", Tags("data:ner/gum/{}.conll")),
-    "tags": Case("pos_infnet", "accuracy", Tags("data:pos/ewt/en_ewt-ud-{}.conllu")),
-    "roles": Case("srl_seal", "span_f1", Roles("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll")),
+    "names": Case("names", "f1", Tags("data:ner/btc/btc.{}")),
+    "gum": Case("names", "f1", Tags("data:ner/gum/{}.conll")),
+    "tags": Case("tags", "accuracy", Tags("data:pos/ewt/en_ewt-ud-{}.conllu")),
+    "roles": Case("roles", "span_f1", Roles("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll")),
     "labels": Case(
-        "mlc_seal", "example_f1", Vectors("data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json")
+        "labels", "example_f1", Vectors("data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json")
     ),
-    "emotions": Case(
-        "text_seal", "example_f1", Texts("data:text/goemotions/{}.tsv", "data:text/goemotions/labels.txt")
-    ),
+    "emotions": Case("texts", "example_f1", Texts("data:text/goemotions/{}.tsv", "data:text/goemotions/labels.txt")),
 }
 
 

@@ -39,7 +39,7 @@ def arrays(task: Any, *parts: str) -> tuple[sparse.csr_matrix, np.ndarray]:
 
 
 def main() -> None:
-    task = make_task(check(evaluate("mlc_seal", {"data": "bibtex"}), "mlc_seal", Registry()))
+    task = make_task(check(evaluate("labels", {"data": "bibtex"}), "labels", Registry()))
     task.load()
     (X, Y), (X_test, Y_test) = arrays(task, "train", "validation"), arrays(task, "test")
     for model in MODELS:

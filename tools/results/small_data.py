@@ -290,7 +290,7 @@ def logistic_regression(case: Case, folder: Path, seed: int) -> float:
 
 def names(files: str, scheme: Scheme = "bio") -> Case:
     """Names of a corpus, beside spaCy's."""
-    return Case("ner_infnet", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme)
+    return Case("names", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme)
 
 
 CASES = {
@@ -298,13 +298,13 @@ CASES = {
     "wikigold": names("data:ner/wikigold/{}.conll", "iob1"),
     "gum": names("data:ner/gum/{}.conll"),
     "tags": Case(
-        "pos_infnet", "accuracy", corpus("data:pos/ewt/en_ewt-ud-{}.conllu"), ("spaCy", spacy("tag")), ("tags=upos",)
+        "tags", "accuracy", corpus("data:pos/ewt/en_ewt-ud-{}.conllu"), ("spaCy", spacy("tag")), ("tags=upos",)
     ),
     "roles": Case(
-        "srl_seal", "span_f1", corpus("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll"), ("CE", our_cross_entropy)
+        "roles", "span_f1", corpus("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll"), ("CE", our_cross_entropy)
     ),
     "labels": Case(
-        "mlc_seal",
+        "labels",
         "example_f1",
         (),
         ("logistic regression", logistic_regression),

@@ -59,7 +59,7 @@ class Example:
         return [[a for a in some if known.issuperset(a.pieces)] for some in self.arguments]
 
 
-def example_of(sentence: Sentence, candidates: np.ndarray, entry: Entry, number: dict[str, int]) -> Example:
+def make_example(sentence: Sentence, candidates: np.ndarray, entry: Entry, number: dict[str, int]) -> Example:
     """A sentence with predicates as an example.
 
     Args:
@@ -74,11 +74,11 @@ def example_of(sentence: Sentence, candidates: np.ndarray, entry: Entry, number:
     tags = [p.tags for p in sentence.propositions if p.tags is not None]
     known = len(tags) == len(predicates)
     spans = np.concatenate([pairs[:, :1], candidates[pairs[:, 1]]], 1)
-    roles = gold_roles(tags, spans, number) if known else None
+    roles = find_gold_roles(tags, spans, number) if known else None
     return Example(entry, predicates, candidates, pairs, tuple(tags) if known else None, roles)
 
 
-def gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: dict[str, int]) -> np.ndarray:
+def find_gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: dict[str, int]) -> np.ndarray:
     """Gold roles of pairs, as `Example.roles`.
 
     Args:
@@ -100,9 +100,9 @@ def collate_arcs(
 ) -> SentenceBatch:
     """A batch, as `Task.collate` makes it, of so many roles."""
     inputs, _ = collate_words([example.entry for example in examples], indexers)
-    inputs["predicate_at"] = _table([example.predicates for example in examples], -1)
+    inputs["predicate_at"] = _make_table([example.predicates for example in examples], -1)
     for column, end in enumerate(("first", "last")):
-        inputs[f"candidate_{end}"] = _table([example.candidates[:, column] for example in examples], -1)
+        inputs[f"candidate_{end}"] = _make_table([example.candidates[:, column] for example in examples], -1)
     sizes = np.array([len(example.pairs) for example in examples])
     inside = np.arange(max(1, int(sizes.max(initial=0)))) < sizes[:, None]
     for column, name in enumerate(("predicate", "candidate")):
@@ -112,7 +112,7 @@ def collate_arcs(
     return SentenceBatch(X(inputs, torch.from_numpy(inside), len(examples)), numbers, gold, known, tuple(examples))
 
 
-def _table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
+def _make_table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
     """Rows of different lengths as `(row, longest)`, at least one column."""
     table = np.full((len(rows), max(1, *(len(row) for row in rows))), fill, dtype=np.int64)
     sizes = np.array([len(row) for row in rows])
@@ -120,14 +120,14 @@ def _table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
     return torch.from_numpy(table)
 
 
-def reach_of(examples: Sequence[Example]) -> float:
+def measure_reach(examples: Sequence[Example]) -> float:
     """Share of gold arguments whose pieces are all candidates; 1 without any."""
     gold = sum(len(some) for example in examples for some in example.arguments)
     reached = sum(len(some) for example in examples for some in example.reached)
     return round(reached / gold, 4) if gold else 1.0
 
 
-def told(example: Example, arguments: Sequence[Sequence[Argument]]) -> Iterator[str]:
+def write_arguments(example: Example, arguments: Sequence[Sequence[Argument]]) -> Iterator[str]:
     """Pieces of arguments of each predicate, in words."""
     words = example.entry.words
     for predicate, some in zip(example.predicates.tolist(), arguments, strict=True):
@@ -136,7 +136,7 @@ def told(example: Example, arguments: Sequence[Sequence[Argument]]) -> Iterator[
                 yield f"{words[predicate]} {name}: {' '.join(words[i : j + 1])}"
 
 
-def parsed(item: Any) -> tuple[Sentence, Tree | None]:
+def parse_sentence(item: Any) -> tuple[Sentence, Tree | None]:
     """A user's sentence, as in `RoleArcs.parse`, and its tree, if it has one.
 
     Raises:
@@ -145,7 +145,7 @@ def parsed(item: Any) -> tuple[Sentence, Tree | None]:
     if isinstance(item, Mapping) and item.get("predicates") is None:
         raise DataError("input", None, repr(item)[:80], FORMS)
     sentence = sentence_of(item)
-    return sentence, _given_tree(item, len(sentence.words))
+    return sentence, _read_tree(item, len(sentence.words))
 
 
 def _all(values: Any, kind: type) -> bool:
@@ -153,7 +153,7 @@ def _all(values: Any, kind: type) -> bool:
     return isinstance(values, (list, tuple)) and all(isinstance(v, kind) and not isinstance(v, bool) for v in values)
 
 
-def _given_tree(item: Mapping[str, Any], words: int) -> Tree | None:
+def _read_tree(item: Mapping[str, Any], words: int) -> Tree | None:
     heads = item.get("heads")
     if heads is None:
         return None
@@ -163,11 +163,11 @@ def _given_tree(item: Mapping[str, Any], words: int) -> Tree | None:
     try:
         return make_tree(heads, relations)
     except ValueError as error:
-        word, found = error.args
-        raise DataError("input", None, f"{found} at word {word}", "heads from 0, -1 for none, in a tree") from None
+        word, problem = error.args
+        raise DataError("input", None, f"{problem} at word {word}", "heads from 0, -1 for none, in a tree") from None
 
 
-def predicted(
+def write_predictions(
     examples: Sequence[Example], width: int, arguments: Sequence[tuple[int, Argument]], scores: Sequence[float]
 ) -> list[dict[str, Any]]:
     """The predictions of a batch, as `RoleArcs.predictions`.
@@ -181,8 +181,8 @@ def predicted(
     predictions: list[dict[str, Any]] = []
     for example in examples:
         words = example.entry.words
-        found = [{"index": i, "word": words[i], "arguments": []} for i in example.predicates.tolist()]
-        predictions.append({"words": list(words), "predicates": found})
+        predicates = [{"index": i, "word": words[i], "arguments": []} for i in example.predicates.tolist()]
+        predictions.append({"words": list(words), "predicates": predicates})
     for (number, argument), score in zip(arguments, scores, strict=True):
         row, i = divmod(number, width)
         words = examples[row].entry.words
@@ -196,7 +196,7 @@ def predicted(
             }
             for k, (first, last) in enumerate(argument.pieces)
         ]
-    for found in predictions:
-        for predicate in found["predicates"]:
+    for prediction in predictions:
+        for predicate in prediction["predicates"]:
             predicate["arguments"].sort(key=lambda argument: argument["start"])
     return predictions

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_e2e.arc_repair import Pairs, Repair, repaired, violating
+from spen_e2e.arc_repair import Pairs, Repair, find_violations, repair_roles
 from spen_plugins import Batch, DataError, Metric, Proposal, X
 from spen_plugins.sentences import CORE, Argument, SentenceBatch, SpanCounts, join
 
@@ -39,9 +39,9 @@ class Places:
     def of(cls, x: X) -> Places:
         assert x.mask is not None
         row, column = np.nonzero(x.mask.cpu().numpy())
-        given = {name: x.inputs[name].cpu().numpy() for name in ("pair_predicate", "pair_candidate")}
+        numbers = {name: x.inputs[name].cpu().numpy() for name in ("pair_predicate", "pair_candidate")}
         first, last = (x.inputs[f"candidate_{end}"].cpu().numpy() for end in ("first", "last"))
-        predicate, candidate = given["pair_predicate"][row, column], given["pair_candidate"][row, column]
+        predicate, candidate = numbers["pair_predicate"][row, column], numbers["pair_candidate"][row, column]
         number = row * x.inputs["predicate_at"].shape[1] + predicate
         return cls(row, column, Pairs(number, first[row, candidate], last[row, candidate]))
 
@@ -62,18 +62,18 @@ class Roles:
         places = Places.of(x)
         chosen = proposal.chosen is not None
         p = places.values(proposal.chosen if chosen else proposal.mean)
-        return places, repaired(p, places.pairs, self.core, "none" if chosen else repair)
+        return places, repair_roles(p, places.pairs, self.core, "none" if chosen else repair)
 
     def arguments(self, places: Places, roles: np.ndarray) -> dict[int, list[Argument]]:
         """The arguments of each predicate that has any, by its number in the batch."""
-        found: dict[int, list[tuple[str, int, int]]] = {}
+        spans: dict[int, list[tuple[str, int, int]]] = {}
         arcs = np.flatnonzero(roles)
         chosen = places.pairs.take(arcs)
         order = np.lexsort((chosen.last, chosen.first, chosen.predicate))
         rows = np.stack([chosen.predicate, roles[arcs], chosen.first, chosen.last], 1)[order]
         for predicate, role, first, last in rows.tolist():
-            found.setdefault(predicate, []).append((self.names[role], first, last))
-        return {predicate: join(spans) for predicate, spans in found.items()}
+            spans.setdefault(predicate, []).append((self.names[role], first, last))
+        return {predicate: join(some) for predicate, some in spans.items()}
 
 
 class ArcMetric(Metric):
@@ -102,11 +102,11 @@ class ArcMetric(Metric):
         width = batch.x.inputs["predicate_at"].shape[1]
         for repair in REPAIRS:
             places, roles = self._roles.decide(proposal, batch.x, repair)
-            found = self._roles.arguments(places, roles)
+            arguments = self._roles.arguments(places, roles)
             for row in np.flatnonzero(known).tolist():
                 example, pair = batch.examples[row], [0, 0]
                 for i, (gold, reached) in enumerate(zip(example.arguments, example.reached, strict=True)):
-                    predicted = found.get(row * width + i, [])
+                    predicted = arguments.get(row * width + i, [])
                     right = self._counts[repair].add(predicted, gold)
                     if repair == self._repair:
                         self._reached.add(predicted, reached)
@@ -118,10 +118,10 @@ class ArcMetric(Metric):
                 self._count(batch, places, roles, known)
 
     def _count(self, batch: SentenceBatch, places: Places, roles: np.ndarray, known: np.ndarray) -> None:
-        """What is counted before repair."""
+        """Counts before repair."""
         assert batch.gold is not None
         seen = known[places.row]
-        overlaps, repeats = violating(places.pairs, np.where(seen, roles, 0), self._roles.core)
+        overlaps, repeats = find_violations(places.pairs, np.where(seen, roles, 0), self._roles.core)
         gold = places.values(batch.gold).argmax(-1)
         examples = [example for example, there in zip(batch.examples, known, strict=True) if there]
         self._sums.update(

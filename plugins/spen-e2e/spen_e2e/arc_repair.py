@@ -44,12 +44,12 @@ class Pairs:
         return pair, self.predicate[pair] * (self.last.max(initial=0) + 1) + word
 
 
-def likely(p: np.ndarray) -> np.ndarray:
+def choose_likely(p: np.ndarray) -> np.ndarray:
     """The most probable role of each pair, 0 for none: `(pair, role)` -> `(pair,)`."""
     return p.argmax(-1)
 
 
-def violating(pairs: Pairs, roles: np.ndarray, core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find_violations(pairs: Pairs, roles: np.ndarray, core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the predicates with overlapping arguments, and of those with a core role twice.
 
     Args:
@@ -59,35 +59,35 @@ def violating(pairs: Pairs, roles: np.ndarray, core: np.ndarray) -> tuple[np.nda
     arcs = np.flatnonzero(roles)
     chosen = pairs.take(arcs)
     pair, word = chosen.words()
-    overlapping = chosen.predicate[pair[_repeated(word)]]
+    overlapping = chosen.predicate[pair[_are_repeated(word)]]
     key = chosen.predicate * len(core) + roles[arcs]
-    return np.unique(overlapping), np.unique(chosen.predicate[core[roles[arcs]] & _repeated(key)])
+    return np.unique(overlapping), np.unique(chosen.predicate[core[roles[arcs]] & _are_repeated(key)])
 
 
-def repaired(p: np.ndarray, pairs: Pairs, core: np.ndarray, repair: Repair) -> np.ndarray:
+def repair_roles(p: np.ndarray, pairs: Pairs, core: np.ndarray, repair: Repair) -> np.ndarray:
     """Roles under the constraints, `(pair,)`, 0 for none; with "none" the most probable ones.
 
     Args:
         p: `(pair, role)` probabilities; role 0 is none.
         core: `(role,)` boolean.
     """
-    roles = likely(p)
+    roles = choose_likely(p)
     if repair == "none":
         return roles
-    wrong = np.union1d(*violating(pairs, roles, core))
+    wrong = np.union1d(*find_violations(pairs, roles, core))
     some = np.flatnonzero(np.isin(pairs.predicate, wrong))
     if len(some):
-        solve = heuristic if repair == "heuristic" else best
+        solve = repair_greedily if repair == "heuristic" else solve_exactly
         roles[some] = solve(p[some], pairs.take(some), core)
     return roles
 
 
-def heuristic(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
+def repair_greedily(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
     """Each predicate keeps its most probable arc, loses those that conflict with it, and so on with the rest.
 
-    Arguments and result as in `repaired`.
+    Arguments and result as in `repair_roles`.
     """
-    roles = likely(p)
+    roles = choose_likely(p)
     alive, kept = np.flatnonzero(roles), np.zeros_like(roles)
     confidence = p[np.arange(len(p)), roles]
     # The most probable first, within each predicate.
@@ -101,10 +101,10 @@ def heuristic(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
     return kept
 
 
-def best(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
+def solve_exactly(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
     """The maximum of Σ over pairs of ln p under the constraints, exact, by integer linear programs.
 
-    Arguments and result as in `repaired`. An unknown is a pair's role that is more probable than none: nothing is
+    Arguments and result as in `repair_roles`. An unknown is a pair's role that is more probable than none: nothing is
     gained from others, as constraints only forbid. Of the roles that no constraint names, the most probable is enough.
     """
     log_p = np.log(np.maximum(p, LEAST))
@@ -118,13 +118,13 @@ def best(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
     order = np.argsort(pairs.predicate[pair], kind="stable")
     pair, role = pair[order], role[order]
     roles = np.zeros(len(p), dtype=np.int64)
-    for part in _parts(pairs.predicate[pair]):
+    for part in _split_unknowns(pairs.predicate[pair]):
         chosen = _solve(gain[pair[part], role[part]], pairs.take(pair[part]), role[part], core)
         roles[pair[part][chosen]] = role[part][chosen]
     return roles
 
 
-def _parts(predicate: np.ndarray) -> Iterator[slice]:
+def _split_unknowns(predicate: np.ndarray) -> Iterator[slice]:
     """Slices of at most `MANY` unknowns, unless one predicate has more; none divides a predicate's."""
     starts = np.append(np.flatnonzero(np.diff(predicate, prepend=-1)), len(predicate))
     begin = 0
@@ -147,23 +147,23 @@ def _solve(gain: np.ndarray, unknowns: Pairs, role: np.ndarray, core: np.ndarray
     some = np.flatnonzero(core[role])
     once = unknowns.predicate[some] * len(core) + role[some] + word.max(initial=0) + 1
     column, key = np.concatenate([owner, some]), np.concatenate([word, once])
-    tight = _repeated(key)
+    tight = _are_repeated(key)
     if not tight.any():
         return gain > 0
     names, row = np.unique(key[tight], return_inverse=True)
     table = csr_array((np.ones(len(row)), (row, column[tight])), shape=(len(names), len(gain)))
-    found = milp(
+    solution = milp(
         -gain,
         integrality=np.ones(len(gain)),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(table, ub=np.ones(len(names))),
         options={"mip_rel_gap": 0.0},
     )
-    assert found.x is not None, found.message  # all off is a solution
-    return found.x > 0.5
+    assert solution.x is not None, solution.message  # all off is a solution
+    return solution.x > 0.5
 
 
-def _repeated(key: np.ndarray) -> np.ndarray:
+def _are_repeated(key: np.ndarray) -> np.ndarray:
     """True where a number is there more than once."""
     _, which, count = np.unique(key, return_inverse=True, return_counts=True)
     return count[which] > 1

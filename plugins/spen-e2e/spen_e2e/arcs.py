@@ -88,7 +88,7 @@ class ArcScorer(sp.InferenceNet):
 
 
 class _Parts(NamedTuple):
-    """What the energy keeps of x."""
+    """The part of an energy that depends on x alone."""
 
     local: Tensor
     """`(batch, pair, role)` −ln P, zero on padding."""
@@ -99,7 +99,7 @@ class _Parts(NamedTuple):
     owners: tuple[Tensor, Tensor]
     """The predicate and the candidate of each pair, `(batch, pair)`."""
     contexts: tuple[Tensor, Tensor, Tensor]
-    """What the first layers add for each predicate, candidate and sentence, `(batch, 1, some, global)`."""
+    """Terms of the first layers for each predicate, candidate and sentence, `(batch, 1, some, global)`."""
     there: tuple[Tensor, Tensor, Tensor]
     """1 for predicates, candidates and sentences, `(batch, 1, some)`, 0 on padding."""
     conflicts: tuple[Tensor, Tensor]
@@ -154,14 +154,14 @@ class Arcs(sp.Energy):
         inside = x.mask.to(scores.dtype)
         predicate, first, last = (x.inputs[name] for name in ("predicate_at", "candidate_first", "candidate_last"))
         mean = words.sum(1, keepdim=True) / (x.inputs["words"] > 0).sum(1).clamp(min=1)[:, None, None]
-        given = rows(words, predicate), torch.cat([rows(words, first), rows(words, last)], -1), mean
+        sources = rows(words, predicate), torch.cat([rows(words, first), rows(words, last)], -1), mean
         there = predicate >= 0, first >= 0, torch.ones_like(x.mask[:, :1])
         return _Parts(
             -torch.log_softmax(at_least_float32(scores), -1) * inside.unsqueeze(-1),
             self.arc(vectors) * inside.unsqueeze(-1),
             inside,
             (x.inputs["pair_predicate"], x.inputs["pair_candidate"]),
-            tuple(layer(vector).unsqueeze(1) for layer, vector in zip(self.context, given, strict=True)),
+            tuple(layer(vector).unsqueeze(1) for layer, vector in zip(self.context, sources, strict=True)),
             tuple(some.to(scores.dtype).unsqueeze(1) for some in there),
             conflicts(x),
         )
@@ -178,8 +178,8 @@ class Arcs(sp.Energy):
         sums = of_predicates[..., :size], of_candidates, of_predicates[..., :size].sum(2, keepdim=True)
 
         total = inner_product(f.local, y)
-        for some, given, there, first, tail in zip(sums, f.contexts, f.there, self.first, self.tail, strict=True):
-            total = total + (at_least_float32(tail(first(some) + given).squeeze(-1)) * there).sum(-1)
+        for some, context, there, first, tail in zip(sums, f.contexts, f.there, self.first, self.tail, strict=True):
+            total = total + (at_least_float32(tail(first(some) + context).squeeze(-1)) * there).sum(-1)
 
         repeats = F.softplus(masses - 1, beta=beta) @ self.log_repeat.exp().to(y.dtype) * f.there[0]
         active = y[..., 1:].sum(-1).transpose(0, 1).flatten(1)

@@ -13,7 +13,15 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_e2e.arc_examples import Example, collate_arcs, example_of, parsed, predicted, reach_of, told
+from spen_e2e.arc_examples import (
+    Example,
+    collate_arcs,
+    make_example,
+    measure_reach,
+    parse_sentence,
+    write_arguments,
+    write_predictions,
+)
 from spen_e2e.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_e2e.arc_repair import Repair
 from spen_e2e.trees import TREE_CANDIDATES, Tree, all_spans, read_trees, tree_candidates
@@ -59,8 +67,8 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         longest: int = Field(6, ge=1)
         """Most words of a candidate where there is no tree."""
         repair: Repair = "heuristic"
-        """How decoded arcs are made to obey the constraints that no two arguments of a predicate overlap and that no
-        core role is there twice: "heuristic", the most probable arcs first; "ilp", the most probable roles of all that
+        """Repair of decoded arcs under the constraints that no two arguments of a predicate overlap and that no core
+        role is there twice: "heuristic", the most probable arcs first; "ilp", the most probable roles of all that
         obey, by integer linear programming; "none", not at all."""
 
     @in_file_encoding
@@ -78,7 +86,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
             where, some = read.parts[part]
             if not self._parts[part] and some:
                 raise sp.DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
-        self._reach = {part: reach_of(examples) for part, examples in self._parts.items() if examples}
+        self._reach = {part: measure_reach(examples) for part, examples in self._parts.items() if examples}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(sp.listed(facts, "words"), self.config), sp.listed(facts, "roles"))
@@ -104,9 +112,9 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         beside = [str(tree) for one in read if (tree := one.with_suffix(".conllu")) != one and tree.exists()]
         files = [name for name in self.config.trees if sp.locate(name).exists()]
         self._trees = trees = self._read_trees([*files, *beside])
-        found = read_roles(file, self.config.layout, gold=False)
-        self._notes = [f"{path}: {found.said}"]
-        sentences = [s for s in found.sentences if s.propositions]
+        roles = read_roles(file, self.config.layout, gold=False)
+        self._notes = [f"{path}: {roles.said}"]
+        sentences = [s for s in roles.sentences if s.propositions]
         missing = sum(sentence.words not in trees for sentence in sentences)
         if self.config.trees and missing:
             name = read[0].with_suffix(".conllu").name
@@ -115,7 +123,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
                 f"spans of at most {self.config.longest} words are their candidates",
                 stacklevel=2,
             )
-        return self._examples(found.sentences, trees)
+        return self._examples(roles.sentences, trees)
 
     def read_text(self, raw: RawText) -> list[Example]:
         return self._examples(sentences_of_text(raw), self._trees)
@@ -127,7 +135,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         """`{"words": ["Forces", "killed", "him"], "predicates": [1]}`, predicates from 0; optional are `"heads"`
         (`[1, -1, 1]`, each word's head in a dependency tree, from 0, -1 for none), `"relations"` of Universal
         Dependencies to them, and gold `"tags"`, a list of BIO tags for each predicate."""
-        return self._example(*parsed(item))
+        return self._example(*parse_sentence(item))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         return collate_arcs(examples, rows, self.indexers, len(self.space.tags))
@@ -147,7 +155,9 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
     def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """For each of `predicates`, its `index` and `word`, and its arguments: `role`, `start`, `end` (exclusive),
         `text` and `score`, the calibrated probability that the argument is right; a C-X has the score of its X."""
-        return predicted(examples, batch.x.inputs["predicate_at"].shape[1], *self._scored(proposal, batch))
+        width = batch.x.inputs["predicate_at"].shape[1]
+        arguments, confidences = self._confidences(proposal, batch)
+        return write_predictions(examples, width, arguments, rounded(confidences.at(self.temperature)))
 
     def decisions(self, proposal: sp.Proposal, batch: sp.Batch) -> sp.Decisions | None:
         """Decisions on each argument, right in the sense of `span_f1`."""
@@ -173,7 +183,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         }
 
     def show(self, example: Example) -> sp.Shown:
-        gold = None if example.names is None else list(told(example, example.arguments))
+        gold = None if example.names is None else list(write_arguments(example, example.arguments))
         return sp.Shown(example.entry.words, gold)
 
     def notes(self) -> Sequence[str]:
@@ -221,7 +231,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
 
     def _example(self, sentence: Sentence, tree: Tree | None) -> Example:
         candidates = all_spans(len(sentence.words), self.config.longest) if tree is None else tree_candidates(tree)
-        return example_of(sentence, candidates, self._vocabulary.entry(sentence.words), self._number)
+        return make_example(sentence, candidates, self._vocabulary.entry(sentence.words), self._number)
 
     def _confidences(
         self, proposal: sp.Proposal, batch: sp.Batch, known: np.ndarray | None = None
@@ -230,15 +240,11 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         places, roles = self._roles.decide(proposal, batch.x, self.config.repair)
         if known is not None:
             roles = np.where(known[places.row], roles, 0)
-        found = [(n, a) for n, some in sorted(self._roles.arguments(places, roles).items()) for a in some]
+        arguments = [(n, a) for n, some in sorted(self._roles.arguments(places, roles).items()) for a in some]
         pairs = places.pairs
         arcs = np.flatnonzero(roles)
         spans = zip(pairs.predicate[arcs].tolist(), pairs.first[arcs].tolist(), pairs.last[arcs].tolist(), strict=True)
-        number = {(n, *piece): i for i, (n, argument) in enumerate(found) for piece in argument.pieces}
+        number = {(n, *piece): i for i, (n, argument) in enumerate(arguments) for piece in argument.pieces}
         owner = np.array([number[span] for span in spans], dtype=np.int64)
         p = sp.TagConfidences(places.values(proposal.mean)[arcs], roles[arcs])
-        return found, SpanConfidences(p, np.ones(len(arcs), dtype=bool), owner, len(found))
-
-    def _scored(self, proposal: sp.Proposal, batch: sp.Batch) -> tuple[list[tuple[int, Argument]], list[float]]:
-        found, confidences = self._confidences(proposal, batch)
-        return found, rounded(confidences.at(self.temperature))
+        return arguments, SpanConfidences(p, np.ones(len(arcs), dtype=bool), owner, len(arguments))

@@ -40,7 +40,7 @@ def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> Non
     """Energy and score after each step of gradient-based inference."""
     from spen_e2e.gbi_figures import read_trajectory, trajectory_figure
 
-    named = dict(map(_labelled, files))
+    named = dict(map(_split_label, files))
     if len(named) < len(files):
         raise ConfigError("two files have the same label; give each its own: label=file")
     figure = trajectory_figure({label: read_trajectory(path) for label, path in named.items()}, score)
@@ -48,7 +48,7 @@ def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> Non
         typer.echo(str(path))
 
 
-def _labelled(word: str) -> tuple[str, Path]:
+def _split_label(word: str) -> tuple[str, Path]:
     """Label and file of an argument; the label defaults to the file's name."""
     label, _, rest = ("", "", word) if Path(word).is_file() else word.rpartition("=")
     path = Path(rest)

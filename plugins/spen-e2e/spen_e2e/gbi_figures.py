@@ -59,7 +59,9 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
             axis, [points(h, lambda r, n=name: r.get("probe", {}).get(n)) for h in histories], label, colour, style
         )
     for colour, other in zip(COLOURS[len(CURVES) :] * len(alone), alone, strict=False):
-        curves = [points(_energy_moves(run.history()), lambda r: r["validation"].get(score)) for run in other.runs]
+        curves = [
+            points(_select_energy_epochs(run.history()), lambda r: r["validation"].get(score)) for run in other.runs
+        ]
         draw_seeds(axis, curves, f"{other.label} (energy alone)", colour, "-.")
     mark_stages(axis, histories)
     axis.set(xlabel="epoch", ylabel=f"validation {score}")
@@ -69,32 +71,35 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
     return figure
 
 
-def _energy_moves(history: Sequence[Record]) -> list[Record]:
+def _select_energy_epochs(history: Sequence[Record]) -> list[Record]:
     """The epochs in which the energy trains; an earlier stage may train the net from which GBI starts."""
     return [record for record in history if "energy" in record["updates"]]
 
 
 @styled
-def trajectory_figure(found: Mapping[str, Sequence[Record]], score: str | None = None) -> Figure:
+def trajectory_figure(trajectories: Mapping[str, Sequence[Record]], score: str | None = None) -> Figure:
     """The mean energy and a score after each step of gradient-based inference, the start included (warm-started from an
     inference net: Tu & Gimpel 2019).
 
     Args:
-        found: label -> the lines of `spen evaluate --trajectory`.
+        trajectories: label -> the lines of `spen evaluate --trajectory`.
         score: name of the score; by default the task's selection score.
 
     Raises:
         ConfigError: an unknown score.
     """
-    first = next(iter(found.values()))
+    first = next(iter(trajectories.values()))
     known = [name for name, value in first[0]["scores"].items() if isinstance(value, (int, float))]
     score = score or selection([{"validation": line["scores"], "score": line["score"]} for line in first])
     if score not in known:
         raise ConfigError(f"--score {score}: no such score.{did_you_mean(score, known)} Scores: {', '.join(known)}")
     figure = new_figure(7.4, 3.4)
     energies, right = figure.subplots(1, 2)
-    for (colour, style), (label, lines) in zip(looks(), found.items(), strict=False):
-        for axis, values in ((energies, [line["energy"] for line in lines]), (right, _scores(label, lines, score))):
+    for (colour, style), (label, lines) in zip(looks(), trajectories.items(), strict=False):
+        for axis, values in (
+            (energies, [line["energy"] for line in lines]),
+            (right, _read_scores(label, lines, score)),
+        ):
             draw_seeds(axis, [np.column_stack([[line["step"] for line in lines], values])], label, colour, style)
     energies.set(title="energy", xlabel="step", ylabel="mean per example")
     right.set(title=score, xlabel="step", ylabel=score)
@@ -112,17 +117,15 @@ def read_trajectory(path: Path) -> list[Record]:
     """
     form = "a line of spen evaluate --trajectory: step, energy, score and scores"
 
-    def checked(line: Any) -> Record:
+    def check(line: Any) -> Record:
         if not isinstance(line, dict) or not {"step", "energy", "score", "scores"} <= line.keys():
             raise DataError(path, None, f"{line!r:.60}", form)
-        if type(line["step"]) is not int or not isinstance(line["scores"], dict):
-            raise DataError(path, None, f"step {line['step']!r:.20} and scores {line['scores']!r:.40}", form)
         return line
 
-    return [line for _, line in read_json_lines(path, form, checked)]
+    return [line for _, line in read_json_lines(path, form, check)]
 
 
-def _scores(label: str, lines: Sequence[Record], score: str) -> list[float]:
+def _read_scores(label: str, lines: Sequence[Record], score: str) -> list[float]:
     if any(score not in line["scores"] for line in lines):
         raise ConfigError(f"{label} has no score {score!r}; it has: {', '.join(lines[0]['scores'])}")
     return [line["scores"][score] for line in lines]

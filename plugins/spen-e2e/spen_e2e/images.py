@@ -57,8 +57,8 @@ class ImagePrior(sp.Energy):
         half = self.config.precision == "bfloat16"
         with torch.autocast(y.device.type, torch.bfloat16, enabled=half):
             slope = self.slope(*_images(y, mask))
-        found = y - image.unsqueeze(1) + self.log_weight.exp() * slope.to(y.dtype).view_as(y)
-        return found if mask is None else found * mask.unsqueeze(1)
+        slopes = y - image.unsqueeze(1) + self.log_weight.exp() * slope.to(y.dtype).view_as(y)
+        return slopes if mask is None else slopes * mask.unsqueeze(1)
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
         """Σ over pixels of the prior, `(image,)`.
@@ -91,9 +91,9 @@ class FieldOfExperts(ImagePrior):
         self.experts = nn.Conv2d(1, config.filters, config.size, padding=config.size // 2, bias=False)
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        found = self.experts(y)
+        responses = self.experts(y)
         # (SoftPlus(a) + SoftPlus(−a)) / 2 is SoftPlus(a) − a / 2.
-        return at_least_float32(within(self.softplus(found) - found / 2, inside)).flatten(1).sum(-1)
+        return at_least_float32(within(self.softplus(responses) - responses / 2, inside)).flatten(1).sum(-1)
 
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
         return back(within(self.rises(self.experts(y)) - 0.5, inside), self.experts)
@@ -127,9 +127,9 @@ class DeepPrior(ImagePrior):
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
         first = self.first(y)
         second = self.second(within(self.softplus(first), inside))
-        found = within(self.last.weight.flatten().view(-1, 1, 1) * self.rises(second), inside)
-        found = back(found, self.second) * within(self.rises(first), inside)
-        return back(found, self.first)
+        slope = within(self.last.weight.flatten().view(-1, 1, 1) * self.rises(second), inside)
+        slope = back(slope, self.second) * within(self.rises(first), inside)
+        return back(slope, self.first)
 
 
 class Input(sp.InferenceNet):

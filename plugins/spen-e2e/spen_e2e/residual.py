@@ -49,12 +49,12 @@ class ResidualPrior(ImagePrior):
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
         blocks, inside = self._blocks(y, inside)
         first = self.first(blocks)
-        hidden, found = within(self.softplus(first), inside), []
+        hidden, responses = within(self.softplus(first), inside), []
         for layer in self.others:
-            found.append(layer(hidden))
-            hidden = hidden + within(self.softplus(found[-1]), inside)
+            responses.append(layer(hidden))
+            hidden = hidden + within(self.softplus(responses[-1]), inside)
         up = self.last.weight.flatten().view(-1, 1, 1)
-        for layer, values in zip(reversed(self.others), reversed(found), strict=True):
+        for layer, values in zip(reversed(self.others), reversed(responses), strict=True):
             up = up + back(within(up * self.rises(values), inside), layer)
         slope = back(within(up * self.rises(first), inside), self.first)
         return F.pixel_shuffle(slope, self.config.block)[..., : y.shape[-2], : y.shape[-1]]

@@ -34,7 +34,7 @@ def read_trees(path: Path) -> dict[tuple[str, ...], Tree]:
     trees: dict[tuple[str, ...], Tree] = {}
     for sentence in read_conllu(path, tags="deprel", columns={"head": "head"}):
         if sentence.words not in trees:
-            trees[sentence.words] = _tree(path, sentence)
+            trees[sentence.words] = _check_tree(path, sentence)
     return trees
 
 
@@ -57,7 +57,7 @@ def make_tree(heads: Sequence[int], relations: Sequence[str]) -> Tree:
     return Tree(tuple(heads), tuple(relations))
 
 
-def _tree(path: Path, sentence: TaggedSentence) -> Tree:
+def _check_tree(path: Path, sentence: TaggedSentence) -> Tree:
     wanted = "the number of a word of the sentence above it, or 0 for the root's"
     heads = []
     for i, head in enumerate(sentence.columns["head"]):
@@ -67,15 +67,15 @@ def _tree(path: Path, sentence: TaggedSentence) -> Tree:
     try:
         return make_tree(heads, sentence.tags or ())
     except ValueError as error:
-        word, found = error.args
-        raise DataError(path, sentence.line_of(word), found, wanted) from None
+        word, problem = error.args
+        raise DataError(path, sentence.line_of(word), problem, wanted) from None
 
 
 TREE_CANDIDATES = (
     "single words and the spans of subtrees of the trees given, with their outermost punctuation and without; and what "
     "follows a copula in its subtree"
 )
-"""What `tree_candidates` returns, for a run's protocol."""
+"""Description of `tree_candidates`, for a run's protocol."""
 
 
 def tree_candidates(tree: Tree) -> np.ndarray:
@@ -104,9 +104,10 @@ def tree_candidates(tree: Tree) -> np.ndarray:
     after = after[after[:, 0] <= after[:, 1]]
     inner = np.concatenate([spans, after])
     inner = np.stack([right[inner[:, 0]], left[inner[:, 1]]], 1)
-    found = np.concatenate([np.stack([words, words], 1), spans, inner])
-    found = found[(found[:, 0] <= found[:, 1]) & ((found[:, 0] < found[:, 1]) | letters[found[:, 0].clip(max=n - 1)])]
-    return np.unique(found, axis=0)
+    every = np.concatenate([np.stack([words, words], 1), spans, inner])
+    start, end = every.T
+    every = every[(start <= end) & ((start < end) | letters[start.clip(max=n - 1)])]
+    return np.unique(every, axis=0)
 
 
 def all_spans(words: int, longest: int) -> np.ndarray:

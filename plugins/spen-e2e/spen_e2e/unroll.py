@@ -66,24 +66,24 @@ class Unroll(sp.Trainer):
             )
         names = [name for name, _ in model.named_parameters()]
         begins = partial(_copy, config.copies)
-        _copies(config.copies, model)
-        found = []
+        _pair_copies(config.copies, model)
+        stages = []
         if config.init_epochs and any(True for _ in net.net.parameters()):
             alone = sp.net_stage(
                 model, task, config.init_epochs, config.net, config.patience, per_variable=config.per_variable
             )
-            found.append(replace(alone, name="init", set=partial(_set_steps, 0)))
+            stages.append(replace(alone, name="init", set=partial(_set_steps, 0)))
         if config.clamped_epochs:
-            held = _below(names, config.clamp, "trainer.clamp") if config.clamp is not None else _local(names)
-            found.append(self._stage(model, "clamped", config.clamped_epochs, held, begins))
+            held = _find_below(names, config.clamp, "trainer.clamp") if config.clamp is not None else _find_local(names)
+            stages.append(self._make_stage(model, "clamped", config.clamped_epochs, held, begins))
             begins = None
         if config.epochs:
             # Both stages predict by the same steps, so that their scores compare.
-            found.append(replace(self._stage(model, "all", config.epochs, (), begins), goes_on=begins is None))
-        found[0] = replace(found[0], start=partial(_begin, found[0].start, task))
-        return found
+            stages.append(replace(self._make_stage(model, "all", config.epochs, (), begins), goes_on=begins is None))
+        stages[0] = replace(stages[0], start=partial(_begin, stages[0].start, task))
+        return stages
 
-    def _stage(self, model: sp.Model, name: str, epochs: int, held: tuple[str, ...], start: Any) -> sp.Stage:
+    def _make_stage(self, model: sp.Model, name: str, epochs: int, held: tuple[str, ...], start: Any) -> sp.Stage:
         """A stage that trains what is not held, through the steps."""
         others = sp.frozen_except(model, "energy", "inference_net")
         trained = tuple(
@@ -107,7 +107,7 @@ class Unroll(sp.Trainer):
             patience=self.config.patience,
         )
 
-    def _losses(self, context: sp.Context) -> list[Tensor]:
+    def _compute_losses(self, context: sp.Context) -> list[Tensor]:
         """−ln q(gold) of each iterate, the start first, `(batch,)` each; 0 in rows without gold."""
         batch, proposal = context.batch, context.proposal
         if batch.gold is None:
@@ -122,7 +122,7 @@ class Unroll(sp.Trainer):
 
     def _loss(self, context: sp.Context) -> sp.Terms:
         """Eq. 9, or the last iterate's loss."""
-        losses = self._losses(context)[1:]
+        losses = self._compute_losses(context)[1:]
         if self.config.iterates == "last":
             return {"last": losses[-1]}
         steps = len(losses)
@@ -131,11 +131,11 @@ class Unroll(sp.Trainer):
     def _measures(self, context: sp.Context) -> sp.Terms:
         """The loss at the start and at the end of the steps, and learned step sizes."""
         with torch.no_grad():
-            losses, net = self._losses(context), context.model.inference_net
-            found = {"start": losses[0], "end": losses[-1]}
+            losses, net = self._compute_losses(context), context.model.inference_net
+            measures = {"start": losses[0], "end": losses[-1]}
             if net.config.rates == "learned":
-                found |= {f"rate_{t}": rate.expand(len(context.batch)) for t, rate in enumerate(net.rates, 1)}
-        return found
+                measures |= {f"rate_{t}": rate.expand(len(context.batch)) for t, rate in enumerate(net.rates, 1)}
+        return measures
 
 
 def _set_steps(steps: int | None, model: sp.Model) -> None:
@@ -158,27 +158,26 @@ def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
         model.propose(task.collate([example]).to(device).x)
 
 
-def _below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tuple[str, ...]:
+def _find_below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tuple[str, ...]:
     """The names that are one of the prefixes or below one.
 
     Raises:
         ConfigError: a prefix has none.
     """
-    names, found = list(names), []
+    names, below = list(names), []
     for prefix in prefixes:
         mine = [name for name in names if name == prefix or name.startswith(prefix + ".")]
         if not mine:
-            parts = [name.split(".") for name in names]
-            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+            known = {".".join(name.split(".")[:2]) for name in names}
             raise sp.ConfigError(
                 f"{where}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} They "
-                f"begin with: {', '.join(sorted(name for name in known if name.count('.') == 1))}"
+                f"begin with: {', '.join(sorted(known))}"
             )
-        found += [name for name in mine if name not in found]
-    return tuple(found)
+        below += [name for name in mine if name not in below]
+    return tuple(below)
 
 
-def _local(names: Iterable[str]) -> tuple[str, ...]:
+def _find_local(names: Iterable[str]) -> tuple[str, ...]:
     """Names of the parameters that are held by default: the net at the start, and the energy's local terms."""
     return tuple(
         name
@@ -188,33 +187,29 @@ def _local(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, Tensor]]:
+def _pair_copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, Tensor]]:
     """Pairs of a parameter and the one that it is a copy of.
 
     Raises:
         ConfigError: a prefix has no parameters, or they have other names or shapes than those to be copied.
     """
     named = dict(model.named_parameters(remove_duplicate=False))
-    found = []
+    pairs = []
     for to, of in copies.items():
-        _below(named, [of], "trainer.copies")
-        for name in _below(named, [to], "trainer.copies (for an energy without such parts: {})"):
+        _find_below(named, [of], "trainer.copies")
+        for name in _find_below(named, [to], "trainer.copies (for an energy without such parts: {})"):
             source = of + name.removeprefix(to)
-            if source not in named:
+            if source not in named or named[name].shape != named[source].shape:
+                shape = tuple(named[source].shape) if source in named else "not there"
                 raise sp.ConfigError(
-                    f"trainer.copies: {name} would be a copy of {source}, which does not exist; "
-                    "name what it is a copy of, or no copies: {}"
+                    f"trainer.copies: {name} of shape {tuple(named[name].shape)} would be a copy of {source}, which is "
+                    f"{shape}; name what it is a copy of, or no copies: {{}}"
                 )
-            shapes = tuple(named[name].shape), tuple(named[source].shape)
-            if shapes[0] != shapes[1]:
-                raise sp.ConfigError(
-                    f"trainer.copies: {name} is {shapes[0]}, but {source}, which it is to be a copy of, is {shapes[1]}"
-                )
-            found.append((named[name], named[source]))
-    return found
+            pairs.append((named[name], named[source]))
+    return pairs
 
 
 def _copy(copies: dict[str, str], model: sp.Model) -> None:
     with torch.no_grad():
-        for to, of in _copies(copies, model):
+        for to, of in _pair_copies(copies, model):
             to.copy_(of)

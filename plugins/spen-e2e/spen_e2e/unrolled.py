@@ -37,8 +37,6 @@ class Unrolled(sp.InferenceNet):
         """mirror: y's gradient is subtracted from y's logits (Eq. 7 and 8, which are the same). logits: the ordinary
         gradient in the logits. projected: steps in y and projection (Eq. 6), whose gradient is 0 once a variable is at
         its border."""
-        optimizer: Literal["gradient"] = "gradient"
-        """Plain gradient steps; no other optimiser is unrolled."""
         lr: float = Field(1.0, gt=0)
         """Step size; with learned rates the initial one of each step."""
         rates: Literal["fixed", "decayed", "learned"] = "fixed"
@@ -104,10 +102,10 @@ class Unrolled(sp.InferenceNet):
             places = self._descend(energy, self._place(start), x.mask)
             logits = places if self.config.method != "projected" else [self.space.logits(y, x.mask) for y in places]
             ys = tuple(self.space.relax(one, x.mask) for one in logits) if self.keep_iterates else ()
-        found = self.space.independent(logits[-1], x.mask, features=start.features, iterates=ys)
+        proposal = self.space.independent(logits[-1], x.mask, features=start.features, iterates=ys)
         if torch.is_grad_enabled():
-            found.keep(_ITERATES, lambda: tuple(logits))
-        return found
+            proposal.keep(_ITERATES, lambda: tuple(logits))
+        return proposal
 
     def _place(self, start: sp.Proposal) -> Tensor:
         """Where the descent begins: y, or its logits."""
@@ -120,21 +118,8 @@ class Unrolled(sp.InferenceNet):
     def _descend(self, energy: sp.BoundEnergy, place: Tensor, mask: Tensor | None) -> list[Tensor]:
         """Places y_0 to y_T of the descent; those after its end are equal to the last."""
         config, recorded = self.config, torch.is_grad_enabled()
-        projected = config.method == "projected"
-
-        def objective(y: Tensor) -> Tensor:
-            value = energy(y)
-            return value - config.entropy * entropy(self.space, y) if config.entropy else value
-
-        look = partial(gradient_at, objective, self.space, mask=mask, method=config.method, create_graph=recorded)
         closed = type(energy.energy).gradient is not sp.Energy.gradient
-        if closed and config.method != "logits" and not config.entropy:
-            look = partial(_closed_form, energy, self.space.project if projected else self.space.relax, mask=mask)
-        if recorded and config.checkpoint and self.steps:
-            # What the energy keeps of x is made outside of the part that is computed again.
-            with torch.no_grad(), torch.random.fork_rng([place.device] if place.is_cuda else []):
-                energy(place if projected else self.space.relax(place, mask))
-            look = partial(checkpoint, look, use_reentrant=False)
+        look = self._make_look(energy, place, mask, closed)
         step, places, moving = Gradient(config.lr, config.momentum), [place], None
         for rate in self.rates[: self.steps]:
             y, _, gradient = look(place)
@@ -142,7 +127,7 @@ class Unrolled(sp.InferenceNet):
                 self._require_second_derivative(energy, y, gradient)
             step.lr = rate
             new = step(place, gradient)
-            if projected:
+            if config.method == "projected":
                 new = self.space.project(new, mask)
             if config.tolerance:
                 new, moving = self._stand_still(place, new, mask, moving)
@@ -152,8 +137,28 @@ class Unrolled(sp.InferenceNet):
                 break
         places += places[-1:] * (self.steps + 1 - len(places))
         if not recorded and not torch.isfinite(place).all():
-            self._diverged(places)
+            self._raise_divergence(places)
         return places
+
+    def _make_look(self, energy: sp.BoundEnergy, place: Tensor, mask: Tensor | None, closed: bool) -> Callable:
+        """A function from a place to y, the objective and its gradient, as `gradient_at`."""
+        config, recorded = self.config, torch.is_grad_enabled()
+        to_y = self.space.project if config.method == "projected" else self.space.relax
+
+        def objective(y: Tensor) -> Tensor:
+            value = energy(y)
+            return value - config.entropy * entropy(self.space, y) if config.entropy else value
+
+        if closed and config.method != "logits" and not config.entropy:
+            look = partial(_closed_form, energy, to_y, mask=mask)
+        else:
+            look = partial(gradient_at, objective, self.space, mask=mask, method=config.method, create_graph=recorded)
+        if not (recorded and config.checkpoint and self.steps):
+            return look
+        # What the energy keeps of x is made outside of the part that is computed again.
+        with torch.no_grad(), torch.random.fork_rng([place.device] if place.is_cuda else []):
+            energy(place if config.method == "projected" else to_y(place, mask))
+        return partial(checkpoint, look, use_reentrant=False)
 
     def _stand_still(
         self, old: Tensor, new: Tensor, mask: Tensor | None, moving: Tensor | None
@@ -179,16 +184,16 @@ class Unrolled(sp.InferenceNet):
         try:
             torch.autograd.grad(gradient.sum(), y, retain_graph=True, allow_unused=True)
         except RuntimeError as error:
-            said = str(error).partition("\n")[0]
-            if "not implemented" not in said and "differentiate twice" not in said:
+            reason = str(error).partition("\n")[0]
+            if "not implemented" not in reason and "differentiate twice" not in reason:
                 raise
             raise sp.ConfigError(
-                f"an energy learns through gradient steps by its second derivative in y, and {name} has none: {said}. "
-                "Take another energy, or another implementation of that operation"
+                f"an energy learns through gradient steps by its second derivative in y, and {name} has none: "
+                f"{reason}. Take another energy, or another implementation of that operation"
             ) from error
         self._twice = True
 
-    def _diverged(self, places: Sequence[Tensor]) -> None:
+    def _raise_divergence(self, places: Sequence[Tensor]) -> None:
         """Raise the `RunError` that names the step that led to no finite number."""
         first = next(t for t, place in enumerate(places) if not torch.isfinite(place).all())
         if not first:

@@ -14,7 +14,7 @@ import spen_plugins as sp
 from spen_images import images
 from spen_images.batches import padding_mask
 from spen_images.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
-from spen_images.denoising_values import Example, image_of
+from spen_images.denoising_values import Example, to_image
 from spen_images.images import WHITE
 
 
@@ -73,20 +73,12 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
         self._parts["train"] = [e._replace(seed=self._seed("train", row)) for row, e in enumerate(several)]
 
     def _load_sample(self) -> None:
-        given = [key for key in sp.PARTS if getattr(self.config, key) is not None]
-        if given:
-            raise sp.ConfigError(
-                f"task.corpus is 'sample', and task.{given[0]} names files; give one of the two (data=FOLDER)"
-            )
-        if self.config.held_out != self.Config.model_fields["held_out"].default:
-            raise sp.ConfigError(
-                f"task.held_out: found {self.config.held_out}, which has no effect: it is of files, and task.corpus is "
-                "'sample'; leave it out"
-            )
+        if any(getattr(self.config, key) is not None for key in sp.PARTS):
+            raise sp.ConfigError("task: found corpus: 'sample' and files; give one of the two (data=FOLDER)")
         from spen_images import denoising_sample as sample
 
-        for part, found in sample.make().items():
-            self._set(part, [f"{part}{i:02}" for i in range(len(found))], found)
+        for part, pixels in sample.make().items():
+            self._set(part, [f"{part}{i:02}" for i in range(len(pixels))], pixels)
         self._split = "the sample's own (synthetic)"
         self._check_crop("the sample")
 
@@ -124,11 +116,11 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
                 wanted = f"at least task.crop={crop} of both; take a smaller crop, or crop=null for whole images"
                 raise sp.DataError(path, None, f"{rows} rows and {columns} columns", wanted)
 
-    def _set(self, part: str, names: Sequence[str], found: Sequence[np.ndarray | None]) -> None:
+    def _set(self, part: str, names: Sequence[str], pixels: Sequence[np.ndarray | None]) -> None:
         """The examples of a part, with fixed noise."""
         self._parts[part] = [
             Example(name, image, seed=self._seed(part, row))
-            for row, (name, image) in enumerate(zip(names, found, strict=True))
+            for row, (name, image) in enumerate(zip(names, pixels, strict=True))
         ]
 
     def _seed(self, part: str, row: int) -> tuple[int, ...]:
@@ -136,7 +128,7 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
 
     def _read(self, path: str) -> tuple[list[str], list[np.ndarray]]:
         """Names and images of a folder or a file."""
-        files = images.image_files(sp.locate(path))
+        files = images.list_images(sp.locate(path))
         return [file.name for file in files], [images.read_image(file) for file in files]
 
     def part(self, name: str) -> Sequence[Example]:
@@ -178,11 +170,11 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
 
     def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """`name`; `image`, the denoised image as a PNG in base64, 8 bits; `psnr` in dB, if the clean image is known."""
-        found = self.decode(proposal).detach().float().clamp(0, 1)
+        decided = self.decode(proposal).detach().float().clamp(0, 1)
         scores: list[float] = []
         if batch.gold is not None:
-            scores = psnr(squared_error(found, batch.gold, batch.x.mask)).tolist()
-        levels = (found * WHITE).round().byte()[:, 0].cpu().numpy()
+            scores = psnr(squared_error(decided, batch.gold, batch.x.mask)).tolist()
+        levels = (decided * WHITE).round().byte()[:, 0].cpu().numpy()
         return [
             {
                 "name": example.name,
@@ -194,8 +186,7 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
 
     def read(self, path: str) -> list[Example]:
         """Clean images of a folder or a file, with noise as if they were the test part."""
-        names, found = self._read(path)
-        pairs = enumerate(zip(names, found, strict=True))
+        pairs = enumerate(zip(*self._read(path), strict=True))
         return [Example(name, image, seed=self._seed("test", row)) for row, (name, image) in pairs]
 
     def read_inputs(self, path: str) -> list[Example]:
@@ -213,8 +204,8 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
             raise sp.DataError(
                 "input", None, f"{item!r:.80}", '{"image": rows of grey levels, a PNG in base64, or a path}'
             )
-        noisy, name = image_of(item["image"])
-        clean = None if item.get("clean") is None else image_of(item["clean"])[0]
+        noisy, name = to_image(item["image"])
+        clean = None if item.get("clean") is None else to_image(item["clean"])[0]
         if clean is not None and clean.shape != noisy.shape:
             raise sp.DataError("input", None, f"a clean image of {clean.shape}", f"{noisy.shape}, as the noisy one")
         return Example(str(item.get("name", name)), clean, noisy)

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from spen_images.denoising_metric import psnr, squared_error
-from spen_plugins import ConfigError, ImageInputs, Predictor, RealGrid, Registry, RunFolder, Task
-from spen_plugins.figures import images_figure, load_task
+from spen_images.figure_examples import decode_first
+from spen_plugins import ConfigError, ImageInputs, RealGrid, RunFolder, Task
+from spen_plugins.figures import images_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +34,7 @@ class Denoised:
     psnrs: dict[str, float] = field(default_factory=dict)
 
 
-def denoised(groups: Sequence[Group], count: int) -> list[Denoised]:
+def denoise_first(groups: Sequence[Group], count: int) -> list[Denoised]:
     """The first images of the runs' test part (validation, without one), denoised by each run.
 
     Of several seeds the first is taken.
@@ -42,29 +43,20 @@ def denoised(groups: Sequence[Group], count: int) -> list[Denoised]:
         ConfigError: a run is none on images, or runs have other images or noise than the first.
         SpenError: data or weights are missing or have changed.
     """
-    found: list[Denoised] = []
-    for group in groups:
-        run = group.runs[0]
-        registry = Registry()
-        task = load_task(run, registry)
-        _require_images(task, run)
-        predictor = Predictor(run, registry=registry)
-        for number, example in enumerate((task.part("test") or task.part("validation"))[:count]):
-            batch = task.collate([example])
-            with torch.no_grad():
-                y = task.decode(predictor.model.propose(batch.x)).clamp(0, 1)
-            clean, noisy = batch.gold, batch.x.inputs["image"]
-            if len(found) == number:
-                error = squared_error(noisy.unsqueeze(1), clean, None)
-                found.append(Denoised(clean[0, 0], noisy[0], psnr(error).item()))
-            elif not torch.equal(found[number].noisy, noisy[0]):
-                raise ConfigError(
-                    f"{run.path} has other images or other noise (task.sigma, task.noise_seed) than "
-                    f"{groups[0].runs[0].path}; plot them apart"
-                )
-            found[number].outputs[group.label] = y[0, 0]
-            found[number].psnrs[group.label] = psnr(squared_error(y, clean, None)).item()
-    return found
+    images: list[Denoised] = []
+    for one in decode_first(groups, count, _require_images):
+        y, clean, noisy = one.y.clamp(0, 1), one.batch.gold, one.batch.x.inputs["image"]
+        if len(images) == one.number:
+            error = squared_error(noisy.unsqueeze(1), clean, None)
+            images.append(Denoised(clean[0, 0], noisy[0], psnr(error).item()))
+        elif not torch.equal(images[one.number].noisy, noisy[0]):
+            raise ConfigError(
+                f"{one.run.path} has other images or other noise (task.sigma, task.noise_seed) than "
+                f"{groups[0].runs[0].path}; plot them apart"
+            )
+        images[one.number].outputs[one.label] = y[0, 0]
+        images[one.number].psnrs[one.label] = psnr(squared_error(y, clean, None)).item()
+    return images
 
 
 def denoising_figure(images: Sequence[Denoised]) -> Figure:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins import Batch, DataError, Metric, Proposal
+from spen_images.image_metric import ImageMetric
+from spen_plugins import Batch, Proposal
 
 BEST = 100.0  # dB, of an image without any error, so that means stay finite
 
@@ -21,44 +22,29 @@ DEFINITIONS = {
 }
 
 
-class DenoisingMetric(Metric):
+class DenoisingMetric(ImageMetric):
     """PSNR of decoded images, image by image."""
 
     unit = "dB"
 
     def __init__(self, decode: Any) -> None:
-        self._decode = decode
+        super().__init__(decode)
         self._errors: list[Tensor] = []
         self._noise: list[Tensor] = []
-        self._labelled: list[Tensor] = []
 
-    def update(self, proposal: Proposal, batch: Batch) -> None:
-        labelled = torch.zeros_like(batch.labelled) if batch.gold is None else batch.labelled
-        self._labelled.append(labelled.cpu())
-        if batch.gold is None:
-            return
-        found = self._decode(proposal).detach().clamp(0, 1)
+    def score_images(self, proposal: Proposal, batch: Batch, labelled: Tensor) -> Tensor:
+        decided = self._decode(proposal).detach().clamp(0, 1)
         noisy = batch.x.inputs["image"].unsqueeze(1)
-        for errors, image in ((self._errors, found), (self._noise, noisy)):
-            errors.append(squared_error(image, batch.gold, batch.x.mask)[labelled.cpu()])
+        for errors, image in ((self._errors, decided), (self._noise, noisy)):
+            errors.append(squared_error(image, batch.gold, batch.x.mask)[labelled])
+        return psnr(self._errors[-1])
 
-    def compute(self) -> dict[str, Any]:
-        if not any(map(len, self._errors)):
-            raise DataError("scores", None, "no image with a clean one to compare it with", "at least one to score")
-        errors, noise = torch.cat(self._errors), torch.cat(self._noise)
+    def summarise(self, mean: float) -> dict[str, Any]:
         return {
-            "psnr": psnr(errors).mean().item(),
-            "psnr_noisy": psnr(noise).mean().item(),
-            "rmse": 255 * errors.mean().sqrt().item(),
+            "psnr": mean,
+            "psnr_noisy": psnr(torch.cat(self._noise)).mean().item(),
+            "rmse": 255 * torch.cat(self._errors).mean().sqrt().item(),
         }
-
-    def ratios(self) -> tuple[Tensor, Tensor]:
-        """PSNR and 1 for each image."""
-        labelled = torch.cat(self._labelled)
-        numerator = torch.zeros(len(labelled), dtype=torch.double)
-        if self._errors:
-            numerator[labelled] = psnr(torch.cat(self._errors))
-        return numerator, labelled.double()
 
 
 def squared_error(y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:

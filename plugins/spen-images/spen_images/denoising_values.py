@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import Tensor
 
 from spen_images import images
-from spen_plugins import locate
 
 
 class Example(NamedTuple):
@@ -37,19 +35,15 @@ class Example(NamedTuple):
         if self.noisy is not None:
             return self.noisy.astype(np.float32)
         assert self.clean is not None
-        return self.clean + np.float32(sigma) * (_noise(self.seed, self.shape) if self.noise is None else self.noise)
+        return self.clean + np.float32(sigma) * (
+            _draw_noise(self.seed, self.shape) if self.noise is None else self.noise
+        )
 
 
-def _noise(seed: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
+def _draw_noise(seed: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-def image_of(given: Any) -> tuple[np.ndarray, str]:
+def to_image(value: Any) -> tuple[np.ndarray, str]:
     """Grey levels of an image in a form of `Denoising.parse`, and its file's name, if it has one."""
-    if isinstance(given, Tensor):
-        given = given.detach().cpu().numpy()
-    if isinstance(given, str) and given.startswith(images.PNG):
-        return images.from_base64(given), ""
-    if isinstance(given, (str, Path)):
-        return images.read_image(locate(str(given))), Path(given).name
-    return images.from_rows(given), ""
+    return images.read_text(value) if isinstance(value, (str, Path)) else (images.from_rows(value, noisy=True), "")

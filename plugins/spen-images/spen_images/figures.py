@@ -13,15 +13,15 @@ Images = Annotated[int, typer.Option(min=1, help="Number of images, the first on
 
 def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
     """Test images: clean, noisy and denoised by each run, with their PSNR."""
-    from spen_images.denoising_figure import denoised, denoising_figure
+    from spen_images.denoising_figure import denoise_first, denoising_figure
 
     groups = groups_of(runs)
-    save_figure(denoising_figure(denoised(groups, images)), groups[0], "denoise", out)
+    save_figure(denoising_figure(denoise_first(groups, images)), groups[0], "denoise", out)
 
 
 def masks(runs: Runs, images: Images = 4, out: Out = None) -> None:
     """Test images: image, gold mask, and the mask predicted by each run, with its IoU."""
-    from spen_images.segmentation_figure import masked, masks_figure
+    from spen_images.segmentation_figure import mask_first, masks_figure
 
     groups = groups_of(runs)
-    save_figure(masks_figure(masked(groups, images)), groups[0], "masks", out)
+    save_figure(masks_figure(mask_first(groups, images)), groups[0], "masks", out)

@@ -12,11 +12,11 @@ import numpy as np
 from spen_plugins import DataError, opened
 
 PREFIXES = {"train": ("train",), "validation": ("validation", "val", "valid"), "test": ("test",)}
-"""How the keys of each part may begin."""
+"""Prefixes of the keys of each part."""
 LARGEST = 1 << 30
 """Most bytes of a file's arrays."""
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError, OverflowError)
-"""What NumPy and zipfile raise for damaged files, and for one whose header claims more than there is."""
+"""Errors of NumPy and zipfile for damaged files, and for one whose header claims more than there is."""
 
 
 def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
@@ -25,28 +25,22 @@ def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
     Raises:
         DataError: no such file, a damaged one, no .npz, or one with Python objects, which are pickled.
     """
-    wanted = "a .npz file of plain arrays (numpy.savez)"
+    wanted = "a .npz file of plain arrays: numpy.savez of uint8 arrays"
     try:
         with opened(path) as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
+            arrays = np.load(file, allow_pickle=False)
+            if isinstance(arrays, np.ndarray):
                 raise DataError(path, None, "one array (.npy)", wanted)
-            if (size := sum(entry.file_size for entry in found.zip.infolist())) > LARGEST:
+            if (size := sum(entry.file_size for entry in arrays.zip.infolist())) > LARGEST:
                 raise DataError(path, None, f"arrays of {size / 1e9:.1f} GB", f"at most {LARGEST / 1e9:.1f} GB")
-            return {key: found[key] for key in found.files}
+            return {key: arrays[key] for key in arrays.files}
     except _BROKEN as error:
-        said = str(error)
-        if said.startswith("Object arrays"):
-            objects = "an array of Python objects, which is pickled and may run code when it is read"
-            raise DataError(path, None, objects, "numbers alone: numpy.savez of uint8 arrays") from None
-        if "pickled" in said:  # NumPy takes any other file for one
-            raise DataError(
-                path, None, "a file of another kind, or of pickled objects, which are not read", wanted
-            ) from None
-        raise DataError(path, None, f"a damaged file, or none of NumPy's ({said:.80})", wanted) from None
+        if "pickle" in str(error):  # NumPy takes any file of another kind for one
+            raise DataError(path, None, "a file of another kind, or Python objects (pickled)", wanted) from None
+        raise DataError(path, None, f"a damaged file ({error!s:.80})", wanted) from None
 
 
-def images_and_masks(
+def check_arrays(
     path: str | Path, arrays: Mapping[str, np.ndarray], part: str | None, need_masks: bool = True
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The images, `(image, row, column)` or `(image, row, column, 3)`, and masks of 0 and 1, all uint8.
@@ -63,20 +57,16 @@ def images_and_masks(
     names = [] if part is None else [f"{prefix}_" for prefix in PREFIXES[part]]
     prefix = next((name for name in names if f"{name}images" in arrays), names[0] if names else "")
     images, masks = arrays.get(f"{prefix}images"), arrays.get(f"{prefix}masks")
-    for name, given in (("images", images), ("masks", masks)):
-        if given is None and (name == "images" or need_masks):
-            keys = ", ".join(arrays) or "no array"
-            raise DataError(path, None, f"no '{prefix}{name}' (it has {keys})", f"an array '{prefix}{name}'")
-    assert images is not None
-    if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] not in (1, 3)):
+    if images is None or (masks is None and need_masks):
+        name, keys = f"{prefix}{'images' if images is None else 'masks'}", ", ".join(arrays) or "no array"
+        raise DataError(path, None, f"no '{name}' (it has {keys})", f"an array '{name}'")
+    if images.dtype != np.uint8 or images.shape[3:] not in ((), (1,), (3,)) or images.ndim < 3 or not images.size:
         raise DataError(
             path,
             None,
             f"'{prefix}images' of shape {images.shape} and type {images.dtype}",
             "(image, row, column, 3) in colours or (image, row, column) in grey, uint8 from 0 to 255",
         )
-    if not images.size:
-        raise DataError(path, None, f"'{prefix}images' of shape {images.shape}", "at least one image")
     if images.shape[3:] == (1,):
         images = images[..., 0]
     if masks is None:
@@ -84,18 +74,21 @@ def images_and_masks(
     if masks.shape != images.shape[:3]:
         sizes = f"'{prefix}masks' of shape {masks.shape} for '{prefix}images' of shape {images.shape}"
         raise DataError(path, None, sizes, f"{images.shape[:3]}, a mask of its size for each image")
-    return images, np.stack([binary(mask, path, f"'{prefix}masks', image {i}") for i, mask in enumerate(masks)])
+    return images, np.stack([to_binary(mask, path, f"'{prefix}masks', image {i}") for i, mask in enumerate(masks)])
 
 
-def binary(mask: np.ndarray, where: object, what: str) -> np.ndarray:
+def to_binary(mask: np.ndarray, where: object, what: str) -> np.ndarray:
     """A mask of 0 and 1, or of 0 and 255, as 0 and 1, uint8.
 
     Raises:
         DataError: other values, or types.
     """
-    values = np.unique(mask)
-    if not (set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {0, 255}):
-        other = next(v for v in values.tolist() if v not in (0, 1, 255)) if set(values.tolist()) - {0, 1, 255} else None
-        found = f"0, 1 and 255 in {what}" if other is None else f"{other!r} in {what}"
-        raise DataError(where, None, found, "a binary mask: 0 outside and 1 (or everywhere 255) inside")
+    values = np.unique(mask).tolist()
+    if not (set(values) <= {0, 1} or set(values) <= {0, 255}):
+        raise DataError(
+            where,
+            None,
+            f"{', '.join(map(str, values[:5]))} in {what}",
+            "a binary mask: 0 outside and 1 (or everywhere 255) inside",
+        )
     return (mask != 0).astype(np.uint8)

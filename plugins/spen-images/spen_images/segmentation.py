@@ -15,7 +15,7 @@ from spen_images import images, masks
 from spen_images.batches import padding_mask
 from spen_images.images import WHITE
 from spen_images.segmentation_metric import DEFINITIONS, SegmentationMetric
-from spen_images.segmentation_values import Example, image_of, mask_of
+from spen_images.segmentation_values import Example, to_image, to_mask
 
 
 class Segmentation(sp.Task, sp.Augments):
@@ -57,30 +57,26 @@ class Segmentation(sp.Task, sp.Augments):
     def load(self) -> None:
         c = self.config
         apart = [key for key in sp.PARTS if getattr(c, key) is not None]
-        if c.corpus and (c.file is not None or apart):
-            key = "file" if c.file is not None else apart[0]
+        if sum((c.corpus is not None, c.file is not None, bool(apart))) > 1:
             raise sp.ConfigError(
-                f"task.corpus is 'sample', and task.{key} names a file; give one of the two (data=FILE)"
+                "task: found several of corpus, file and train, validation, test; give one of them (data=FILE)"
             )
-        if c.file is not None and apart:
-            raise sp.ConfigError(f"task.file has all parts, but task.{apart[0]} is given too; give one of the two")
         if c.corpus:
             from spen_images import segmentation_sample as sample
 
             self._split: Any = "the sample's own (synthetic)"
-            for part, found in sample.make().items():
-                self._set(part, *found)
+            for part, arrays in sample.make().items():
+                self._set(part, *arrays)
         elif c.file is not None:
             self._split = f"the parts of {c.file}"
-            arrays = self._arrays(c.file)
+            arrays = self._read_arrays(c.file)
             for part in sp.PARTS:
-                self._set(part, *masks.images_and_masks(sp.locate(c.file), arrays, part))
+                self._set(part, *masks.check_arrays(sp.locate(c.file), arrays, part))
         elif len(apart) == len(sp.PARTS):
             self._split = {part: getattr(c, part) for part in sp.PARTS}
             for part, path in self._split.items():
-                self._set(
-                    part, *masks.images_and_masks(sp.locate(path), arrays := self._arrays(path), _part(arrays, part))
-                )
+                arrays = self._read_arrays(path)
+                self._set(part, *masks.check_arrays(sp.locate(path), arrays, _find_part(arrays, part)))
         else:
             has = f"task.{', task.'.join(apart)} alone" if apart else "neither corpus nor file"
             raise sp.ConfigError(
@@ -89,18 +85,18 @@ class Segmentation(sp.Task, sp.Augments):
             )
         self._measure()
 
-    def _arrays(self, path: str) -> Mapping[str, np.ndarray]:
+    def _read_arrays(self, path: str) -> Mapping[str, np.ndarray]:
         self._checksums[path] = sp.sha256(sp.locate(path))
         return masks.read_arrays(sp.locate(path))
 
-    def _set(self, part: str, found: np.ndarray, gold: np.ndarray | None) -> None:
+    def _set(self, part: str, levels: np.ndarray, gold: np.ndarray | None) -> None:
         assert gold is not None
-        self._parts[part] = [Example(f"{part}{i:04}", image, gold[i]) for i, image in enumerate(found)]
+        self._parts[part] = [Example(f"{part}{i:04}", image, gold[i]) for i, image in enumerate(levels)]
 
     def _measure(self) -> None:
         """The kind of the images, and the training part's mean and deviation of each channel."""
         train = self._parts["train"]
-        channels = {part: _channels(self._parts[part][0].image) for part in sp.PARTS}
+        channels = {part: _count_channels(self._parts[part][0].image) for part in sp.PARTS}
         for part, n in channels.items():
             if n != channels["train"]:
                 raise sp.DataError(
@@ -168,11 +164,11 @@ class Segmentation(sp.Task, sp.Augments):
 
     def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """`name`; `mask`, a PNG in base64, 255 inside and 0 outside; `iou`, if gold is known."""
-        found = self.decode(proposal, batch.x).detach()
+        decided = self.decode(proposal, batch.x).detach()
         scores: list[float] = []
         if batch.gold is not None:
-            scores = self.space.score(found, batch.gold.to(found), batch.x.mask)[:, 0].tolist()
-        levels = (found * WHITE).byte()[:, 0].cpu().numpy()
+            scores = self.space.score(decided, batch.gold.to(decided), batch.x.mask)[:, 0].tolist()
+        levels = (decided * WHITE).byte()[:, 0].cpu().numpy()
         return [
             {
                 "name": example.name,
@@ -187,14 +183,14 @@ class Segmentation(sp.Task, sp.Augments):
         folder of images, without masks: PNG or JPEG."""
         where = sp.locate(path)
         if where.suffix.lower() != ".npz":
-            files = images.image_files(where)
+            files = images.list_images(where)
             return [Example(f.name, images.read_image(f, self.inputs.channels), None) for f in files]
         arrays = masks.read_arrays(where)
-        found, gold = masks.images_and_masks(where, arrays, _part(arrays, "test"), need_masks=False)
-        if _channels(found[0]) != self.inputs.channels:
+        levels, gold = masks.check_arrays(where, arrays, _find_part(arrays, "test"), need_masks=False)
+        if _count_channels(levels[0]) != self.inputs.channels:
             wanted = f"{self.inputs.channels}, as in training"
-            raise sp.DataError(where, None, f"images of {_channels(found[0])} channels", wanted)
-        return [Example(f"{i:04}", image, None if gold is None else gold[i]) for i, image in enumerate(found)]
+            raise sp.DataError(where, None, f"images of {_count_channels(levels[0])} channels", wanted)
+        return [Example(f"{i:04}", image, None if gold is None else gold[i]) for i, image in enumerate(levels)]
 
     def parse(self, item: Any) -> Example:
         """`{"image": …}`: rows of levels from 0 to 255 (lists or an array, `(row, column, 3)` in colours), a PNG in
@@ -205,10 +201,10 @@ class Segmentation(sp.Task, sp.Augments):
         item = item if isinstance(item, Mapping) else {"image": item}
         if item.get("image") is None:
             raise sp.DataError("input", None, f"{item!r:.80}", '{"image": rows of levels, a PNG in base64, or a path}')
-        image = image_of(item["image"], self.inputs.channels)
-        mask = None if item.get("mask") is None else mask_of(item["mask"], image.shape[:2])
-        given = str(item["image"]) if isinstance(item["image"], (str, Path)) else images.PNG
-        name = "" if given.startswith(images.PNG) else Path(given).name
+        image = to_image(item["image"], self.inputs.channels)
+        mask = None if item.get("mask") is None else to_mask(item["mask"], image.shape[:2])
+        text = str(item["image"]) if isinstance(item["image"], (str, Path)) else images.PNG
+        name = "" if text.startswith(images.PNG) else Path(text).name
         return Example(str(item.get("name", name)), image, mask)
 
     def show(self, example: Example) -> sp.Shown:
@@ -238,10 +234,10 @@ class Segmentation(sp.Task, sp.Augments):
         return dict(self._checksums)
 
 
-def _channels(image: np.ndarray) -> int:
+def _count_channels(image: np.ndarray) -> int:
     return 1 if image.ndim == 2 else image.shape[2]
 
 
-def _part(arrays: Mapping[str, np.ndarray], part: str) -> str | None:
+def _find_part(arrays: Mapping[str, np.ndarray], part: str) -> str | None:
     """None if a file has `images` of no part."""
     return None if "images" in arrays else part

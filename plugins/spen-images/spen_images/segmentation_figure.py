@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
+from spen_images.figure_examples import decode_first
 from spen_images.segmentation import Segmentation
-from spen_plugins import ConfigError, Predictor, Registry
-from spen_plugins.figures import images_figure, load_task
+from spen_plugins import ConfigError, RunFolder, Task
+from spen_plugins.figures import images_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ class Masked:
     ious: dict[str, float] = field(default_factory=dict)
 
 
-def masked(groups: Sequence[Group], count: int) -> list[Masked]:
+def mask_first(groups: Sequence[Group], count: int) -> list[Masked]:
     """The first images of the runs' test part, with the masks that each run predicts.
 
     Of several seeds the first is taken.
@@ -40,26 +40,15 @@ def masked(groups: Sequence[Group], count: int) -> list[Masked]:
         ConfigError: a run is none of segmentation, or runs have other images than the first.
         SpenError: data or weights are missing or have changed.
     """
-    found: list[Masked] = []
-    for group in groups:
-        run = group.runs[0]
-        registry = Registry()
-        task = load_task(run, registry)
-        if not isinstance(task, Segmentation):
-            name = type(task).__name__
-            raise ConfigError(f"{run.path} has no masks to show: its task is {name}; expected 'images.segmentation'")
-        predictor = Predictor(run, registry=registry)
-        for number, example in enumerate(task.part("test")[:count]):
-            batch = task.collate([example])
-            with torch.no_grad():
-                y = task.decode(predictor.model.propose(batch.x), batch.x)
-            if len(found) == number:
-                found.append(Masked(example.image, batch.gold[0, 0].numpy()))
-            elif not np.array_equal(found[number].image, example.image):
-                raise ConfigError(f"{run.path} has other images than {groups[0].runs[0].path}; plot them apart")
-            found[number].outputs[group.label] = y[0, 0].numpy()
-            found[number].ious[group.label] = task.space.score(y, batch.gold, None).item()
-    return found
+    images: list[Masked] = []
+    for one in decode_first(groups, count, _require_masks):
+        if len(images) == one.number:
+            images.append(Masked(one.example.image, one.batch.gold[0, 0].numpy()))
+        elif not np.array_equal(images[one.number].image, one.example.image):
+            raise ConfigError(f"{one.run.path} has other images than {groups[0].runs[0].path}; plot them apart")
+        images[one.number].outputs[one.label] = one.y[0, 0].numpy()
+        images[one.number].ious[one.label] = one.task.space.score(one.y, one.batch.gold, None).item()
+    return images
 
 
 def masks_figure(images: Sequence[Masked]) -> Figure:
@@ -73,3 +62,9 @@ def masks_figure(images: Sequence[Masked]) -> Figure:
         for image in images
     ]
     return images_figure(rows, WIDTH)
+
+
+def _require_masks(task: Task, run: RunFolder) -> None:
+    if not isinstance(task, Segmentation):
+        name = type(task).__name__
+        raise ConfigError(f"{run.path} has no masks to show: its task is {name}; expected 'images.segmentation'")

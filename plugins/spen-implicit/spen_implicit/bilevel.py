@@ -62,16 +62,16 @@ class Bilevel(sp.Trainer):
         config = self.config
         inner = sp.Phase(NET, (NET,), self._auxiliary, config.net)
         outer = replace(sp.energy_phase(config.energy), frozen_dropout=True)
-        found = []
+        stages = []
         if config.net_epochs:
-            found.append(
+            stages.append(
                 sp.net_stage(
                     model, task, config.net_epochs, config.net, config.patience, per_variable=config.per_variable
                 )
             )
         start = None
         if config.inverse != "none":
-            rule = ImplicitGradient(config, _in_full(self._auxiliary), _in_full(outer.loss))
+            rule = ImplicitGradient(config, _use_full_precision(self._auxiliary), _use_full_precision(outer.loss))
             outer = replace(
                 outer,
                 loss=rule.primary,
@@ -87,9 +87,9 @@ class Bilevel(sp.Trainer):
                 f"trainer 'implicit.bilevel': {type(model.energy_loss).__name__} has a net of its own, and nobody "
                 "moves it; take an energy_loss without one (implicit.cd, seal.margin, seal.regression)"
             )
-        found.append(sp.Stage("bilevel", (inner, outer), config.epochs, patience=config.patience))
+        stages.append(sp.Stage("bilevel", (inner, outer), config.epochs, patience=config.patience))
         # Also before the net learns alone, which may take hours; what is chosen then is lost if that is interrupted.
-        return [replace(stage, start=start) for stage in found]
+        return [replace(stage, start=start) for stage in stages]
 
     def _auxiliary(self, context: sp.Context) -> sp.Terms:
         """L_Aux."""
@@ -100,7 +100,7 @@ class Bilevel(sp.Trainer):
         }
 
 
-def _in_full(loss: Any) -> Any:
+def _use_full_precision(loss: Any) -> Any:
     """The loss without mixed precision: products of second derivatives in bfloat16 point elsewhere."""
 
     def full(context: sp.Context) -> sp.Terms:
@@ -127,7 +127,7 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
         ConfigError: the energy loss doesn't depend on the net; or no second derivative, and `products` is exact.
     """
     device = next(p.device for p in model.parameters())
-    batch = _first_with_gold(task)
+    batch = _find_first_with_gold(task)
     if batch is None:
         return
     theta, _ = _parameters(model)
@@ -146,14 +146,14 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            found = f"the net or the energy has no second derivative here ({str(error).splitlines()[0]})"
+            problem = f"the net or the energy has no second derivative here ({str(error).splitlines()[0]})"
             if rule.config.products == "exact":
-                raise sp.ConfigError(f"{found}; take trainer.products=finite_differences") from error
+                raise sp.ConfigError(f"{problem}; take trainer.products=finite_differences") from error
             rule.products = "finite_differences"
-            warnings.warn(f"{found}; its products are finite differences of first ones", stacklevel=2)
+            warnings.warn(f"{problem}; its products are finite differences of first ones", stacklevel=2)
 
 
-def _first_with_gold(task: sp.Task) -> sp.Batch | None:
+def _find_first_with_gold(task: sp.Task) -> sp.Batch | None:
     """A batch of the first training example that has gold, as large as training sees it."""
     for example in task.part("train"):
         if isinstance(task, sp.Augments):

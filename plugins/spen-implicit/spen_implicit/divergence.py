@@ -40,8 +40,8 @@ class ContrastiveDivergence(sp.EnergyLoss):
         self.task = task
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        y = self._outputs(proposal)
-        compared = self._compared(batch, proposal, y)
+        y = self._draw_outputs(proposal)
+        compared = self._compare(batch, proposal, y)
         if compared is None:
             return 0 * energy(proposal.mean)[:, 0]
         right, cost, counts = compared
@@ -49,7 +49,7 @@ class ContrastiveDivergence(sp.EnergyLoss):
         scores = torch.cat([scores[:, :1], scores[:, 1:] + cost], 1)
         return (scores.logsumexp(1) - scores[:, 0]) * counts
 
-    def _compared(self, batch: sp.Batch, proposal: sp.Proposal, y: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+    def _compare(self, batch: sp.Batch, proposal: sp.Proposal, y: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
         """The output that should win, `(batch, 1, *variables)`, Δ of the others, `(batch, K)`, and which rows count.
 
         None if none does: the batch has no gold, and the task no reward.
@@ -60,25 +60,25 @@ class ContrastiveDivergence(sp.EnergyLoss):
         known = None if gold is None else margin_cost(self.space, y, gold, batch.x.mask, self.config.cost)
         if rewards is None:
             return None if gold is None else (gold, known, labelled)
-        best, reward = self._best(batch, proposal, y)
+        best, reward = self._find_best(batch, proposal, y)
         cost = (reward - rewards).clamp(min=0)
         if gold is not None:
             best = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), gold, best)
             cost = torch.where(labelled.unsqueeze(1), known, cost)
         return best, cost, torch.ones_like(labelled)
 
-    def _best(self, batch: sp.Batch, proposal: sp.Proposal, y: Tensor) -> tuple[Tensor, Tensor]:
+    def _find_best(self, batch: sp.Batch, proposal: sp.Proposal, y: Tensor) -> tuple[Tensor, Tensor]:
         """The discrete output of highest reward among the net's and those that the task's search finds, and its reward,
         `(batch, 1)`."""
         with torch.no_grad():
-            found = [self.space.round(y.detach(), batch.x.mask), proposal.mode.to(y)]
+            outputs = [self.space.round(y.detach(), batch.x.mask), proposal.mode.to(y)]
             if (searched := self.task.search(batch.x, proposal)) is not None:
-                found.append(searched.to(y))
-            candidates = torch.cat(found, 1)
+                outputs.append(searched.to(y))
+            candidates = torch.cat(outputs, 1)
             reward, place = self.task.reward(batch.x, candidates).max(1, keepdim=True)
             return candidates.take_along_dim(place.view(len(y), 1, *[1] * (y.dim() - 2)), 1), reward
 
-    def _outputs(self, proposal: sp.Proposal) -> Tensor:
+    def _draw_outputs(self, proposal: sp.Proposal) -> Tensor:
         """ȳ, `(batch, K, *variables)`."""
         config = self.config
         if config.outputs == "soft":

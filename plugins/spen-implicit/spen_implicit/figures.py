@@ -27,10 +27,10 @@ Where = Annotated[At, typer.Option(help="Where the energy is differentiated: at 
 
 def hessian(run: Run, labels: Shown = 40, at: Where = At.output, examples: Examples = 50, out: Out = None) -> None:
     """Pairs in the energy: −∂²E/∂y∂y of labels or of neighbouring tags, next to counts in the data."""
-    from spen_implicit.hessian import learned_pairs
+    from spen_implicit.hessian import compare_pairs
     from spen_implicit.hessian_plots import hessian_figure
 
     group = group_of(run)
-    found = learned_pairs(group.runs[0], group.label, labels, at.value, examples)
-    typer.echo(found.summary())
-    save_figure(hessian_figure(found), group, "hessian", out)
+    pairs = compare_pairs(group.runs[0], group.label, labels, at.value, examples)
+    typer.echo(pairs.summarise())
+    save_figure(hessian_figure(pairs), group, "hessian", out)

@@ -1,4 +1,4 @@
-"""What an energy has learned about pairs of labels or of neighbouring tags: its second derivatives next to counts.
+"""Pairs of labels or of neighbouring tags that an energy has learned: its second derivatives next to counts.
 
 Low energy is good, so −∂²E/∂y∂y is positive for two variables that are better on together.
 """
@@ -50,7 +50,7 @@ class Pairs:
             chosen = chosen.triu(1)
         return rank_correlation(self.learned[chosen], self.counted[chosen])
 
-    def summary(self) -> str:
+    def summarise(self) -> str:
         """The correlation in a sentence."""
         count, kind = len(self.names), "tags" if self.ordered else "labels"
         pairs = count**2 if self.ordered else count * (count - 1) // 2
@@ -58,7 +58,7 @@ class Pairs:
         return f"rank correlation over {pairs} pairs of {count} {kind}: {value} ({self.where})"
 
 
-def learned_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
+def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
     """Second derivatives of a run's energy, mean over validation examples, and counts of its training data.
 
     Source: Shankar & Piratla, appendix C, Fig. 1 and 2.
@@ -82,19 +82,19 @@ def learned_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "outp
             f"{run.path} was trained, or saved, without an energy; there are no second derivatives to plot"
         )
     if isinstance(predictor.task.inputs, sp.ArcInputs) or not isinstance(space, (sp.LabelSet, sp.TagSequence)):
-        found = "arcs" if isinstance(predictor.task.inputs, sp.ArcInputs) else type(space).__name__
+        outputs = "arcs" if isinstance(predictor.task.inputs, sp.ArcInputs) else type(space).__name__
         raise sp.ConfigError(
-            f"{run.path}: its outputs are {found}; expected sets of labels, or tags of words in sequence"
+            f"{run.path}: its outputs are {outputs}; expected sets of labels, or tags of words in sequence"
         )
     data = load_task(run, registry)
-    chosen = frequent(data, count)
+    chosen = find_frequent(data, count)
     counted = label_correlation(data, chosen) if isinstance(space, sp.LabelSet) else bigram_ratios(data, chosen)
     names = space.labels if isinstance(space, sp.LabelSet) else space.tags
     part = data.part("validation")[:examples]
     learned = mean_hessian(predictor, part, chosen, at)
     ordered = isinstance(space, sp.TagSequence)
     if not ordered:
-        order = clustered(counted)
+        order = order_clusters(counted)
         chosen, counted = chosen[order], counted[order][:, order]
         learned = learned[order][:, order].fill_diagonal_(torch.nan)
     where = f"at {'gold' if at == 'gold' else 'the net’s output'}, {len(part)} validation examples"
@@ -147,8 +147,8 @@ def second_derivatives(energy: sp.BoundEnergy, y: Tensor, rows: Tensor) -> Tenso
 
 def label_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
     """The sum over examples of ∂²E/∂y_i∂y_j, `(chosen, chosen)`, and their number; y is `(batch, 1, label)`."""
-    found = [second_derivatives(energy, y, rows)[..., chosen].sum(0) for rows in chosen.split(_at_once(y))]
-    return torch.cat(found).double(), len(y)
+    sums = [second_derivatives(energy, y, rows)[..., chosen].sum(0) for rows in chosen.split(_count_rows_at_once(y))]
+    return torch.cat(sums).double(), len(y)
 
 
 def neighbour_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
@@ -165,17 +165,17 @@ def neighbour_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tupl
     total = torch.zeros(count, count, dtype=torch.float64)
     if tokens < 2:
         return total, 0
-    for numbers in torch.arange((tokens - 1) * count).split(_at_once(y)):
+    for numbers in torch.arange((tokens - 1) * count).split(_count_rows_at_once(y)):
         first, tag = numbers // count, numbers % count
-        found = second_derivatives(energy, y, first * tags + chosen[tag])
-        following = found[:, torch.arange(len(numbers)), first + 1][..., chosen]
+        derivatives = second_derivatives(energy, y, first * tags + chosen[tag])
+        following = derivatives[:, torch.arange(len(numbers)), first + 1][..., chosen]
         total.index_add_(0, tag, (following * both[:, first].unsqueeze(-1)).sum(0).double())
     return total, int(both.sum())
 
 
-def frequent(task: sp.Task, count: int) -> Tensor:
+def find_frequent(task: sp.Task, count: int) -> Tensor:
     """Numbers of the `count` most frequent labels or tags of the training part, the most frequent first."""
-    total = sum(gold.flatten(0, -2).sum(0) for gold in _gold(task))
+    total = sum(gold.flatten(0, -2).sum(0) for gold in _read_gold(task))
     if not isinstance(total, Tensor):
         raise sp.DataError("the training part", None, "no gold", "gold to count pairs in")
     return total.argsort(descending=True, stable=True)[:count]
@@ -185,7 +185,7 @@ def label_correlation(task: sp.Task, chosen: Tensor) -> Tensor:
     """Correlation φ of labels in the training part, `(chosen, chosen)`: positive for two that occur together more often
     than if they were independent, 0 where one never or always occurs, NaN on the diagonal."""
     together, rows = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
-    for gold in _gold(task):
+    for gold in _read_gold(task):
         on = gold[:, chosen]
         together += on.T @ on
         rows += len(on)
@@ -193,8 +193,8 @@ def label_correlation(task: sp.Task, chosen: Tensor) -> Tensor:
     spread = (share * (1 - share)).sqrt()
     product = torch.outer(spread, spread)
     covariance = together / rows - torch.outer(share, share)
-    found = torch.where(product > 0, covariance / product.clamp(min=1e-300), 0.0)
-    return found.fill_diagonal_(torch.nan)
+    correlation = torch.where(product > 0, covariance / product.clamp(min=1e-300), 0.0)
+    return correlation.fill_diagonal_(torch.nan)
 
 
 def bigram_ratios(task: sp.Task, chosen: Tensor) -> Tensor:
@@ -205,7 +205,7 @@ def bigram_ratios(task: sp.Task, chosen: Tensor) -> Tensor:
     """
     tags = len(task.space.tags)  # type: ignore[attr-defined]
     bigrams = torch.zeros(tags, tags, dtype=torch.float64)
-    for gold in _gold(task):
+    for gold in _read_gold(task):
         bigrams += gold[:, :-1].flatten(0, 1).T @ gold[:, 1:].flatten(0, 1)
     expected = torch.outer(bigrams.sum(1), bigrams.sum(0)) / bigrams.sum().clamp(min=1)
     return torch.log((bigrams + 0.5) / (expected + 0.5))[chosen][:, chosen]
@@ -220,7 +220,7 @@ def rank_correlation(a: Tensor, b: Tensor) -> float | None:
     return float(spearmanr(a.numpy(), b.numpy()).statistic)
 
 
-def clustered(correlation: Tensor) -> Tensor:
+def order_clusters(correlation: Tensor) -> Tensor:
     """An order of labels in which correlated ones are neighbours: leaves of average linkage of distances 1 − φ."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
@@ -232,7 +232,7 @@ def clustered(correlation: Tensor) -> Tensor:
     return torch.from_numpy(leaves_list(tree)).long()
 
 
-def _gold(task: sp.Task) -> Iterator[Tensor]:
+def _read_gold(task: sp.Task) -> Iterator[Tensor]:
     """The training part's gold in batches, `(rows, *variables)`, float64, without rows that have none."""
     examples = task.part("train")
     for start in range(0, len(examples), 256):
@@ -241,7 +241,7 @@ def _gold(task: sp.Task) -> Iterator[Tensor]:
             yield batch.gold[batch.labelled, 0].double()
 
 
-def _at_once(y: Tensor) -> int:
+def _count_rows_at_once(y: Tensor) -> int:
     """Number of the Hessian's rows computed at once at `y` `(batch, 1, *variables)`."""
     rest = y[..., 0].numel() if y.dim() > 3 else len(y)
     return max(1, NUMBERS // (rest * max(y.shape[-1], WIDTH)))

@@ -24,17 +24,17 @@ def hessian_figure(pairs: Pairs) -> Figure:
     """Both matrices, each on a scale of its own that is centred on 0; red is positive: together."""
     size = min(7.0, max(3.2, 0.09 * len(pairs.names) + MARGIN))
     figure = new_figure(2 * size + 1.2, size + 1.2)
-    figure.suptitle(f"{pairs.run}: pairs in the energy and in the data\n{pairs.summary()}", x=0.01, ha="left")
+    figure.suptitle(f"{pairs.run}: pairs in the energy and in the data\n{pairs.summarise()}", x=0.01, ha="left")
     left, right = figure.subplots(1, 2)
     learned, counted = (
         ("−∂²E/∂y_t∂y_t+1", "ln of bigrams / expected") if pairs.ordered else ("−∂²E/∂y∂y", "correlation")
     )
-    _heat(left, pairs, pairs.learned, f"energy: {learned}")
-    _heat(right, pairs, pairs.counted, f"training data: {counted}")
+    _draw_heat(left, pairs, pairs.learned, f"energy: {learned}")
+    _draw_heat(right, pairs, pairs.counted, f"training data: {counted}")
     return figure
 
 
-def _heat(axis: Axes, pairs: Pairs, values: Tensor, title: str) -> None:
+def _draw_heat(axis: Axes, pairs: Pairs, values: Tensor, title: str) -> None:
     """One matrix; the few values beyond the 99th percentile have the colours at the ends of the scale."""
     sizes = values[~values.isnan()].abs()
     limit = float(sizes.quantile(0.99)) if len(sizes) else 0.0

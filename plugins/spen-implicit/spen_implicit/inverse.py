@@ -54,9 +54,9 @@ def series(product: Product, v: Vector, terms: int, step: float, shift: float) -
     total, term, length = list(v), list(v), norm(v)
     for k in range(terms):
         term = torch._foreach_add(torch._foreach_mul(term, 1 - step * shift), list(product(term)), alpha=-step)
-        if not (found := norm(term)) <= length:  # also if it isn't a number
+        if not (new_length := norm(term)) <= length:  # also if it isn't a number
             return Solution(torch._foreach_mul(total, step), k + 1, True)
-        total, length = torch._foreach_add(total, term), found
+        total, length = torch._foreach_add(total, term), new_length
     return Solution(torch._foreach_mul(total, step), terms, False)
 
 
@@ -100,14 +100,14 @@ def largest_eigenvalue(product: Product, start: Vector, iterations: int) -> tupl
         iterations: number of products.
     """
     vector = torch._foreach_div(list(start), norm(start))
-    found = 0.0
+    length = 0.0
     for _ in range(iterations):
         image = list(product(vector))
-        found = norm(image)
-        if found == 0:
+        length = norm(image)
+        if length == 0:
             break
-        vector = torch._foreach_div(image, found)
-    return found, vector
+        vector = torch._foreach_div(image, length)
+    return length, vector
 
 
 def extremal_eigenvalues(product: Product, start: Vector, iterations: int) -> tuple[float, float]:
@@ -132,5 +132,5 @@ def extremal_eigenvalues(product: Product, start: Vector, iterations: int) -> tu
     matrix = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
     for i in range(n - 1):
         matrix[i, i + 1] = matrix[i + 1, i] = beside[i]
-    found = torch.linalg.eigvalsh(matrix)
-    return float(found[0]), float(found[-1])
+    eigenvalues = torch.linalg.eigvalsh(matrix)
+    return float(eigenvalues[0]), float(eigenvalues[-1])

@@ -23,6 +23,6 @@ Top = Annotated[int, typer.Option(min=0, help="Number of differences to show.")]
 
 def cost_net(run: Run, file: File = None, top: Top = 10) -> None:
     """Compare a run's cost-augmented net, which sees gold, with the test-time net; markdown."""
-    from spen_infnet.cost_net_report import beside, markdown
+    from spen_infnet.cost_net_report import compare_nets, write_markdown
 
-    typer.echo(markdown(beside(RunFolder.open(run), file), top), nl=False)
+    typer.echo(write_markdown(compare_nets(RunFolder.open(run), file), top), nl=False)

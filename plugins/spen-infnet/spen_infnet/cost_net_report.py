@@ -31,7 +31,7 @@ from spen_plugins.figures import load_task, markdown_cell
 
 
 @dataclass(frozen=True)
-class Beside:
+class NetComparison:
     """A and F on the same examples.
 
     Attributes:
@@ -48,7 +48,7 @@ class Beside:
     """Unit of the scores; empty for fractions."""
 
 
-def beside(run: RunFolder, file: str | None = None) -> Beside:
+def compare_nets(run: RunFolder, file: str | None = None) -> NetComparison:
     """A and F of a run.
 
     Raises:
@@ -59,14 +59,14 @@ def beside(run: RunFolder, file: str | None = None) -> Beside:
     nets = [] if predictor.model.energy_loss is None else predictor.model.energy_loss.modules()
     net = next((module for module in nets if isinstance(module, CostNet)), None)
     if net is None:
-        return before_fine_tuning(run, predictor.task, file)
+        return compare_stages(run, predictor.task, file)
     if file is None:
         examples = load_task(run, Registry()).part("validation")
-        return compared(predictor, net, examples, "the validation part")
-    return compared(predictor, net, predictor.task.read(file), file)
+        return compare_on(predictor, net, examples, "the validation part")
+    return compare_on(predictor, net, predictor.task.read(file), file)
 
 
-def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where: str) -> Beside:
+def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], where: str) -> NetComparison:
     """A and F on the examples with gold, which F sees.
 
     Raises:
@@ -83,14 +83,16 @@ def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where:
             augmented = net(batch, proposal)
         ours.update(proposal, batch)
         theirs.update(augmented, batch)
-        counts = counts + differing(task.space, task.decode(proposal, batch.x), task.decode(augmented, batch.x), batch)
+        counts = counts + count_differences(
+            task.space, task.decode(proposal, batch.x), task.decode(augmented, batch.x), batch
+        )
     if not labelled:
         raise DataError(where, None, "no gold outputs", "gold outputs: F sees them, and scores are against them")
     scores = [float(metric.compute()[task.selection]) for metric in (ours, theirs)]
-    return Beside(f"{task.selection} on {where}", *scores, named(task.space, counts), ours.unit)
+    return NetComparison(f"{task.selection} on {where}", *scores, name_counts(task.space, counts), ours.unit)
 
 
-def differing(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
+def count_differences(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
     """Counts of A right and F different: for tags `(tag of A, tag of F)`, for label sets `(label, 0 or 1 of A)`.
 
     Args:
@@ -100,35 +102,35 @@ def differing(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
     if not isinstance(space, (TagSequence, LabelSet)):
         raise ConfigError(f"outputs of A and F are compared of tags and of label sets, not of {type(space).__name__}")
     known = batch.gold
-    a, f, gold = (choice(space, y) for y in (a, f, known))
-    compared = batch.labelled[:, None] & (a == gold) & (f != a)
+    a, f, gold = (to_integers(space, y) for y in (a, f, known))
+    is_counted = batch.labelled[:, None] & (a == gold) & (f != a)
     if isinstance(space, LabelSet):
         first, second, shape = torch.arange(a.shape[1], device=a.device).expand_as(a), a, (len(space.labels), 2)
     else:
         first, second, shape = a, f, (len(space.tags), len(space.tags))
-        compared &= known[:, 0].any(-1)  # neither padding nor a tag unseen in training
-    codes = shape[1] * first[compared] + second[compared]
+        is_counted &= known[:, 0].any(-1)  # neither padding nor a tag unseen in training
+    codes = shape[1] * first[is_counted] + second[is_counted]
     return codes.bincount(minlength=shape[0] * shape[1]).view(shape).cpu()
 
 
-def choice(space: OutputSpace, y: Tensor) -> Tensor:
+def to_integers(space: OutputSpace, y: Tensor) -> Tensor:
     """Discrete y `(batch, 1, *variables)` as integers: `(batch, token)` tags, or `(batch, label)` 0 and 1."""
     return y[:, 0].argmax(-1) if isinstance(space, TagSequence) else (y[:, 0] > 0.5).long()
 
 
-def named(space: OutputSpace, counts: Tensor) -> Counter[tuple[str, str]]:
-    """The counts of `differing` by the names of A's and F's outputs."""
-    found: Counter[tuple[str, str]] = Counter()
+def name_counts(space: OutputSpace, counts: Tensor) -> Counter[tuple[str, str]]:
+    """The counts of `count_differences` by the names of A's and F's outputs."""
+    names: Counter[tuple[str, str]] = Counter()
     for i, j in counts.nonzero().tolist():
         if isinstance(space, TagSequence):
             pair = space.tags[i], space.tags[j]
         else:
             pair = (space.labels[i], f"not {space.labels[i]}")[:: 1 if j else -1]
-        found[pair] = int(counts[i, j])
-    return found
+        names[pair] = int(counts[i, j])
+    return names
 
 
-def before_fine_tuning(run: RunFolder, task: Task, file: str | None) -> Beside:
+def compare_stages(run: RunFolder, task: Task, file: str | None) -> NetComparison:
     """The best validation scores of a single net: A after fine-tuning, F before.
 
     Raises:
@@ -144,26 +146,23 @@ def before_fine_tuning(run: RunFolder, task: Task, file: str | None) -> Beside:
             "energy_loss.type='infnet.compound', or infnet.margin and trainer.finetune"
         )
     if file is not None:
-        raise ConfigError(
-            f"{run.path}: its weights before fine-tuning are not kept, so only the scores on the validation part are "
-            f"known; leave {file} out"
-        )
+        raise ConfigError(f"{run.path}: its weights before fine-tuning are not kept; leave {file} out")
     what = f"{task.selection} on the validation part, F before fine-tuning"
-    return Beside(what, best["finetune"], best["joint"], None, task.metric().unit)
+    return NetComparison(what, best["finetune"], best["joint"], None, task.metric().unit)
 
 
-def markdown(found: Beside, top: int = 10) -> str:
+def write_markdown(comparison: NetComparison, top: int = 10) -> str:
     """Both parts of the table, scores in per cent or in their unit."""
-    scale = 1 if found.unit else 100
-    a, f = (scale * score for score in (found.test_time, found.cost_augmented))
+    scale = 1 if comparison.unit else 100
+    a, f = (scale * score for score in (comparison.test_time, comparison.cost_augmented))
     lines = [
         "| score | A | F | A − F |",
         "|---|---:|---:|---:|",
-        f"| {markdown_cell(found.what)} | {a:.2f} | {f:.2f} | {a - f:.2f} |",
+        f"| {markdown_cell(comparison.what)} | {a:.2f} | {f:.2f} | {a - f:.2f} |",
     ]
-    if found.differences is not None:
-        most = sorted(found.differences.items(), key=lambda item: (-item[1], item[0]))[:top]
+    if comparison.differences is not None:
+        most = sorted(comparison.differences.items(), key=lambda item: (-item[1], item[0]))[:top]
         rows = [f"| {markdown_cell(ours)} | {markdown_cell(theirs)} | {count} |" for (ours, theirs), count in most]
-        said = f"A is right and F differs {found.differences.total()} times; most often:"
-        lines += ["", said, "", "| A | F | count |", "|---|---|---:|", *rows]
+        summary = f"A is right and F differs {comparison.differences.total()} times; most often:"
+        lines += ["", summary, "", "| A | F | count |", "|---|---|---:|", *rows]
     return "\n".join(lines) + "\n"

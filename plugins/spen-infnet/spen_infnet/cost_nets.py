@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import Lstm, output_size, reversed_places
+from spen_plugins.nn import Lstm, output_size, read_both_ways, reverse_places
 
 
 class Separated(sp.CostNet):
@@ -66,7 +66,7 @@ class Stacked(sp.CostNet):
         self.output = nn.Linear(2 * size, size)
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
-        return self.space.independent(self.output(seen(batch, proposal)), batch.x.mask)
+        return self.space.independent(self.output(join_gold(batch, proposal)), batch.x.mask)
 
 
 class StackedBiLstm(sp.CostNet):
@@ -85,16 +85,13 @@ class StackedBiLstm(sp.CostNet):
         self.output = nn.Linear(2 * config.hidden, size)
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
-        both, mask = seen(batch, proposal)[:, 0], batch.x.mask
-        inputs = both.transpose(0, 1)
+        mask = batch.x.mask
+        inputs = join_gold(batch, proposal)[:, 0].transpose(0, 1)
         here = inputs.new_ones(inputs.shape[:2]) if mask is None else mask.t()
-        back = reversed_places(here).unsqueeze(-1)
-        ahead, _ = self.forwards(inputs)
-        behind, _ = self.backwards(inputs.gather(0, back.expand_as(inputs)))
-        states = torch.cat([ahead, behind.gather(0, back.expand_as(behind))], -1).transpose(0, 1)
+        states = read_both_ways(inputs, reverse_places(here), self.forwards, self.backwards).transpose(0, 1)
         return self.space.independent(self.output(states).unsqueeze(1), mask)
 
 
-def seen(batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+def join_gold(batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
     """[A(x) ; gold] along the last axis, `(batch, 1, *variables[:-1], 2 L)`, without gradient to A."""
     return torch.cat([proposal.mean.detach(), batch.gold.to(proposal.mean)], -1)

@@ -43,14 +43,13 @@ def game_figure(groups: Sequence[Group]) -> Figure:
     Raises:
         ConfigError: a run has no measures of joint training.
     """
-    histories = {group.label: [game(run.history()) for run in group.runs] for group in groups}
+    histories = {group.label: [keep_game(run.history()) for run in group.runs] for group in groups}
     for group in groups:
         for run, history in zip(group.runs, histories[group.label], strict=True):
             if not any("energy.l1" in record.get("measures", {}) for record in history):
                 raise ConfigError(
-                    f"{run.path} has no l1 and l0 of the game between energy and nets: they are taken while "
-                    "'infnet.joint' trains with one of the energy losses of spen-infnet, where "
-                    "trainer.gradient_norms_every is above 0. Train again with trainer.gradient_norms_every=10"
+                    f"{run.path} has no l1 and l0; expected a run of 'infnet.joint' with an energy loss of spen-infnet "
+                    "and trainer.gradient_norms_every above 0"
                 )
     measured = [panel for panel in PANELS if any(len(points(h, panel[2])) for some in histories.values() for h in some)]
     figure = new_figure(7.4, 6.0)
@@ -65,27 +64,27 @@ def game_figure(groups: Sequence[Group]) -> Figure:
     return figure
 
 
-def game(history: Sequence[Record]) -> list[Record]:
+def keep_game(history: Sequence[Record]) -> list[Record]:
     """The epochs in which the energy trains: those of joint training, without pretraining and fine-tuning."""
     return [record for record in history if "energy" in record["updates"]]
 
 
-def energy_at_net(record: Record) -> float | None:
+def read_norm_at_net(record: Record) -> float | None:
     """The norm of the gradient of the energy's term at the test-time net, None if not measured."""
     terms = [name for name in record["losses"] if name.startswith("inference_net.")]
-    asked = next((name for name in TEST_TIME if name in terms), None)
+    term = next((name for name in TEST_TIME if name in terms), None)
     # For a loss with one term only the phase's gradient is recorded.
-    return record["gradient_norms"].get("inference_net" if terms == [asked] else asked)
+    return record["gradient_norms"].get("inference_net" if terms == [term] else term)
 
 
-def _measure(name: str) -> Curve:
+def _read_measure(name: str) -> Curve:
     return lambda record: record.get("measures", {}).get(name)
 
 
 PANELS: tuple[tuple[str, str, Curve, Scale], ...] = (
-    ("(a) l1 after I steps", "Δ − E(x, F(x))", _measure("energy.l1"), "fitting"),
-    ("(b) l0 after I steps", "[Δ − E(x, F(x)) + E(x, y)]₊", _measure("energy.l0"), "fitting"),
+    ("(a) l1 after I steps", "Δ − E(x, F(x))", _read_measure("energy.l1"), "fitting"),
+    ("(b) l0 after I steps", "[Δ − E(x, F(x)) + E(x, y)]₊", _read_measure("energy.l0"), "fitting"),
     ("(c) gradient of the energy, E steps", "norm", lambda record: record["gradient_norms"].get("energy"), "log"),
-    ("(d) energy's gradient at the test-time net", "norm", energy_at_net, "log"),
+    ("(d) energy's gradient at the test-time net", "norm", read_norm_at_net, "log"),
 )
 """Title, unit, curve and scale."""

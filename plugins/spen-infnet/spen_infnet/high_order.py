@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Literal
 
 import torch
 from pydantic import Field
@@ -15,7 +14,7 @@ from spen_plugins.nn import at_least_float32, require_tags
 SPREAD = 0.02
 """Scores are initialised from U(−0.02, 0.02), as W in Eq. 7."""
 LARGEST_TABLE = 5_000_000
-"""Largest number of entries of a full table."""
+"""Largest number of entries of a table."""
 
 
 class SkipChain(sp.Energy):
@@ -37,7 +36,7 @@ class SkipChain(sp.Energy):
         self.pairs = nn.Parameter(torch.empty(config.order, tags, tags).uniform_(-SPREAD, SPREAD))
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        y = masked(y, features)
+        y = mask_tags(y, features)
         # A slice that begins after the last token is empty, and its sum is 0.
         return -sum(
             at_least_float32((y[:, :, : max(y.shape[2] - i, 0)] @ w) * y[:, :, i:]).sum((2, 3))
@@ -49,18 +48,13 @@ class HighOrder(sp.Energy):
     """E(y) = −Σ_{t=M+1}^T s(y_{t−M}, …, y_t), one s for all positions (Tu, Liu & Gimpel 2020).
 
     s is linear in each tag, so the score of soft tags is the expected score of independent tags. Only windows
-    inside the sequence count: a sequence of M tags or fewer has energy 0.
+    inside the sequence count: a sequence of M tags or fewer has energy 0. s has a free number for each of the L^(M+1)
+    windows, s = ⟨S, y_{t−M} ⊗ … ⊗ y_t⟩ (the paper's Kronecker product of all the tags, without the layers in between).
     """
 
     class Config(sp.Config):
         order: int = Field(2, ge=1)
         """M, the number of preceding tags in a window."""
-        form: Literal["table", "factored"] = "table"
-        """Form of s. "table": a free number for each of the L^(M+1) windows, s = ⟨S, y_{t−M} ⊗ … ⊗ y_t⟩ (the paper's
-        Kronecker product of all the tags, without the layers in between). "factored": the same table at a low rank,
-        s = Σ_r Π_i (U_iᵀ y_{t−i})_r, whose size grows linearly with M; not in the paper."""
-        rank: int = Field(64, ge=1)
-        """Rank of the factored form: the number of products it sums."""
 
     config: Config
 
@@ -68,43 +62,28 @@ class HighOrder(sp.Energy):
         super().__init__(config, task, features)
         require_tags(self)
         tags, places = self.space.shape[-1], config.order + 1
-        if config.form == "table":
-            if tags**places > LARGEST_TABLE:
-                raise sp.ConfigError(
-                    f"energy.order {config.order} with {tags} tags is a table of {tags**places:,} entries; at most "
-                    f"{LARGEST_TABLE:,} are made; take a lower order, or form 'factored'"
-                )
-            self.table = nn.Parameter(torch.empty((tags,) * places).uniform_(-SPREAD, SPREAD))
-        else:
-            # Initialised so that the table it represents has entries with the variance of a full one's.
-            spread = 3**0.5 * (SPREAD / (3 * config.rank) ** 0.5) ** (1 / places)
-            self.factors = nn.Parameter(torch.empty(places, tags, config.rank).uniform_(-spread, spread))
+        if tags**places > LARGEST_TABLE:
+            raise sp.ConfigError(
+                f"energy.order {config.order} with {tags} tags is a table of {tags**places:,} entries; expected at "
+                f"most {LARGEST_TABLE:,}; take a lower order"
+            )
+        self.table = nn.Parameter(torch.empty((tags,) * places).uniform_(-SPREAD, SPREAD))
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        scores = self.from_table if self.config.form == "table" else self.from_factors
-        return -at_least_float32(scores(masked(y, features))).sum(-1)
-
-    def from_table(self, y: Tensor) -> Tensor:
-        """Scores of windows `(batch, sample, window)`: the table times the products of its two halves' tags."""
-        tags = windows(y, self.config.order + 1)
+        """The table times the products of a window's two halves' tags, summed over windows."""
+        tags = list_windows(mask_tags(y, features), self.config.order + 1)
         half = len(tags) // 2
         left, right = reduce(kronecker, tags[:half]), reduce(kronecker, tags[half:])
-        return ((left @ self.table.view(left.shape[-1], right.shape[-1])) * right).sum(-1)
-
-    def from_factors(self, y: Tensor) -> Tensor:
-        """Scores of windows `(batch, sample, window)`; `factors[j]` belongs to the window's j-th tag, U_{M−j}."""
-        places, tags, rank = self.factors.shape
-        parts = (y @ self.factors.transpose(0, 1).reshape(tags, -1)).unflatten(-1, (places, rank))
-        shifted = [windows(part, places)[j] for j, part in enumerate(parts.unbind(3))]
-        return reduce(torch.mul, shifted).sum(-1)
+        scores = ((left @ self.table.view(left.shape[-1], right.shape[-1])) * right).sum(-1)
+        return -at_least_float32(scores).sum(-1)
 
 
-def masked(y: Tensor, mask: Tensor | None) -> Tensor:
+def mask_tags(y: Tensor, mask: Tensor | None) -> Tensor:
     """y with zeros on padding: any product with padding is then 0."""
     return y if mask is None else y * mask[:, None, :, None]
 
 
-def windows(y: Tensor, size: int) -> list[Tensor]:
+def list_windows(y: Tensor, size: int) -> list[Tensor]:
     """The first, second, …, last member of all windows of consecutive tokens, `(batch, sample, window, …)` each."""
     count = max(y.shape[2] - size + 1, 0)
     return [y[:, :, i : i + count] for i in range(size)]

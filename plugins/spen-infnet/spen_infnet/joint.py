@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_infnet.tag_lm import TagLm
+from spen_infnet.tag_lm import LanguageModel
 from spen_plugins.nn import entropy
 
 
@@ -62,8 +62,6 @@ class Joint(sp.Trainer):
         """If true, cross entropy is the mean over an example's variables instead of their sum."""
         entropy_weight: float = 0.0
         """Weight of the entropy of A's output, summed over variables; a positive weight lowers the entropy."""
-        distance_weight: float = Field(0.0, ge=0)
-        """Weight of the squared distance of A's parameters to their initial values (see `init.inference_net`)."""
         net: sp.Player = sp.Player()
         """The test-time net's player; its `steps` are k, the updates per update of the energy."""
         energy: sp.Player = sp.Player()
@@ -95,17 +93,8 @@ class Joint(sp.Trainer):
         def _something_to_learn(self) -> Joint.Config:
             if self.pretrain_epochs and not self.cross_entropy_weight:
                 raise ValueError("pretrain_epochs needs a cross_entropy_weight above 0: that stage has no other loss")
-            if self.pretrain_epochs and self.distance_weight:
-                raise ValueError(
-                    "distance_weight keeps the net near the weights it began with, those before pretrain_epochs; take "
-                    "pretrain_epochs=0, train the net in a run of its own (trainer.type='cross_entropy') and name that "
-                    "run in init.inference_net"
-                )
             if not self.same_batch and self.cost_net is not None and self.cost_net.steps not in (1, self.net.steps):
-                raise ValueError(
-                    f"same_batch=false updates each net once per batch, so cost_net.steps is 1, as net.steps counts "
-                    f"batches per update of the energy; found {self.cost_net.steps}"
-                )
+                raise ValueError(f"same_batch=false needs cost_net.steps 1, but found {self.cost_net.steps}")
             return self
 
     config: Config
@@ -113,11 +102,8 @@ class Joint(sp.Trainer):
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config, stages = self.config, []
         if config.entropy_weight and not task.space.discrete:
-            raise sp.ConfigError(
-                f"trainer.entropy_weight={config.entropy_weight:g}: a net's output that is real numbers has no "
-                f"entropy, and these are {type(task.space).__name__}; take 0"
-            )
-        frozen = tag_lm_parameters(model) if config.tag_lm is not None else ()
+            raise sp.ConfigError("trainer.entropy_weight: outputs that are real numbers have no entropy; take 0")
+        frozen = name_tag_lm_parameters(model) if config.tag_lm is not None else ()
         if config.tag_lm is not None:
             stages.append(self._tag_lm(model, task, frozen))
         if config.pretrain_epochs:
@@ -142,12 +128,11 @@ class Joint(sp.Trainer):
 
     def _game(self, model: sp.Model, frozen: tuple[str, ...]) -> sp.Stage:
         config = self.config
-        start = [p.detach().clone() for p in model.inference_net.parameters()] if config.distance_weight else None
-        loss = partial(_net_loss, config, start)
-        own = any(True for _ in model.energy_loss.parameters())
-        apart = config.cost_net is not None
-        nets = [self._net_phase(("inference_net", "energy_loss") if own and not apart else ("inference_net",), loss)]
-        if apart:
+        loss_learns = any(True for _ in model.energy_loss.parameters())
+        is_apart = config.cost_net is not None
+        trains = ("inference_net", "energy_loss") if loss_learns and not is_apart else ("inference_net",)
+        nets = [self._net_phase(trains, partial(_net_loss, config))]
+        if is_apart:
             player = self._turn(config.cost_net)
             nets.append(sp.cost_net_phase(model, player, frozen_dropout=config.energy_dropout))
         energy = sp.energy_phase(
@@ -190,51 +175,48 @@ class Joint(sp.Trainer):
         player = self.config.energy.model_copy(update={"lr": config.lr, "steps": 1})
         phase = sp.Phase("tag_lm", trained, _tag_lm_loss, player)
         others = tuple(name for name, _ in model.named_parameters() if name not in trained)
-        examples = tagged(task, task.part("train") if config.text is None else task.read(config.text))
+        examples = keep_tagged(task, task.part("train") if config.text is None else task.read(config.text))
         if not examples:
             raise sp.DataError(
                 config.text or "the training part", None, "no tags", "tagged text to learn a language from"
             )
-        return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_likelihood)
+        return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_score_likelihood)
 
 
-def tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> Sequence[Any]:
+def keep_tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> Sequence[Any]:
     """The examples with gold; the same sequence, which may be on disk, if all have it."""
     starts = range(0, len(examples), at_once)
     known = [one for i in starts for one in task.collate(examples[i : i + at_once]).labelled.tolist()]
     return examples if all(known) else [example for example, one in zip(examples, known, strict=True) if one]
 
 
-def tag_lms(energy: sp.Energy) -> list[TagLm]:
+def list_lms(energy: sp.Energy) -> list[LanguageModel]:
     """The tag language models of an energy."""
-    return [module for module in energy.modules() if isinstance(module, TagLm)]
+    return [module for module in energy.modules() if isinstance(module, LanguageModel)]
 
 
-def tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
+def name_tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
     """Names of the tag language models' parameters in the model."""
-    of = {id(parameter) for lm in tag_lms(model.energy) for parameter in lm.parameters() if parameter.requires_grad}
-    return tuple(name for name, parameter in model.named_parameters() if id(parameter) in of)
+    own = {id(parameter) for lm in list_lms(model.energy) for parameter in lm.parameters() if parameter.requires_grad}
+    return tuple(name for name, parameter in model.named_parameters() if id(parameter) in own)
 
 
 def _cross_entropy(config: Joint.Config, context: sp.Context) -> sp.Terms:
     return {"cross_entropy": config.cross_entropy_weight * sp.cross_entropy(context, config.per_variable)}
 
 
-def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, context: sp.Context) -> sp.Terms:
+def _net_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
     """Terms of the nets' loss; a term with weight 0 isn't computed."""
-    terms, net = dict(sp.net_terms(context)), context.model.inference_net
+    terms = dict(sp.net_terms(context))
     if config.cross_entropy_weight:
         terms |= _cross_entropy(config, context)
     if config.entropy_weight:
-        terms["entropy"] = config.entropy_weight * _entropy(context)
-    if start is not None:
-        moved = sum((p - p0.to(p)).square().sum() for p, p0 in zip(net.parameters(), start, strict=True))
-        terms["distance"] = (config.distance_weight * moved).expand(len(context.batch))
+        terms["entropy"] = config.entropy_weight * _weigh_entropy(context)
     return terms
 
 
-def _entropy(context: sp.Context) -> torch.Tensor:
-    """Entropy of the net's relaxed output, summed over its variables, `(batch,)`, times the examples' weights."""
+def _weigh_entropy(context: sp.Context) -> torch.Tensor:
+    """Entropy of the net's relaxed output, `(batch,)`, times the examples' weights."""
     return context.batch.weigh(entropy(context.proposal.space, context.proposal.mean)[:, 0])
 
 
@@ -244,24 +226,24 @@ def _finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
         weight = config.finetune.cross_entropy_weight
         terms["cross_entropy"] = weight * sp.cross_entropy(context, config.per_variable)
     if config.entropy_weight:
-        terms["entropy"] = config.entropy_weight * _entropy(context)
+        terms["entropy"] = config.entropy_weight * _weigh_entropy(context)
     return terms
 
 
 def _tag_lm_loss(context: sp.Context) -> sp.Terms:
     """−ln p(gold) of each language model."""
     batch = context.batch
-    lms = enumerate(tag_lms(context.model.energy))
-    return {f"nll_{i}": batch.weigh(_negative_log_likelihood(lm, batch)) for i, lm in lms}
+    lms = enumerate(list_lms(context.model.energy))
+    return {f"nll_{i}": batch.weigh(_score_gold(lm, batch)) for i, lm in lms}
 
 
-def _negative_log_likelihood(lm: TagLm, batch: sp.Batch) -> torch.Tensor:
+def _score_gold(lm: LanguageModel, batch: sp.Batch) -> torch.Tensor:
     """−ln p(gold) `(batch,)`, of both directions together: the energy of gold without the energy's weight."""
     return -sum(terms.sum(-1)[:, 0] for terms in lm.terms(lm.encode(batch.x), batch.gold).values())
 
 
-def _likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
+def _score_likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
     """Mean ln p of the gold tag sequences under the language models."""
     known = [batch for batch in batches if batch.gold is not None]
-    values = [_negative_log_likelihood(lm, batch)[batch.labelled] for batch in known for lm in tag_lms(model.energy)]
+    values = [_score_gold(lm, batch)[batch.labelled] for batch in known for lm in list_lms(model.energy)]
     return -float(torch.cat(values).mean())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from typing import Any, Literal
 
 import torch
@@ -9,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import Lstm, at_least_float32, require_tags, reversed_places
+from spen_plugins.nn import Lstm, at_least_float32, require_tags, reverse_places
 
 EPS = 1e-7
 """Added to a probability before its logarithm: a tag of probability 0 costs 16.1, and its gradient stays finite."""
@@ -31,8 +32,8 @@ class LmConfig(sp.Config):
     energy, so that the outputs that a loss compares are scored by the same thinned model."""
 
 
-class TagLm(sp.Energy):
-    """E(y) = −w Σ_{t=1}^{T+1} log(y_tᵀ h(y_0 … y_{t−1})), an LSTM over soft tags (Tu, Pang & Gimpel 2020, Eq. 8).
+class LanguageModel(sp.Energy, ABC):
+    """−w Σ log(y_tᵀ ȳ_t) over the tags of a sequence and its end, ȳ_t predicted by an LSTM over the soft tags before.
 
     y_0 is the start of the sequence, and y_{T+1}, its end, is the last prediction. The backward model starts from the
     end and predicts t = T … 0. Each direction has its own parameters and stays within each sentence's length.
@@ -41,20 +42,11 @@ class TagLm(sp.Energy):
     minimising the energy of the text's own tags.
     """
 
-    class Config(LmConfig):
-        directions: list[Direction] = Field(default=["forward"], min_length=1)
-        """Directions whose models are summed: "forward" alone is the paper's GE(a), both are GE(b)."""
-
-    config: Config
-
-    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_tags(self)
         if len(set(config.directions)) != len(config.directions):
-            raise sp.ConfigError(
-                f"energy.directions: found {config.directions}; expected each direction once at most; "
-                "'weight' makes an energy count more"
-            )
+            raise sp.ConfigError(f"energy.directions: found {config.directions}; expected each direction once at most")
         words = 0 if features is None else features.output_dim
         self.readers = nn.ModuleDict(
             {
@@ -67,7 +59,7 @@ class TagLm(sp.Energy):
         words = None if self.features is None else self.features(x)
         like, p = next(self.readers.parameters()), self.config.dropout if self.training else 0.0
         masks = {
-            name: (dropout_mask(like, x.size, reader.width, p), dropout_mask(like, x.size, reader.hidden, p))
+            name: (draw_mask(like, x.size, reader.width, p), draw_mask(like, x.size, reader.hidden, p))
             for name, reader in self.readers.items()
         }
         return Read(x.mask, None if words is None else words.transpose(0, 1), masks)
@@ -80,21 +72,29 @@ class TagLm(sp.Energy):
         """log(y_tᵀ ȳ_t) of each direction in its reading order, `(batch, sample, token + 1)`, 0 after the last."""
         b, _, t, _ = y.shape
         here = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
-        back = reversed_places(here)
+        back = reverse_places(here)
         # Time first, the layout of LSTM kernels; samples become rows of the batch.
         y = y.permute(2, 0, 1, 3) * here.view(t, b, 1, 1)
-        found = {}
+        terms = {}
         for name, reader in self.readers.items():
             tags, words = y, features.words
             if name == "backward_lm":
                 tags = tags.gather(0, back.view(t, b, 1, 1).expand_as(tags))
                 words = words if words is None else words.gather(0, back.unsqueeze(-1).expand_as(words))
-            terms = reader(tags, words, here.sum(0).long(), features.dropout[name])
-            found[name.removesuffix("_lm")] = terms.permute(1, 2, 0)
-        return found
+            log_p = reader(tags, words, here.sum(0).long(), features.dropout[name])
+            terms[name.removesuffix("_lm")] = log_p.permute(1, 2, 0)
+        return terms
 
 
-class WordTagLm(TagLm):
+class TagLm(LanguageModel):
+    """E(y) = −w Σ_{t=1}^{T+1} log(y_tᵀ h(y_0 … y_{t−1})) (Tu, Pang & Gimpel 2020, Eq. 8)."""
+
+    class Config(LmConfig):
+        directions: list[Direction] = Field(default=["forward"], min_length=1)
+        """Directions whose models are summed: "forward" alone is the paper's GE(a), both are GE(b)."""
+
+
+class WordTagLm(LanguageModel):
     """E(x, y) = −w Σ_{t=1}^{T+1} log(y_tᵀ g(x_0 … x_{t−1}, y_0 … y_{t−1})) (Tu, Pang & Gimpel 2020, Eq. 9).
 
     As `tag_lm`, with the words read so far as further inputs: those before t forwards, after t backwards. A tag is
@@ -156,9 +156,11 @@ class TagReader(nn.Module):
         if words is not None:
             read = torch.cat([read, words.unsqueeze(2).expand(t, b, n, words.shape[-1])], -1)
         h = torch.cat([self.start.expand(1, b, n, self.width).to(read), read])
-        h = dropped(h, dropout[0])
+        h = apply_mask(h, dropout[0])
         h, _ = self.lstm(h.flatten(1, 2))
-        expected = torch.softmax(at_least_float32(self.next(dropped(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1)
+        expected = torch.softmax(
+            at_least_float32(self.next(apply_mask(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1
+        )
         # After the last tag of a sequence the next symbol is the end, the last class.
         place = torch.arange(t + 1, device=y.device).unsqueeze(1)
         ends = (place == lengths).to(expected).unsqueeze(-1)
@@ -167,7 +169,7 @@ class TagReader(nn.Module):
         return torch.log(agreed + EPS) * (place <= lengths).unsqueeze(-1)
 
 
-def dropout_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:
+def draw_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:
     """Factors for vectors, `(examples, size)`; None for no dropout."""
     if not p:
         return None
@@ -175,6 +177,6 @@ def dropout_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | N
     return kept.to(like.dtype) / (1 - p)
 
 
-def dropped(h: Tensor, mask: Tensor | None) -> Tensor:
+def apply_mask(h: Tensor, mask: Tensor | None) -> Tensor:
     """`(token, batch, sample, size)` times a mask `(batch, size)`."""
     return h if mask is None else h * mask.unsqueeze(1)

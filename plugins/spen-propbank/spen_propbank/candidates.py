@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from spen_plugins.sentences import Proposition, Sentence
-from spen_propbank.irregular import irregular
+from spen_propbank.irregular import list_irregular
 from spen_propbank.lexicon import particles, rolesets
 
 PLACES = 40
@@ -38,9 +38,9 @@ class Inventory:
     def __init__(self, counts: Mapping[str, Mapping[str, int]], forms: Mapping[str, Sequence[str]]) -> None:
         self.counts = {lemma: dict(some) for lemma, some in counts.items()}
         self.forms = {form: tuple(some) for form, some in forms.items()}
-        self._static = lru_cache(20_000)(_static)
-        self._particles = lru_cache(20_000)(self._particles_of)
-        self._candidates = lru_cache(20_000)(self._of_form)
+        self._static = lru_cache(20_000)(_describe_sense)
+        self._particles = lru_cache(20_000)(self._list_particles)
+        self._candidates = lru_cache(20_000)(self._list_candidates)
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence]) -> Inventory:
@@ -50,7 +50,7 @@ class Inventory:
         for sentence in sentences:
             for p in sentence.propositions:
                 if p.roleset is not None:
-                    lemma, form = lemma_of(p) or "", sentence.words[p.predicate].lower()
+                    lemma, form = find_lemma(p) or "", sentence.words[p.predicate].lower()
                     lemma = lemma or p.roleset.rpartition(".")[0].partition("_")[0]
                     counts.setdefault(lemma, Counter())[p.roleset] += 1
                     forms.setdefault(form, Counter())[lemma] += 1
@@ -59,10 +59,14 @@ class Inventory:
     def lemmas(self, word: str, lemma: str | None = None) -> tuple[str, ...]:
         """Lemmas of a predicate: the given one; otherwise those of the word in the training part; otherwise those of
         the lexicon that its spelling allows; otherwise the word in lower case."""
-        if lemma is not None and self._known(lemma):
+        if lemma is not None and self._is_known(lemma):
             return (lemma,)
         form = word.lower()
-        return self.forms.get(form) or tuple(s for s in dict.fromkeys(spelt(form)) if self._known(s)) or (form,)
+        return (
+            self.forms.get(form)
+            or tuple(s for s in dict.fromkeys(list_spellings(form)) if self._is_known(s))
+            or (form,)
+        )
 
     def candidates(self, words: Sequence[str], predicate: int, lemma: str | None = None) -> tuple[Candidate, ...]:
         """The candidates of a predicate, at least one, at most `PLACES`."""
@@ -71,7 +75,7 @@ class Inventory:
         near = (word.lower() for word in words[predicate + 1 : predicate + 1 + NEAR])
         return self._candidates(form, lemma, tuple(word if word in some else "" for word in near))
 
-    def _particles_of(self, form: str, lemma: str | None) -> set[str]:
+    def _list_particles(self, form: str, lemma: str | None) -> set[str]:
         """The particles of the senses that a predicate may have."""
         known = rolesets()
         every = (
@@ -79,39 +83,39 @@ class Inventory:
         )
         return {particle for senses in every for sense in senses for particle in particles(sense)}
 
-    def _of_form(self, form: str, lemma: str | None, near: tuple[str, ...]) -> tuple[Candidate, ...]:
+    def _list_candidates(self, form: str, lemma: str | None, near: tuple[str, ...]) -> tuple[Candidate, ...]:
         """Candidates by the predicate in lower case and the particles among the words after it, others being ""."""
         lemmas = self.lemmas(form, lemma)
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for one in lemmas:
-            found.update(self.counts.get(one, {}))
-        total = found.total()
+            counts.update(self.counts.get(one, {}))
+        total = counts.total()
         for one in lemmas:
             here = (sense for sense in rolesets().phrases(one) if all(p in near for p in particles(sense)))
             for sense in (*rolesets().senses(one), *here):
-                found.setdefault(sense, 0)
-        if not found:
-            found[f"{lemma}.01" if lemma else ""] = 0
+                counts.setdefault(sense, 0)
+        if not counts:
+            counts[f"{lemma}.01" if lemma else ""] = 0
         heads = tuple(f"{one}." for one in lemmas)
-        ordered = sorted(found, key=lambda sense: (-found[sense], not sense.startswith(heads), sense))[:PLACES]
+        ordered = sorted(counts, key=lambda sense: (-counts[sense], not sense.startswith(heads), sense))[:PLACES]
         return tuple(
             Candidate(
                 sense,
                 (
                     f"place {min(place, 5)}",
-                    _share(found[sense], total),
-                    *_particles(sense, near),
+                    _describe_share(counts[sense], total),
+                    *_describe_particles(sense, near),
                     *self._static(sense, lemmas[0], form),
                 ),
             )
             for place, sense in enumerate(ordered)
         )
 
-    def _known(self, lemma: str) -> bool:
+    def _is_known(self, lemma: str) -> bool:
         return lemma in self.counts or bool(rolesets().senses(lemma))
 
 
-def lemma_of(proposition: Proposition) -> str | None:
+def find_lemma(proposition: Proposition) -> str | None:
     """The predicate's lemma: of `leave.01`, which some formats have in its place, that is leave."""
     lemma = proposition.lemma
     if lemma and lemma == proposition.roleset:
@@ -119,9 +123,9 @@ def lemma_of(proposition: Proposition) -> str | None:
     return lemma.lower() if lemma else None
 
 
-def spelt(word: str) -> Iterator[str]:
-    """What the lemma of a word in lower case may be by its spelling."""
-    yield from irregular(word)
+def list_spellings(word: str) -> Iterator[str]:
+    """Possible lemmas of a word in lower case, by its spelling."""
+    yield from list_irregular(word)
     yield word
     for ending in ("s", "es", "ed", "d", "ing", "n", "en"):
         stem = word.removesuffix(ending)
@@ -137,15 +141,15 @@ def spelt(word: str) -> Iterator[str]:
             yield stem[:-1]
 
 
-def _share(count: int, total: int) -> str:
-    """How much of the lemma's training examples a sense has, roughly, and of how many."""
+def _describe_share(count: int, total: int) -> str:
+    """The rough share of the lemma's training examples that a sense has, and of how many."""
     if not count:
         return f"share 0 of {'some' if total > 10 else 'few' if total else 'none'}"
     share = sum(count / total > bound for bound in _SHARES)
     return f"share {share} of {'some' if total > 10 else 'few'}"
 
 
-def _particles(sense: str, near: Sequence[str]) -> tuple[str, ...]:
+def _describe_particles(sense: str, near: Sequence[str]) -> tuple[str, ...]:
     names = particles(sense)
     if not names:
         return ("particle none",)
@@ -154,26 +158,26 @@ def _particles(sense: str, near: Sequence[str]) -> tuple[str, ...]:
     return (f"particle {here}", *(f"particle {name} {here}" for name in names))
 
 
-def _static(sense: str, lemma: str, form: str) -> tuple[str, ...]:
+def _describe_sense(sense: str, lemma: str, form: str) -> tuple[str, ...]:
     """Attributes of a sense that do not depend on the sentence."""
     name, _, number = sense.rpartition(".")
-    found = [f"sense {sense}", f"number {number}", f"lemma {'same' if name == lemma else 'other'}"]
+    texts = [f"sense {sense}", f"number {number}", f"lemma {'same' if name == lemma else 'other'}"]
     known = rolesets().get(sense)
     if known is not None:
-        of_form = sorted({pos for alias, pos in known.aliases if alias in spelt(form)})
-        found += [f"is {pos}" for pos in sorted({pos for _, pos in known.aliases})]
-        found += [f"form is {pos}" for pos in of_form]
-        found += [f"has {role}" for role in known.roles]
-        found += [f"gloss {word}" for word in dict.fromkeys(_WORD.findall(known.gloss.lower()))]
-    return tuple(found)
+        of_form = sorted({pos for alias, pos in known.aliases if alias in list_spellings(form)})
+        texts += [f"is {pos}" for pos in sorted({pos for _, pos in known.aliases})]
+        texts += [f"form is {pos}" for pos in of_form]
+        texts += [f"has {role}" for role in known.roles]
+        texts += [f"gloss {word}" for word in dict.fromkeys(_WORD.findall(known.gloss.lower()))]
+    return tuple(texts)
 
 
-def attributes(found: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
+def count_attributes(candidates: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
     """The attributes that candidates have at least so often, in alphabetical order."""
-    counts = Counter(name for some in found for candidate in some for name in candidate.attributes)
+    counts = Counter(name for some in candidates for candidate in some for name in candidate.attributes)
     return sorted(name for name, count in counts.items() if count >= least)
 
 
-def senses_of(sentence: Sentence) -> set[str]:
+def list_senses(sentence: Sentence) -> set[str]:
     """The senses of a sentence's predicates."""
     return {proposition.roleset for proposition in sentence.propositions if proposition.roleset}

@@ -29,13 +29,13 @@ weep wept;win won;wind wound;withdraw withdrew withdrawn;withstand withstood;wri
 
 @cache
 def _verbs() -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    verbs: dict[str, tuple[str, ...]] = {}
     for verb, *forms in (entry.split() for entry in _FORMS.replace("\n", "").split(";")):
         for form in forms:
-            found[form] = (*found.get(form, ()), verb)
-    return found
+            verbs[form] = (*verbs.get(form, ()), verb)
+    return verbs
 
 
-def irregular(form: str) -> tuple[str, ...]:
+def list_irregular(form: str) -> tuple[str, ...]:
     """The verbs of which a word, in lower case, is an irregular form."""
     return _verbs().get(form, ())

@@ -45,7 +45,7 @@ from spen_plugins.sentences import (
     rounded,
     sentences_of_text,
 )
-from spen_propbank.candidates import PLACES, Inventory, attributes, lemma_of, senses_of
+from spen_propbank.candidates import PLACES, Inventory, count_attributes, find_lemma, list_senses
 from spen_propbank.lexicon import rolesets
 from spen_propbank.metric import DEFINITIONS, Example, SensesMetric
 from spen_propbank.sample import sample_senses
@@ -80,7 +80,7 @@ class Senses(SenseTask):
 
     @in_file_encoding
     def load(self) -> None:
-        self._read = read_parts(self.config, sample_senses, senses_of, "senses", gold=False)
+        self._read = read_parts(self.config, sample_senses, list_senses, "senses", gold=False)
         sentences = {part: some for part, (_, some) in self._read.parts.items()}
         inventory = Inventory.of(sentences["train"])
         if not inventory.counts:
@@ -89,9 +89,9 @@ class Senses(SenseTask):
         vocabulary = Vocabulary.of((s.words for s in sentences["train"]), self.config)
         self._set(vocabulary, inventory, [])
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
-        names = attributes(example.candidates for example in self._parts["train"])
+        names = count_attributes(example.candidates for example in self._parts["train"])
         self._set(vocabulary, inventory, names)
-        senses = {part: set().union(*map(senses_of, some)) for part, some in sentences.items()}
+        senses = {part: set().union(*map(list_senses, some)) for part, some in sentences.items()}
         every = set().union(*senses.values())
         unseen = sorted(sense for sense in every - senses["train"] if rolesets().get(sense) is None)
         self._read.notes.extend(note_unseen(unseen, len(every), "senses"))
@@ -111,9 +111,9 @@ class Senses(SenseTask):
         }
 
     def read(self, path: str) -> list[Example]:
-        found = read_roles(locate(path), self.config.layout, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
-        return self._examples(found.sentences)
+        file = read_roles(locate(path), self.config.layout, gold=False)
+        self._read = self._read._replace(notes=[f"{path}: {file.said}"])
+        return self._examples(file.sentences)
 
     def read_text(self, raw: RawText) -> list[Example]:
         return self._examples(sentences_of_text(raw))
@@ -126,7 +126,7 @@ class Senses(SenseTask):
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         b = len(examples)
         inputs, _ = self._inputs([example.entry for example in examples], [example.at for example in examples])
-        inputs["candidates"] = self._collated(examples)
+        inputs["candidates"] = self._collate_candidates(examples)
         known = torch.tensor([example.sense is not None for example in examples])
         gold = None
         if known.any():
@@ -148,13 +148,13 @@ class Senses(SenseTask):
         All three are None for a word that neither the lexicon nor the training part knows.
         """
         best, confidences = self._confidences(proposal, np.ones(len(examples), dtype=bool))
-        found = []
+        predictions = []
         for example, place, score in zip(
             examples, best.tolist(), rounded(confidences.at(self.temperature)), strict=True
         ):
             sense = example.candidates[place].sense or None
             words = list(example.words)
-            found.append(
+            predictions.append(
                 {
                     "words": words,
                     "predicate": {"index": example.predicate, "word": words[example.predicate]},
@@ -163,7 +163,7 @@ class Senses(SenseTask):
                     "score": score if sense else None,
                 }
             )
-        return found
+        return predictions
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Decisions on each predicate's sense."""
@@ -205,16 +205,16 @@ class Senses(SenseTask):
         self.space = TagSequence([str(place + 1) for place in range(PLACES)])
         self._number = {name: i for i, name in enumerate(names, 2)}
 
-    def _example(self, words: tuple[str, ...], given: Proposition, whole: Entry | None = None) -> Example:
+    def _example(self, words: tuple[str, ...], proposition: Proposition, whole: Entry | None = None) -> Example:
         """An example; `whole` is the sentence's entry, if it is at hand."""
-        at, window = given.predicate, self.config.window
-        lemma = lemma_of(given) if self.config.lemmas == "file" else None
+        at, window = proposition.predicate, self.config.window
+        lemma = find_lemma(proposition) if self.config.lemmas == "file" else None
         seen = any(one in self._inventory.counts for one in self._inventory.lemmas(words[at], lemma))
         candidates = self._inventory.candidates(words, at, lemma)
         start = 0 if window is None else max(0, at - window)
         read = words if window is None else words[start : at + window + 1]
         entry = whole if whole is not None and whole.words == read else self._vocabulary.entry(read)
-        return Example(entry, at - start, words, at, candidates, seen, given.roleset, given.pos)
+        return Example(entry, at - start, words, at, candidates, seen, proposition.roleset, proposition.pos)
 
     def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
         examples, words, rows = [], [], []
@@ -223,19 +223,19 @@ class Senses(SenseTask):
             rows += [row] * len(sentence.propositions)
             if sentence.propositions:
                 entry = self._vocabulary.entry(sentence.words) if self.config.window is None else None
-                examples += [self._example(sentence.words, given, entry) for given in sentence.propositions]
+                examples += [self._example(sentence.words, proposition, entry) for proposition in sentence.propositions]
         return FileExamples(examples, words, rows)
 
-    def _collated(self, examples: Sequence[Example]) -> Tensor:
+    def _collate_candidates(self, examples: Sequence[Example]) -> Tensor:
         """Attributes `(batch, candidate, attribute)`."""
-        tables = [self._table(example) for example in examples]
+        tables = [self._number_attributes(example) for example in examples]
         shape = [max((table.shape[axis] for table in tables), default=1) for axis in (0, 1)]
-        found = np.zeros((len(tables), *shape), dtype=np.int64)
-        for row, table in zip(found, tables, strict=True):
+        padded = np.zeros((len(tables), *shape), dtype=np.int64)
+        for row, table in zip(padded, tables, strict=True):
             row[: table.shape[0], : table.shape[1]] = table
-        return torch.from_numpy(found)
+        return torch.from_numpy(padded)
 
-    def _table(self, example: Example) -> np.ndarray:
+    def _number_attributes(self, example: Example) -> np.ndarray:
         if example.numbers is None:
             rows = [[self._number.get(name, 1) for name in one.attributes] for one in example.candidates]
             width = max(map(len, rows))

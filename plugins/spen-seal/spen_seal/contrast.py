@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal
 
 import torch
@@ -9,10 +10,10 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_seal.samples import Form, candidates, nothing, sparse_candidates, use_sparse
+from spen_seal.samples import Form, draw_candidates, draw_sparse_candidates, make_zero_loss, use_sparse
 
 
-class Contrast(sp.Config):
+class ContrastConfig(sp.Config):
     """Settings of both losses."""
 
     samples: int = Field(20, ge=1)
@@ -30,26 +31,30 @@ class Contrast(sp.Config):
     takes sparse if the energy and the net support it and it is faster."""
 
     @model_validator(mode="after")
-    def _sparse_is_discrete(self) -> Contrast:
+    def _sparse_is_discrete(self) -> ContrastConfig:
         if self.sampling == "sparse" and self.sample != "discrete":
             raise ValueError(f'sampling "sparse" is for discrete samples, but sample is "{self.sample}"')
         return self
 
 
-class Ranking(sp.EnergyLoss):
-    """−ln of gold's share in Σ exp(−E) over gold and K samples (Lee et al. 2021, Eq. 10).
+class Contrast(sp.EnergyLoss, ABC):
+    """−ln softmax of the scores of gold and K samples, at gold; subclasses define the score.
 
     Gold is in the denominator too, as in the released code: the papers' sum from k = 1 is unbounded below.
     """
 
-    Config = Contrast
-    config: Contrast
+    Config = ContrastConfig
+    config: ContrastConfig
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return nothing(energy, proposal)
+            return make_zero_loss(energy, proposal)
         y = self._candidates(energy, batch.gold, proposal)
-        return ranking_loss(-energy(y)) * batch.labelled
+        return ranking_loss(self._score(energy, y, proposal)) * batch.labelled
+
+    @abstractmethod
+    def _score(self, energy: sp.BoundEnergy, y: Tensor | sp.SparseLabels, proposal: sp.Proposal) -> Tensor:
+        """Scores of the outputs y, `(batch, sample)`."""
 
     def _candidates(self, energy: sp.BoundEnergy, gold: Tensor, proposal: sp.Proposal) -> Tensor | sp.SparseLabels:
         """Gold and K samples of each example."""
@@ -57,27 +62,31 @@ class Ranking(sp.EnergyLoss):
 
         def draw() -> Tensor | sp.SparseLabels:
             if c.sample == "discrete" and use_sparse(c.sampling, energy, proposal, c.samples):
-                return sparse_candidates(gold, proposal, c.samples)
-            return candidates(gold, proposal, c.samples, c.sample, c.std)
+                return draw_sparse_candidates(gold, proposal, c.samples)
+            return draw_candidates(gold, proposal, c.samples, c.sample, c.std)
 
         return draw() if c.redraw == "step" else proposal.keep((id(self), "candidates"), draw)
 
 
-class Nce(Ranking):
-    """NCE ranking: −ln softmax of s = −E(x, y) − ln P_N(y | x) at gold, P_N the net (Lee et al. 2022, Eq. 8 and 9).
+class Ranking(Contrast):
+    """−ln of gold's share in Σ exp(−E) over gold and K samples (Lee et al. 2021, Eq. 10)."""
 
-    Gold is in the denominator too, with its own ln P_N. The net is the noise distribution: it gets no gradient.
+    def _score(self, energy: sp.BoundEnergy, y: Tensor | sp.SparseLabels, proposal: sp.Proposal) -> Tensor:
+        return -energy(y)
+
+
+class Nce(Contrast):
+    """NCE ranking: s = −E(x, y) − ln P_N(y | x), P_N the net (Lee et al. 2022, Eq. 8 and 9).
+
+    The net is the noise distribution: it gets no gradient.
     """
 
-    def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        if batch.gold is None:
-            return nothing(energy, proposal)
-        y = self._candidates(energy, batch.gold, proposal)
+    def _score(self, energy: sp.BoundEnergy, y: Tensor | sp.SparseLabels, proposal: sp.Proposal) -> Tensor:
         with torch.no_grad():
             # Sparse samples leave out Σ ln(1 − p), the same for all candidates of an example: it cancels in the
             # softmax.
             noise = y.sums(proposal.logits) if isinstance(y, sp.SparseLabels) else proposal.log_prob(y)
-        return ranking_loss(-energy(y) - noise) * batch.labelled
+        return -energy(y) - noise
 
 
 def ranking_loss(scores: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 import spen_plugins as sp
 from spen_seal.contrast import ranking_loss
-from spen_seal.samples import candidates
+from spen_seal.samples import draw_candidates
 
 
 class Direct(sp.Trainer):
@@ -19,8 +19,6 @@ class Direct(sp.Trainer):
     class Config(sp.TrainerConfig):
         samples: int = Field(20, ge=1)
         """K, the number of outputs drawn from the net for each example at each update."""
-        ranking_weight: float = Field(1.0, gt=0)
-        """Weight of the ranking loss."""
         cross_entropy_weight: float = Field(1.0, ge=0)
         """Weight of the cross entropy."""
         net: sp.Player = sp.Player()
@@ -39,8 +37,8 @@ class Direct(sp.Trainer):
         c, batch, proposal = self.config, context.batch, context.proposal
         terms = {"ranking": proposal.logits.flatten(1).sum(1) * 0}
         if batch.gold is not None:
-            y = candidates(batch.gold, proposal, c.samples, "discrete", 1.0)
-            terms["ranking"] = batch.weigh(c.ranking_weight * ranking_loss(proposal.log_prob(y)) * batch.labelled)
+            y = draw_candidates(batch.gold, proposal, c.samples, "discrete", 1.0)
+            terms["ranking"] = batch.weigh(ranking_loss(proposal.log_prob(y)) * batch.labelled)
         if c.cross_entropy_weight > 0:
             terms["cross_entropy"] = c.cross_entropy_weight * sp.cross_entropy(context)
         return terms

@@ -48,13 +48,13 @@ class Labels(sp.Energy):
         return lazy_scores(self, x)
 
     def forward(self, features: Tensor | LazyScores, y: Tensor | sp.SparseLabels) -> Tensor:
-        return -local_sum(features, y) - self.measured(y)
+        return -local_sum(features, y) - self.sum_measurements(y)
 
     def global_energy(self, y: Tensor | sp.SparseLabels) -> Tensor:
         """The part of E that couples labels and does not depend on x, −vᵀ softplus(M y + c), `(batch, sample)`."""
-        return -self.measured(y)
+        return -self.sum_measurements(y)
 
-    def measured(self, y: Tensor | sp.SparseLabels) -> Tensor:
+    def sum_measurements(self, y: Tensor | sp.SparseLabels) -> Tensor:
         """vᵀ softplus(M y + c), `(batch, sample)`. One product for all rows, or, for sparse labels, sums of columns of
         M."""
         if isinstance(y, sp.SparseLabels):

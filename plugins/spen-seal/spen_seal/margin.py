@@ -8,8 +8,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.nn import MarginCost, margin_cost, output_size
-from spen_seal.samples import nothing
+from spen_plugins.nn import CompoundObjective, MarginCost, margin_cost, output_size
+from spen_seal.samples import make_zero_loss
+
+
+class MarginConfig(sp.Config):
+    """Settings of both losses."""
+
+    cost: MarginCost = "mean_l1"
+    """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
+    or 1 − the soft score."""
 
 
 class Margin(sp.EnergyLoss):
@@ -18,16 +26,12 @@ class Margin(sp.EnergyLoss):
     The net minimises E(x, ŷ) alone, without Δ and without truncation, as in the paper.
     """
 
-    class Config(sp.Config):
-        cost: MarginCost = "mean_l1"
-        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
-        or 1 − the soft score."""
-
-    config: Config
+    Config = MarginConfig
+    config: MarginConfig
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return nothing(energy, proposal)
+            return make_zero_loss(energy, proposal)
         y, gold = proposal.mean, batch.gold
         wrong, right = energy(torch.cat([y, gold], 1)).unbind(1)
         cost = margin_cost(self.space, y, gold, batch.x.mask, self.config.cost)[:, 0]
@@ -51,43 +55,22 @@ class StackedCostNet(sp.CostNet):
 
 
 class CompoundMargin(sp.EnergyLoss):
-    """The margin loss in the code of Lee et al. (2022): the compound objective of Tu et al. (2020, Eq. 6), stacked F.
+    """The margin loss in the code of Lee et al. (2022): `CompoundObjective`, truncated for Θ only, with a stacked F."""
 
-    With A the test-time net's output, F the cost-augmented net's and w the perceptron's weight,
-
-        Θ minimises   [Δ(F, y) − E(x, F) + E(x, y)]₊ + w·[E(x, y) − E(x, A)]₊
-        the nets      −(Δ(F, y) − E(x, F)) + w·E(x, A)
-
-    Truncated for Θ only. Without gold there is no F, and the nets minimise w·E(x, A).
-    """
-
-    class Config(sp.Config):
-        cost: MarginCost = "mean_l1"
-        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
-        or 1 − the soft score."""
+    class Config(MarginConfig):
         perceptron_weight: float = Field(1.0, ge=0)
-        """w; 0.001 to 0.01 in the released configs."""
+        """λ; 0.001 to 0.01 in the released configs."""
 
     config: Config
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         self.cost_net = StackedCostNet(sp.Config(), task)
+        self.objective = CompoundObjective(config.cost, config.perceptron_weight)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        if batch.gold is None:
-            return nothing(energy, proposal)
-        augmented, gold = self.cost_net(batch, proposal).mean, batch.gold
-        cost = margin_cost(self.space, augmented, gold, batch.x.mask, self.config.cost)[:, 0]
-        violating, right, predicted = energy(torch.cat([augmented, gold, proposal.mean], 1)).unbind(1)
-        hinge = F.relu(cost - violating + right)
-        return (hinge + self.config.perceptron_weight * F.relu(right - predicted)) * batch.labelled
+        return sum(self.objective.energy_terms(energy, batch, proposal, self.cost_net).values())
 
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
-        weight = self.config.perceptron_weight
-        if batch.gold is None:
-            return {"energy": weight * energy(proposal.mean)[:, 0]}
-        augmented = self.cost_net(batch, proposal).mean
-        cost = margin_cost(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)[:, 0]
-        violating, predicted = energy(torch.cat([augmented, proposal.mean], 1)).unbind(1)
-        return {"energy": (violating - cost) * batch.labelled + weight * predicted}
+        augmenting = None if batch.gold is None else self.cost_net(batch, proposal)
+        return {"energy": sum(self.objective.net_terms(energy, batch, proposal, augmenting).values())}

@@ -34,7 +34,7 @@ class SealConfig(sp.TrainerConfig):
 
     @property
     def teaches(self) -> bool:
-        """Whether the net learns from the energy."""
+        """True if the net learns from the energy."""
         return self.energy_weight > 0
 
     @model_validator(mode="after")

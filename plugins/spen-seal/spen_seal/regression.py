@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from typing import Any, Literal
 
 import torch
@@ -9,11 +10,12 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_seal.samples import draw, nothing
+from spen_plugins.nn import ValueLoss
+from spen_seal.samples import draw, make_zero_loss
 
 
-class Regression(sp.Dvn):
-    """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score s (Lee et al. 2022, Eq. 7, its misprint corrected):
+class ScoreLoss(ValueLoss, ABC):
+    """The sum over an example's outputs ŷ of the cross entropy of σ(−E(x, ŷ)) against ŷ's soft score s:
 
         −s ln σ(−E) − (1 − s) ln(1 − σ(−E))
 
@@ -21,8 +23,6 @@ class Regression(sp.Dvn):
 
     In rows without gold s is the output's `Rewards.reward`; without a reward the loss is 0 there.
     """
-
-    Config = sp.Config
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -33,15 +33,18 @@ class Regression(sp.Dvn):
         if isinstance(self.task, sp.Rewards) and not batch.labelled.all():
             return self.value_loss(energy, batch, y, self.task.reward(batch.x, y)).sum(1)
         if batch.gold is None:
-            return nothing(energy, proposal)
+            return make_zero_loss(energy, proposal)
         return self.value_loss(energy, batch, y).sum(1) * batch.labelled
 
+
+class Regression(ScoreLoss):
+    """The regression loss at the net's output ŷ (Lee et al. 2022, Eq. 7, its misprint corrected)."""
+
     def outputs(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        """Outputs whose scores are predicted, `(batch, sample, *variables)`."""
         return proposal.mean
 
 
-class SampledRegression(Regression):
+class SampledRegression(ScoreLoss):
     """Regression-s: the regression loss summed over ŷ and K − 1 outputs around it (Lee et al. 2022, Sec. 2.3)."""
 
     class Config(sp.Config):

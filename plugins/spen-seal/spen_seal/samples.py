@@ -9,7 +9,7 @@ from torch import Tensor
 
 import spen_plugins as sp
 
-How = Literal["discrete", "continuous"]
+Draw = Literal["discrete", "continuous"]
 """Samples: draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
 Form = Literal["auto", "dense", "sparse"]
 """Representation of discrete samples: tensors of zeros and ones, or lists of the labels that are on."""
@@ -19,21 +19,21 @@ Form = Literal["auto", "dense", "sparse"]
 MANY_LABELS, MANY_NUMBERS, FEW_ON = 400, 4000, 0.05
 
 
-def draw(proposal: sp.Proposal, n: int, sample: How, std: float) -> Tensor:
+def draw(proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
     """`n` outputs of the net, `(batch, n, *variables)`, without gradient: a sample is data to the loss."""
     with torch.no_grad():
         return proposal.sample(n) if sample == "discrete" else proposal.perturb(n, std)
 
 
-def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: How, std: float) -> Tensor:
+def draw_candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
     """Gold and `n` samples, in this order, for one call of the energy: `(batch, 1 + n, *variables)`."""
     drawn = draw(proposal, n, sample, std)
     return torch.cat([gold.to(drawn), drawn], 1)
 
 
-def sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
+def draw_sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
     """As `candidates`, with discrete samples as sparse labels."""
-    return sp.SparseLabels.of_dense(gold).join(proposal.sample_sparse(n))
+    return sp.SparseLabels.from_dense(gold).join(proposal.sample_sparse(n))
 
 
 def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
@@ -54,18 +54,14 @@ def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int
 
 def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
     """`ConfigError` unless `proposal` can draw sparse labels and `energy` takes them."""
-    if not proposal.sparse:
-        raise sp.ConfigError(
-            f'energy_loss.sampling is "sparse", but these outputs are {type(proposal.space).__name__} drawn by '
-            f'{type(proposal).__name__}; it needs label sets of independent labels. Take "auto" or "dense"'
-        )
-    if not energy.takes_sparse:
-        raise sp.ConfigError(
-            f'energy_loss.sampling is "sparse", but {type(energy).__name__} takes dense outputs only. Take "auto" or '
-            '"dense", or an energy that takes sparse labels (seal.labels, core.local)'
-        )
+    for part, can in ((proposal, proposal.sparse), (energy, energy.takes_sparse)):
+        if not can:
+            raise sp.ConfigError(
+                f'energy_loss.sampling is "sparse", but {type(part).__name__} has dense outputs only; expected '
+                "independent labels and an energy that takes sparse ones (seal.labels, core.local)"
+            )
 
 
-def nothing(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
+def make_zero_loss(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
     """The loss of a batch without gold, `(batch,)`: 0, with a gradient of zeros."""
     return 0 * energy(proposal.mean)[:, 0]

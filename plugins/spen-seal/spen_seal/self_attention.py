@@ -61,13 +61,13 @@ class SelfAttention(sp.Energy):
     def forward(self, features: tuple[Tensor | None, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
         # amax splits the gradient among equals and is slower
-        best = at_least_float32(self.attended(y, mask).max(-1).values)
+        best = at_least_float32(self.compute_attention(y, mask).max(-1).values)
         if mask is not None:
             best = best * mask.unsqueeze(1)
         energy = -best.sum(-1)
         return energy if scores is None else energy - inner_product(scores, y)
 
-    def attended(self, y: Tensor, mask: Tensor | None) -> Tensor:
+    def compute_attention(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Attend(y + positions), `(batch, sample, token, tag)`.
 
         Apart from the softmax the layer is linear in tags, so the weights of queries and keys are multiplied with each

@@ -44,10 +44,10 @@ class SharedLoss:
     @property
     def energy_weight(self) -> float:
         """λ1; 0 before the first update, and while cross entropy has no gradient."""
-        wanted, found = self._means
-        if not wanted:
+        gold, energy = self._means
+        if not gold:
             return 0.0
-        return min(LARGEST, self.share / (1 - self.share) * wanted / found) if found else LARGEST
+        return min(LARGEST, self.share / (1 - self.share) * gold / energy) if energy else LARGEST
 
     def measures(self, context: sp.Context) -> sp.Terms:
         """λ1, for the history."""
@@ -65,10 +65,10 @@ class SharedLoss:
             return  # the loop, or a scaler, sees what is wrong
         self._seen += 1
         kept = (DECAY - DECAY**self._seen) / (1 - DECAY**self._seen)
-        wanted, found = self._means
+        gold_mean, energy_mean = self._means
         if norms[1]:  # an energy without a gradient for a while, a hinge, keeps its scale
-            found = kept * found + (1 - kept) * norms[1] if found else norms[1]
-        self._means = [kept * wanted + (1 - kept) * norms[0], found]
+            energy_mean = kept * energy_mean + (1 - kept) * norms[1] if energy_mean else norms[1]
+        self._means = [kept * gold_mean + (1 - kept) * norms[0], energy_mean]
 
 
 def _norm(term: Tensor, logits: Tensor) -> float:

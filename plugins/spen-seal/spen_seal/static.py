@@ -18,7 +18,8 @@ class Static(sp.Trainer):
     1. `net`: the net learns by cross entropy, if the energy loss needs a trained one (samples for NCE).
     2. `energy`: the energy learns by its loss, the net fixed; the selection score is that of gradient-based inference
        with the energy, or the energy's loss.
-    3. `seal`: the net learns from λ1 · net terms + λ2 · cross entropy; the energy is fixed.
+    3. `seal`: the net learns from λ1 · net terms + λ2 · cross entropy, from its weights before stage 1; the energy is
+       fixed.
 
     `init.energy` with `energy_epochs` 0 takes the energy of another run.
     """
@@ -35,18 +36,15 @@ class Static(sp.Trainer):
         negative loss."""
         gbi: sp.Gbi.Config = sp.Gbi.Config()
         """Gradient-based inference for these predictions."""
-        fresh_net: bool = True
-        """If true, stage 3 starts from the net's weights before stage 1; otherwise from its current weights."""
 
     config: Config
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
-        if reads_along(model):
+        if learns_shared_features(model):
             raise sp.ConfigError(
-                "energy.features 'shared' are those of the inference net, which learns when the energy is fixed, so "
-                "that the energy would be another; give it features of its own, or freeze the net's "
-                "(features.frozen='all')"
+                "energy.features 'shared' would change the fixed energy when the net learns; give the energy features "
+                "of its own, or freeze the net's (features.frozen='all')"
             )
         stages = []
         if c.net_epochs:
@@ -57,7 +55,7 @@ class Static(sp.Trainer):
                 sp.energy_stage(model, c.energy_epochs, c.energy, c.patience, trainer="seal.static", select=select)
             )
         phase = net_phase(c, ("inference_net",))
-        start = reset(model) if c.fresh_net and stages else None
+        start = keep_weights(model) if stages else None
         frozen = sp.frozen_except(model, "inference_net")
         stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=frozen, start=start, patience=c.patience))
         return stages
@@ -68,14 +66,14 @@ class Static(sp.Trainer):
         return _minus_loss
 
 
-def reads_along(model: sp.Model) -> bool:
-    """Whether the energy sees vectors that the net learns."""
+def learns_shared_features(model: sp.Model) -> bool:
+    """True if the energy sees vectors that the net learns."""
     shared = any(isinstance(part, sp.FeatureNetwork) and part.of_net for part in model.energy.modules())
     networks = [part for part in model.inference_net.modules() if isinstance(part, sp.FeatureNetwork)]
     return shared and any(p.requires_grad for network in networks for p in network.parameters())
 
 
-def reset(model: sp.Model) -> Callable[[sp.Model], None]:
+def keep_weights(model: sp.Model) -> Callable[[sp.Model], None]:
     """A function that resets the net's weights to their current values."""
     before = {name: value.detach().clone() for name, value in model.inference_net.state_dict().items()}
 

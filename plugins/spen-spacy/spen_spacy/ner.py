@@ -32,7 +32,7 @@ class SpenNer(WordComponent):
         if not isinstance(run.task, Tagging) or run.task.config.scheme == "none":
             raise ConfigError(
                 f"{self.name}: found a run whose outputs are no spans of words; expected one of task 'tagging' with "
-                "task.scheme bio, iob1 or bioes, as ner_infnet trains"
+                "task.scheme bio, iob1 or bioes, as names trains"
             )
         if "predicates" in (run.task.config.format, run.task.config.corpus):
             raise ConfigError(f"{self.name}: found a run that tags predicates; spen_srl takes it, as predicates_model")

@@ -11,10 +11,10 @@ PARTS = ("model", "predicates", "senses")
 SETTINGS = {"model": "model", "predicates_model": "predicates", "senses_model": "senses"}
 """The settings that name models, with the part of each."""
 CONFIGS = {
-    "spen_ner": "ner_infnet",
-    "spen_pos": "pos_infnet",
-    "spen_srl": "srl_seal",
-    "spen_multilabel": "text_seal",
+    "spen_ner": "names",
+    "spen_pos": "tags",
+    "spen_srl": "roles",
+    "spen_multilabel": "texts",
 }
 """The config that trains a factory's run."""
 DATA = {

@@ -36,7 +36,7 @@ class SpenPos(WordComponent):
         if not isinstance(run.task, Tagging) or run.task.config.scheme != "none":
             raise ConfigError(
                 f"{self.name}: found a run that doesn't give each word a tag of its own; expected one of task "
-                "'tagging' with task.scheme none, as pos_infnet trains"
+                "'tagging' with task.scheme none, as tags trains"
             )
         tags = run.task.space.tags
         columns = written(tags, self.settings["attribute"])

@@ -72,7 +72,7 @@ class SpenSrl(WordComponent):
             if not isinstance(run.task, SemanticRoles):
                 raise ConfigError(
                     f"{self.name}: found a run that labels no semantic roles; expected one of task 'srl', as "
-                    "srl_seal trains"
+                    "roles trains"
                 )
         elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
             raise ConfigError(

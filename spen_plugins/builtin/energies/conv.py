@@ -14,13 +14,13 @@ from spen_plugins.batch import X
 from spen_plugins.energy import Energy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import at_least_float32
-from spen_plugins.nn.grids import channels_of, insides, require_grid, within
+from spen_plugins.nn.grids import make_masks, mask_outside, read_channels, require_grid
 from spen_plugins.settings.config import Config
 from spen_plugins.task import Task
 
 
 class Encoded(NamedTuple):
-    """What does not depend on y."""
+    """The part that does not depend on y."""
 
     image: Tensor
     """The first layer's part of the image, `(batch, filter, row, column)`."""
@@ -69,17 +69,17 @@ class Conv(Energy):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def encode(self, x: X) -> Encoded:
-        values = channels_of(x)
-        return Encoded(self.image(values), insides(x.mask, values, len(self.config.filters)))
+        values = read_channels(x)
+        return Encoded(self.image(values), make_masks(x.mask, values, len(self.config.filters)))
 
     def forward(self, features: Encoded, y: Tensor) -> Tensor:
         batch, n, *size = y.shape
         first, *others = features.insides
         shown = y if first is None else y * first
         values = self.output(shown.reshape(batch * n, 1, *size)).unflatten(0, (batch, n))
-        values = self._folded(F.silu(values + features.image.unsqueeze(1)), first)
+        values = self._fold(F.silu(values + features.image.unsqueeze(1)), first)
         for layer, inside in zip(self.layers, others, strict=True):
-            values = self._folded(F.silu(layer(values)).unflatten(0, (batch, n)), inside)
+            values = self._fold(F.silu(layer(values)).unflatten(0, (batch, n)), inside)
         count = values.shape[-2] * values.shape[-1]
         if features.insides[-1] is not None:
             count = features.insides[-1].sum((2, 3)).repeat_interleave(n, 0)
@@ -87,6 +87,6 @@ class Conv(Energy):
         return self.head(means.to(values.dtype)).view(batch, n)
 
     @staticmethod
-    def _folded(values: Tensor, inside: Tensor | None) -> Tensor:
+    def _fold(values: Tensor, inside: Tensor | None) -> Tensor:
         """Zero on padding: `(batch, sample, filter, row, column)` -> `(batch · sample, filter, row, column)`."""
-        return within(values, None if inside is None else inside.unsqueeze(1)).flatten(0, 1)
+        return mask_outside(values, None if inside is None else inside.unsqueeze(1)).flatten(0, 1)

@@ -22,30 +22,30 @@ class Float32Attention(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is F.scaled_dot_product_attention and _slow(*args, **kwargs):
-            return _in_float32(*args, **kwargs)
+        if func is F.scaled_dot_product_attention and _is_slow(*args, **kwargs):
+            return _attend_in_float32(*args, **kwargs)
         return func(*args, **kwargs)
 
 
-def casts() -> bool:
-    """Whether a CPU's autocast is on and gradients are recorded."""
+def is_casting() -> bool:
+    """True if a CPU's autocast is on and gradients are recorded."""
     return torch.is_grad_enabled() and torch.is_autocast_enabled("cpu")
 
 
-def _slow(
+def _is_slow(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, **_: Any
 ) -> bool:
-    short = key.shape[-2] * key.shape[-1] <= MOST
-    learned = any(part.requires_grad for part in (query, key, value))
-    cast = query.device.type == "cpu" and query.dtype != torch.float64 and casts()
-    return cast and short and learned and not dropout_p
+    is_short = key.shape[-2] * key.shape[-1] <= MOST
+    is_learned = any(part.requires_grad for part in (query, key, value))
+    is_cast = query.device.type == "cpu" and query.dtype != torch.float64 and is_casting()
+    return is_cast and is_short and is_learned and not dropout_p
 
 
-def _in_float32(
+def _attend_in_float32(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *args: Any, **kwargs: Any
 ) -> Tensor:
     if attn_mask is not None and attn_mask.is_floating_point():
         attn_mask = attn_mask.float()
     with torch.autocast("cpu", enabled=False):
-        found = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), attn_mask, *args, **kwargs)
-    return found.to(query.dtype)
+        attended = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), attn_mask, *args, **kwargs)
+    return attended.to(query.dtype)

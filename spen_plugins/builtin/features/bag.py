@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.ngrams import Grams, NgramIndexer, check_hashing
+from spen_plugins.builtin.features.ngrams import Grams, NgramIndexer
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.task import Indexer, Task, TextInputs, VectorInputs
@@ -26,8 +26,6 @@ class Bag(FeatureNetwork):
     class Config(Grams):
         buckets: int = Field(2**17, ge=0)
         """Number of entries shared by hashed n-grams of texts."""
-        idf: bool = True
-        """If true, an n-gram of a text counts by its inverse document frequency."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -35,7 +33,6 @@ class Bag(FeatureNetwork):
         if isinstance(task.inputs, VectorInputs):
             self.output_dim = task.inputs.size
         elif isinstance(task.inputs, TextInputs):
-            check_hashing(config)
             plain = config.model_copy(update={"norm": "none"})  # of norm 1 after idf
             self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, plain)
             self.output_dim = self._indexer.size
@@ -48,7 +45,7 @@ class Bag(FeatureNetwork):
 
     def learn(self, batches: Iterable[X]) -> None:
         """Set the idf of texts' n-grams from training texts."""
-        if self._indexer is None or not self.config.idf:
+        if self._indexer is None:
             return
         texts, having = 0, np.zeros(self.output_dim)
         for x in batches:

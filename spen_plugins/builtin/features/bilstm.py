@@ -10,9 +10,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.words import WordConfig, WordNetwork
+from spen_plugins.builtin.features.word_config import WordConfig
+from spen_plugins.builtin.features.words import WordNetwork
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.nn import Lstm, reversed_places
+from spen_plugins.nn import Lstm, read_both_ways, reverse_places
 from spen_plugins.task import Task
 
 
@@ -39,7 +40,7 @@ class BiLstm(WordNetwork):
     def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, "bilstm", reader)
         width = self.word_width
-        self.forwards, self.backwards = lstms(width, config.hidden, config.layers)
+        self.forwards, self.backwards = make_lstms(width, config.hidden, config.layers)
         self.output_dim = width = 2 * config.hidden
         self._marked = list(task.inputs.marks) if config.mark_state else []
         self.token_part = nn.Linear(width, width) if self._marked else None
@@ -47,21 +48,21 @@ class BiLstm(WordNetwork):
 
     def forward(self, x: X) -> Tensor:
         words, mask = self._embed(x)
-        h = read(words, mask, self.forwards, self.backwards, self._dropped)
+        h = run_lstms(words, mask, self.forwards, self.backwards, self._drop)
         if self.token_part is not None:
             rows = torch.arange(len(h), device=h.device)
             total = self.token_part(h)
             for name, part in zip(self._marked, self.mark_parts, strict=True):
                 at = (x.inputs[name] > 0).int().argmax(1)
                 total = total + part(h[rows, at]).unsqueeze(1)
-            h = self._dropped(torch.relu(total).transpose(0, 1)).transpose(0, 1)
+            h = self._drop(torch.relu(total).transpose(0, 1)).transpose(0, 1)
         return h * mask.unsqueeze(-1)
 
-    def _dropped(self, h: Tensor) -> Tensor:
-        return dropped(h, self.config.dropout if self.training else 0.0)
+    def _drop(self, h: Tensor) -> Tensor:
+        return drop_words(h, self.config.dropout if self.training else 0.0)
 
 
-def lstms(width: int, hidden: int, layers: int) -> tuple[nn.ModuleList, nn.ModuleList]:
+def make_lstms(width: int, hidden: int, layers: int) -> tuple[nn.ModuleList, nn.ModuleList]:
     """The layers of each direction, over inputs of this width."""
     forwards, backwards = nn.ModuleList(), nn.ModuleList()
     for layer in range(layers):
@@ -71,25 +72,23 @@ def lstms(width: int, hidden: int, layers: int) -> tuple[nn.ModuleList, nn.Modul
     return forwards, backwards
 
 
-def read(
+def run_lstms(
     h: Tensor,
     mask: Tensor,
     forwards: nn.ModuleList,
     backwards: nn.ModuleList,
     dropout: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """`(batch, token, width)` -> `(batch, token, 2 * hidden)` by `lstms`, with dropout below each layer and above."""
+    """`(batch, token, width)` -> `(batch, token, 2 * hidden)` by the LSTMs, with dropout below each layer and above."""
     # Time first, the layout of LSTM kernels.
     h = dropout(h.transpose(0, 1))
-    back = reversed_places(mask.t()).unsqueeze(-1)
+    back = reverse_places(mask.t())
     for ahead, behind in zip(forwards, backwards, strict=True):
-        left, _ = ahead(h)
-        right, _ = behind(h.gather(0, back.expand_as(h)))
-        h = dropout(torch.cat([left, right.gather(0, back.expand_as(right))], -1))
+        h = dropout(read_both_ways(h, back, ahead, behind))
     return h.transpose(0, 1)
 
 
-def dropped(h: Tensor, p: float) -> Tensor:
+def drop_words(h: Tensor, p: float) -> Tensor:
     """Dropout of `(token, batch, width)` with one mask per sentence (Gal & Ghahramani 2016)."""
     # allennlp-light's InputVariationalDropout needs the batch first and draws other random numbers: scores would
     # change.

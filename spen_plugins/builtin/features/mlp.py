@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
@@ -16,23 +16,27 @@ from spen_plugins.settings.config import Config
 from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import Task, VectorInputs
 
-_ACTIVATIONS = {"softplus": nn.Softplus, "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh}
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Layers(Config):
-    """Layers of linear, activation, dropout."""
+    """Layers of linear, softplus, dropout."""
 
     hidden: list[PositiveInt] = Field([400, 400], min_length=1)
     """Width of each layer."""
     dropout: Dropout | list[Dropout] = 0.0
-    """Dropout after each activation: one number per layer, or one for all but the last (which has none)."""
-    activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
-    """Activation after each layer."""
+    """Dropout after each softplus: one number per layer, or one for all but the last (which has none)."""
+
+    @model_validator(mode="after")
+    def _check_dropout(self) -> Layers:
+        if isinstance(self.dropout, list) and len(self.dropout) != len(self.hidden):
+            layers = len(self.hidden)
+            raise ValueError(f"dropout: found {len(self.dropout)} numbers; expected one, or one per layer ({layers})")
+        return self
 
 
 class Mlp(FeatureNetwork):
-    """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
+    """Layers of linear, softplus, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
 
     Weights are Kaiming-uniform with the gain of ReLU, biases zero. If inputs are binary or sparse, the first layer sums
     the weight rows of the non-zero ones, so zeros cost nothing and no dense batch is formed.
@@ -47,10 +51,9 @@ class Mlp(FeatureNetwork):
                 "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are others; "
                 "take 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
             )
-        check_layers(config)
         size, width = task.inputs.size, config.hidden[0]
         self.first = BagLinear(size, width) if task.inputs.listed else _linear(size, width)
-        self.rest = after_first(config)
+        self.rest = make_rest(config)
         self.output_dim = config.hidden[-1]
 
     def forward(self, x: X) -> Tensor:
@@ -76,20 +79,15 @@ class BagLinear(nn.Module):
         return Lists(indices, offsets, self.weight.shape[0], values).sums(self.weight) + self.bias
 
 
-def check_layers(config: Layers) -> None:
-    """Raise `ConfigError` unless every layer has a dropout."""
-    _per_layer(config.dropout, len(config.hidden))
-
-
-def after_first(config: Layers) -> nn.Sequential:
+def make_rest(config: Layers) -> nn.Sequential:
     """All modules after the first linear layer."""
     layers: list[nn.Module] = []
-    for i, (width, dropout) in enumerate(
-        zip(config.hidden, _per_layer(config.dropout, len(config.hidden)), strict=True)
-    ):
+    one = config.dropout
+    each = one if isinstance(one, list) else [one] * (len(config.hidden) - 1) + [0.0]
+    for i, (width, dropout) in enumerate(zip(config.hidden, each, strict=True)):
         if i:
             layers.append(_linear(config.hidden[i - 1], width))
-        layers.append(_ACTIVATIONS[config.activation]())
+        layers.append(nn.Softplus())
         if dropout > 0:
             layers.append(nn.Dropout(dropout))
     return nn.Sequential(*layers)
@@ -100,12 +98,3 @@ def _linear(before: int, after: int) -> nn.Linear:
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
     nn.init.zeros_(layer.bias)
     return layer
-
-
-def _per_layer(dropout: float | list[float], layers: int) -> list[float]:
-    each = dropout if isinstance(dropout, list) else [dropout] * (layers - 1) + [0.0]
-    if len(each) != layers:
-        raise ConfigError(
-            f"features.dropout: found {len(each)} numbers; expected one, or one for each of {layers} layers"
-        )
-    return [float(p) for p in each]

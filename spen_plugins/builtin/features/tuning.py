@@ -1,4 +1,4 @@
-"""Which weights of a pretrained encoder are trained."""
+"""Choice of the weights of a pretrained encoder that are trained."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Lora(Config):
     architecture, queries and values of attention for most."""
 
 
-def layers_of(encoder: nn.Module) -> list[nn.Module]:
+def find_layers(encoder: nn.Module) -> list[nn.Module]:
     """An encoder's layers, the lowest first; a `ConfigError` if they can't be told apart."""
     wanted = getattr(encoder.config, "num_hidden_layers", None)
-    found = [part for part in encoder.modules() if isinstance(part, nn.ModuleList) and len(part) == wanted]
-    if not found:
+    lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList) and len(part) == wanted]
+    if not lists:
         raise ConfigError(
             f"features: {encoder.config.model_type!r} has no list of its layers (some models share one layer); "
             "expected frozen 0, 'embeddings' or 'all'"
         )
-    return list(found[0])
+    return list(lists[0])
 
 
-def lowest(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
+def find_lowest(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
     """The modules of an encoder below those that are trained, for any value of `features.frozen`."""
     if frozen == 0:
         return []
     if frozen == "all":
         return [encoder]
-    layers = [] if frozen == "embeddings" else layers_of(encoder)
+    layers = [] if frozen == "embeddings" else find_layers(encoder)
     if layers and frozen > len(layers):
         raise ConfigError(f"features.frozen: found {frozen}; expected at most {len(layers)}, the layers, or 'all'")
-    return [*_embeddings(encoder), *(layers[:frozen] if layers else ())]
+    return [*_find_embeddings(encoder), *(layers[:frozen] if layers else ())]
 
 
 def freeze(modules: list[nn.Module]) -> None:
@@ -59,16 +59,16 @@ def freeze(modules: list[nn.Module]) -> None:
 
 def check_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     """Check that there are layers to adapt, and each of the targets among what is trained."""
-    if not _trained(encoder, frozen):
+    if not _find_trained(encoder, frozen):
         raise ConfigError(
             f"features.lora: found frozen={frozen!r}, which leaves nothing to adapt; expected a lower number of layers"
         )
     for target in lora.targets or ():
-        if not _ending(encoder, [target], frozen):
+        if not _list_trained(encoder, [target], frozen):
             raise ConfigError(
                 f"features.lora.targets: found {lora.targets}, and of {encoder.config.model_type!r} nothing that is "
                 f"trained has a name that ends in {target!r}; expected ends of names of its linear layers: "
-                f"{_linear(encoder)}"
+                f"{_list_linear(encoder)}"
             )
 
 
@@ -85,9 +85,8 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
         raise ConfigError("features.lora needs the package peft: pip install 'spen-plugins[lora]'") from None
     targets = lora.targets or USUAL.get(encoder.config.model_type)
     if isinstance(targets, list) and frozen not in (0, "embeddings"):
-        # By full names: peft's own choice of layers finds none at an encoder's root. Runs of earlier versions, with all
-        # layers frozen, have adapters in each.
-        targets = _ending(encoder, targets, frozen) or targets
+        # By full names: peft's own choice of layers finds none at an encoder's root.
+        targets = _list_trained(encoder, targets, frozen)
     try:
         inject_adapter_in_model(
             LoraConfig(r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets),
@@ -96,21 +95,21 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     except ValueError as error:
         raise ConfigError(
             f"features.lora.targets: found {lora.targets}, and {encoder.config.model_type!r} takes no adapters so "
-            f"({str(error).splitlines()[0]:.200}); expected ends of names of its linear layers: {_linear(encoder)}"
+            f"({str(error).splitlines()[0]:.200}); expected ends of names of its linear layers: {_list_linear(encoder)}"
         ) from error
 
 
-def _trained(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
-    """What is trained: the layers that are not frozen, or all where no layer is."""
+def _find_trained(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
+    """The trained parts: the layers that are not frozen, or all where no layer is."""
     if frozen == "all":
         return []
-    return layers_of(encoder)[frozen:] if isinstance(frozen, int) and frozen else [encoder]
+    return find_layers(encoder)[frozen:] if isinstance(frozen, int) and frozen else [encoder]
 
 
-def _ending(encoder: nn.Module, targets: list[str], frozen: int | str) -> list[str]:
+def _list_trained(encoder: nn.Module, targets: list[str], frozen: int | str) -> list[str]:
     """Full names, each ending in one of `targets`, of modules that are trained."""
-    below = {id(part) for module in lowest(encoder, frozen) for part in module.modules()}
-    trained = {id(part) for module in _trained(encoder, frozen) for part in module.modules()} - below
+    below = {id(part) for module in find_lowest(encoder, frozen) for part in module.modules()}
+    trained = {id(part) for module in _find_trained(encoder, frozen) for part in module.modules()} - below
     ends = tuple(f".{target}" for target in targets)
     return [name for name, part in encoder.named_modules() if id(part) in trained and f".{name}".endswith(ends)]
 
@@ -122,7 +121,8 @@ def learn_types(encoder: nn.Module) -> None:
             parameter.requires_grad_(True)
 
 
-def _linear(encoder: nn.Module) -> str:
+def _list_linear(encoder: nn.Module) -> str:
+    """The ends of the names of an encoder's linear layers, for messages."""
     from transformers.pytorch_utils import Conv1D
 
     names = (name.split(".") for name, part in encoder.named_modules() if isinstance(part, (nn.Linear, Conv1D)))
@@ -135,15 +135,15 @@ def checkpoint_gradients(encoder: Any) -> None:
         raise ConfigError(f"features.gradient_checkpointing: {encoder.config.model_type!r} doesn't support it")
     if getattr(encoder.config, "use_cache", False):  # of decoders; transformers warns of it
         encoder.config.use_cache = False
+    again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Float32Attention())}
     # Later versions of transformers have renamed it.
     name = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
-    again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Float32Attention())}
     getattr(encoder, f"{name}_checkpointing_enable")(again)
     if hasattr(encoder, "_require_grads_hook"):  # it would take the gradient through frozen layers
         encoder.disable_input_require_grads()
 
 
-def _embeddings(encoder: Any) -> list[nn.Module]:
+def _find_embeddings(encoder: Any) -> list[nn.Module]:
     """The parts of an encoder that embed pieces, with what is added to the embeddings, normalises and projects them."""
     named = (part for name, part in encoder.named_modules() if "embed" in name.rpartition(".")[2])
     return [encoder.get_input_embeddings(), *named]

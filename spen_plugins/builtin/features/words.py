@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from allennlp_light.modules import TimeDistributed
-from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.features.word_files import ClusterRows, ClusterTable, VectorRows, VectorTable, read_once
 from spen_plugins.builtin.features.word_tables import (
     AFFIX_BUCKETS,
     CASES,
@@ -23,14 +23,9 @@ from spen_plugins.builtin.features.word_tables import (
     Case,
     CharacterCnn,
     Characters,
-    ClusterRows,
-    ClusterTable,
     Hashed,
-    VectorRows,
-    VectorTable,
     WordIndexer,
     WordPart,
-    read_once,
 )
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.text import sha256
@@ -39,67 +34,10 @@ from spen_plugins.data.words.vectors import STORED, read_vectors
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import save_bytes
-from spen_plugins.settings.config import Config
 from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import Indexer, Task, WordInputs
 
 UNKNOWN = 1
-
-
-class VectorsConfig(Config):
-    """Word vectors from a file."""
-
-    file: str
-    """GloVe's or word2vec's text: a word and its numbers per line; `data:` paths are below $SPEN_DATA."""
-    tune: bool = False
-    """If true, the vectors are trained; otherwise only that of words without one."""
-    fold: Literal["none", "lower", "fallback"] = "fallback"
-    """Look-up of a word: as written ("none"), in lower case ("lower"), or as written and then in lower case
-    ("fallback")."""
-    digits: Literal["keep", "zero"] = "keep"
-    """Look-up of digits: as they are, or every digit as 0 ("zero")."""
-
-
-class ClustersConfig(Config):
-    """Brown clusters from a file."""
-
-    file: str
-    """Path in bits, word and count per line, tab-separated; `data:` paths are below $SPEN_DATA."""
-    prefixes: list[PositiveInt] = Field([2, 4, 6, 8, 12, 16], min_length=1)
-    """Lengths in bits of the path prefixes that are used, each with its own table."""
-    dim: int = Field(8, ge=1)
-    """Width of the embedding of each prefix."""
-
-
-class WordConfig(Config):
-    """Inputs of a word network; all are optional."""
-
-    word_dim: int = Field(100, ge=0)
-    """Width of word embeddings; 0 for none."""
-    mark_dim: int = Field(32, ge=0)
-    """Width of the embedding of each mark (the predicate's); 0 for none."""
-    affix_dim: int = Field(0, ge=0)
-    """Width of the embedding of a word's prefix, suffixes and shape, also for unknown words; 0 for none."""
-    char_dim: int = Field(0, ge=0)
-    """Width of character embeddings, input of a convolution; 0 for no characters."""
-    char_filters: int = Field(32, ge=1)
-    """Filters of each width over a word's characters."""
-    char_widths: list[PositiveInt] = Field([3], min_length=1)
-    """Widths of those filters, in characters."""
-    column_dim: int = Field(16, ge=0)
-    """Width of the embedding of each further column of the data (part of speech, chunk); 0 for none."""
-    case_dim: int = Field(0, ge=0)
-    """Width of the embedding of the kind of a word's first letter: lower, upper, digit, other; 0 for none."""
-    hash_dim: int = Field(0, ge=0)
-    """Width of hashed embeddings, which need no vocabulary; 0 for none."""
-    hash_rows: int = Field(5000, ge=2)
-    """Number of rows of hashed embeddings."""
-    vectors: VectorsConfig | None = None
-    """Vectors from a file; null for none."""
-    clusters: ClustersConfig | None = None
-    """Brown clusters from a file; null for none."""
-    word_dropout: float = Field(0.05, ge=0, lt=1)
-    """Share of words read as unknown in training, and of vectors, clusters and column values, drawn separately."""
 
 
 class WordNetwork(FeatureNetwork):
@@ -121,7 +59,6 @@ class WordNetwork(FeatureNetwork):
                 f"features {name!r} takes sentences (tasks 'srl' and 'tagging'); this task's inputs are others; "
                 "take 'mlp' or 'ngrams'"
             )
-        _check(config)
         self.words = nn.Embedding(len(inputs.words), config.word_dim, padding_idx=0) if config.word_dim else None
         marks = inputs.marks if config.mark_dim else {}
         self.marks = nn.ModuleDict({mark: nn.Embedding(n, config.mark_dim) for mark, n in marks.items()})
@@ -186,9 +123,13 @@ class WordNetwork(FeatureNetwork):
     def save_assets(self, folder: Path) -> None:
         """Save the vectors and clusters, also for words unseen in training."""
         if self.vectors is not None:
-            save_bytes(self._vectors.to_bytes(), folder / _asset("vectors", self.config.vectors.file), parents=True)
+            save_bytes(
+                self._vectors.to_bytes(), folder / _name_asset("vectors", self.config.vectors.file), parents=True
+            )
         if self.clusters is not None:
-            save_bytes(self._clusters.to_bytes(), folder / _asset("clusters", self.config.clusters.file), parents=True)
+            save_bytes(
+                self._clusters.to_bytes(), folder / _name_asset("clusters", self.config.clusters.file), parents=True
+            )
 
     def checksums(self) -> dict[str, str]:
         named = (self.config.vectors, self.config.clusters)
@@ -196,19 +137,19 @@ class WordNetwork(FeatureNetwork):
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
-        found = {}
+        moved = {}
         for key in ("vectors", "clusters"):
             options = getattr(config, key)
-            if options is not None and (path := assets / _asset(key, options.file)).is_file():
-                found[key] = options.model_copy(update={"file": str(path)})
-        return config.model_copy(update=found)
+            if options is not None and (path := assets / _name_asset(key, options.file)).is_file():
+                moved[key] = options.model_copy(update={"file": str(path)})
+        return config.model_copy(update=moved)
 
     def _embed(self, x: X) -> tuple[Tensor, Tensor]:
         """`(batch, token, word_width)`, arbitrary on padding, and the mask `(batch, token)`."""
         inputs, words, mask = x.inputs, x.inputs["words"], token_mask(x)
         parts = []
         if self.words is not None:
-            parts.append(self.words(self._some_unknown(words, mask, UNKNOWN)))
+            parts.append(self.words(self._hide_some(words, mask, UNKNOWN)))
         if self.affixes is not None:
             parts.append(self.affixes(inputs[Affixes.name]))
         parts.extend(table(inputs[name]) for name, table in self.marks.items())
@@ -218,21 +159,20 @@ class WordNetwork(FeatureNetwork):
             spelt = self.cnn(self.characters(letters).unsqueeze(0)).squeeze(0)
             parts.append(F.embedding(inputs["words.characters.index"], spelt))
         for name, table in zip(self._columns, self.columns, strict=True):
-            parts.append(table(self._some_unknown(inputs[name], mask, UNKNOWN)))
+            parts.append(table(self._hide_some(inputs[name], mask, UNKNOWN)))
         if self.case is not None:
             parts.append(self.case(inputs[Case.name].squeeze(-1)))
         if self.vectors is not None:
-            parts.append(self.vectors(self._some_unknown(inputs[self._rows.name].squeeze(-1), mask, 0)))
+            parts.append(self.vectors(self._hide_some(inputs[self._rows.name].squeeze(-1), mask, 0)))
         if self.clusters is not None:
-            parts.append(self.clusters(self._some_unknown(inputs[self._prefixes.name], mask, 0)))
+            parts.append(self.clusters(self._hide_some(inputs[self._prefixes.name], mask, 0)))
         if self.hashed is not None:
-            rows = self._some_unknown(inputs[self._hashes.name], mask, 0)
-            parts.append(self.hashed(rows))
+            parts.append(self.hashed(self._hide_some(inputs[self._hashes.name], mask, 0)))
         if self.reader is not None:
             parts.append(self.reader(x))
         return torch.cat(parts, -1), mask
 
-    def _some_unknown(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
+    def _hide_some(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
         """Word dropout: in training a share of tokens read as unknown, `(batch, token)` or `(batch, token, width)`."""
         if not self.training or not self.config.word_dropout:
             return numbers
@@ -270,13 +210,7 @@ def token_mask(x: X) -> Tensor:
     return x.mask
 
 
-def _check(config: Any) -> None:
-    prefixes: Sequence[int] = config.clusters.prefixes if config.clusters is not None else [1]
-    if len(set(prefixes)) < len(prefixes):
-        raise ConfigError(f"features.clusters.prefixes: found {prefixes}; expected different lengths")
-
-
-def _asset(kind: str, file: str) -> str:
+def _name_asset(kind: str, file: str) -> str:
     """An asset's name: equal for networks with the same file, made unique by a checksum of its path."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", Path(file).name).strip("-")[-40:]
     return f"{kind}-{slug}-{zlib.crc32(file.encode()):08x}" + (STORED if kind == "vectors" else ".txt")

@@ -7,21 +7,20 @@ from typing import Literal
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.losses.ssvm import net_output
+from spen_plugins.builtin.losses.ssvm import read_net_output
 from spen_plugins.energy import BoundEnergy
-from spen_plugins.energy_loss import EnergyLoss, Terms
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
+from spen_plugins.nn import ValueLoss
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal
 
 Tuple = Literal["gold", "inference", "adversarial"]
 
 
-class Dvn(EnergyLoss):
+class Dvn(ValueLoss):
     """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score, over training tuples (Gygli et al. 2017, Sec. 3.2).
 
     Tuples: gold; the current result of gradient-based inference; and an adversarial output that ascends this
@@ -45,18 +44,14 @@ class Dvn(EnergyLoss):
             return 0 * energy(proposal.mean)[:, 0]
         return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).mean(1) * batch.labelled
 
-    def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
-        """−σ(−E), the negative predicted score."""
-        return {"energy": -torch.sigmoid(-energy(proposal.mean)[:, 0])}
-
     def outputs(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The tuples' ŷ, `(batch, tuple, *variables)`, without gradient."""
         c, mask, gold = self.config, batch.x.mask, batch.gold
-        net = net_output(c.starts, proposal)
+        net = read_net_output(c.starts, proposal)
         start = descent.starts(c.starts, self.space, gold, mask, c.random, net)
-        found = {"gold": gold}
+        tuples = {"gold": gold}
         if "inference" in c.tuples:
-            found["inference"] = descent.minimise(energy, self.space, start, mask, c.descent).lowest().y
+            tuples["inference"] = descent.minimise(energy, self.space, start, mask, c.descent).lowest().y
         if "adversarial" in c.tuples:
             here = torch.rand(len(batch), 1, *[1] * (gold.dim() - 2), device=gold.device) < 0.5
             start = torch.where(here, gold, start[:, :1])
@@ -64,15 +59,5 @@ class Dvn(EnergyLoss):
             def climb(y: Tensor) -> Tensor:
                 return -self.value_loss(energy, batch, y)
 
-            found["adversarial"] = descent.minimise(climb, self.space, start, mask, c.adversary).y
-        return torch.cat([found[name] for name in c.tuples], 1)
-
-    def value_loss(self, energy: BoundEnergy, batch: Batch, y: Tensor, rewards: Tensor | None = None) -> Tensor:
-        """−s ln σ(−E) − (1 − s) ln(1 − σ(−E)) of each output: `(batch, sample)`.
-
-        s is its soft score against gold; in rows without gold its reward, of `rewards` `(batch, sample)`.
-        """
-        scores = rewards if batch.gold is None else self.space.score(y, batch.gold, batch.x.mask)
-        if batch.gold is not None and rewards is not None:
-            scores = torch.where(batch.labelled.unsqueeze(1), scores, rewards)
-        return F.binary_cross_entropy_with_logits(-energy(y), scores, reduction="none")
+            tuples["adversarial"] = descent.minimise(climb, self.space, start, mask, c.adversary).y
+        return torch.cat([tuples[name] for name in c.tuples], 1)

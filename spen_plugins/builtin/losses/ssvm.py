@@ -42,11 +42,11 @@ class Ssvm(EnergyLoss):
         def augmented(y: Tensor) -> Tensor:
             return energy(y) - margin_cost(self.space, y, gold, mask, c.cost)
 
-        start = descent.starts(c.starts, self.space, gold, mask, c.random, net_output(c.starts, proposal))
+        start = descent.starts(c.starts, self.space, gold, mask, c.random, read_net_output(c.starts, proposal))
         violating = descent.minimise(augmented, self.space, start, mask, c.descent).lowest().y
         return F.relu(energy(gold) - augmented(violating))[:, 0] * batch.labelled
 
 
-def net_output(starts: list[Start], proposal: Proposal) -> Tensor | None:
+def read_net_output(starts: list[Start], proposal: Proposal) -> Tensor | None:
     """The inference net's output if a descent starts from it, else None."""
     return proposal.mean.detach() if "net" in starts else None

@@ -55,15 +55,15 @@ class Choice(InferenceNet):
         query = self.query(dropped)
         candidates = x.inputs["candidates"]
         row, place = (candidates[..., 0] > 0).nonzero(as_tuple=True)
-        found = self._kept(candidates[row, place])
-        products = (query[row] * self.vectors(found).sum(1)).sum(-1)
-        scores = products + self.biases(found).sum(1).squeeze(-1)
+        attributes = self._drop(candidates[row, place])
+        products = (query[row] * self.vectors(attributes).sum(1)).sum(-1)
+        scores = products + self.biases(attributes).sum(1).squeeze(-1)
         logits = scores.new_full((x.size, self.space.shape[-1]), IMPOSSIBLE)
         logits = logits.index_put((row, place), scores)
         return self.space.independent(logits[:, None, None], x.mask)
 
-    def _kept(self, found: Tensor) -> Tensor:
+    def _drop(self, attributes: Tensor) -> Tensor:
         """Attributes `(candidate, attribute)`, in training with a share of them left out."""
         if not self.training or not self.config.dropout:
-            return found
-        return found.masked_fill(torch.rand(found.shape, device=found.device) < self.config.dropout, 0)
+            return attributes
+        return attributes.masked_fill(torch.rand(attributes.shape, device=attributes.device) < self.config.dropout, 0)

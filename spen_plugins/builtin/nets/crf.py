@@ -178,8 +178,7 @@ class CrfProposal(Proposal):
             log_q = self.log_prob(self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype))[:, 0]
             unsure = ~((log_q > SURE) & is_possible(tags, *scores[1:]))
             if unsure.any():
-                mask = None if scores.mask is None else scores.mask[unsure]
-                tags[unsure] = viterbi(*scores._replace(emissions=scores.emissions[unsure], mask=mask))
+                tags[unsure] = viterbi(*scores.rows(unsure))
             return tags if self.mask is None else tags * self.mask
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from spen_plugins.batch import X
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
-from spen_plugins.nn.grids import GroupNorm, channels_of, insides, require_grid, within
+from spen_plugins.nn.grids import GroupNorm, make_masks, mask_outside, read_channels, require_grid
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
@@ -30,7 +30,7 @@ class Layer(nn.Module):
 
     def forward(self, values: Tensor, inside: Tensor | None) -> Tensor:
         """`inside`: the mask at the size of the result."""
-        return within(F.silu(self.norm(self.convolution(values), inside)), inside)
+        return mask_outside(F.silu(self.norm(self.convolution(values), inside)), inside)
 
 
 class Fcn(InferenceNet):
@@ -72,8 +72,8 @@ class Fcn(InferenceNet):
         self.last = nn.Conv2d(config.filters, 1, 1)
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
-        values = channels_of(x)
-        masks = insides(x.mask, values, len(self.down))
+        values = read_channels(x)
+        masks = make_masks(x.mask, values, len(self.down))
         levels: list[Tensor] = []
         for layers, inside in zip(self.down, masks, strict=True):
             for layer in layers:
@@ -82,7 +82,7 @@ class Fcn(InferenceNet):
         values = self.dropout(values)
         for layers, seen, inside in reversed(list(zip(self.up, levels, masks, strict=False))):
             wide = F.interpolate(values, scale_factor=2.0)[..., : seen.shape[-2], : seen.shape[-1]]
-            values = torch.cat([within(wide, inside), seen], 1)
+            values = torch.cat([mask_outside(wide, inside), seen], 1)
             for layer in layers:
                 values = layer(values, inside)
         return self.space.independent(self.last(values), x.mask)

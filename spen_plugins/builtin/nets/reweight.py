@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.nets.chooser import Chooser
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
@@ -34,7 +34,7 @@ AT_ONCE = 20_000_000
 """Numbers in the samples of tags that the energy gets at once."""
 
 
-class Reweight(InferenceNet):
+class Reweight(Chooser):
     """The best output under q(y)^(1 − β) exp(−β E(x, y)), q the net at temperature T: the label set of highest expected
     F1, or the tags that are the likeliest by their marginals, of those that the space allows.
 
@@ -44,13 +44,7 @@ class Reweight(InferenceNet):
     distribution (Dembczyński et al. 2011). Tags are decided by their marginals: the net's own, moved by what the
     weights change in those of the samples. The samples are drawn from the same numbers for every x, so that an output
     depends neither on its batch nor on chance.
-
-    The proposal is that net's; its `chosen`, which the task decodes, is the output.
     """
-
-    uses_energy = True
-    chooses = True
-    parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
 
     class Config(Config):
         samples: int = Field(150, ge=1, le=100_000)
@@ -64,69 +58,54 @@ class Reweight(InferenceNet):
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
     ) -> None:
-        super().__init__(config, task, features)
-        if net is None:
-            raise ConfigError(
-                "inference_net 'reweight' weighs samples of another inference net; give it one as inference_net.net, "
-                'such as {"type": "independent"}'
-            )
+        super().__init__(config, task, features, net)
         if not isinstance(task.space, LabelSet | TagSequence):
             raise ConfigError(
                 "inference_net 'reweight' decides on label sets and tag sequences, and this task's outputs are others"
             )
         if isinstance(net, Crf):
             raise ConfigError(DEPENDENT)
-        self.net, self.task = net, task
         self.weight = 1.0 if config.weight is None else config.weight
         self.temperature = 1.0 if config.temperature is None else config.temperature
 
     def choices(self) -> list[dict[str, float]]:
         """Weights and temperatures, those nearest to the net's own first; none if both are given."""
         weights = WEIGHTS if self.config.weight is None else (self.config.weight,)
-        given = self.config.temperature
-        temperatures = sorted(TEMPERATURES, key=lambda t: abs(t - 1)) if given is None else [given]
-        found = [{"weight": weight, "temperature": one} for weight in weights for one in temperatures]
-        return found if len(found) > 1 else []
+        fixed = self.config.temperature
+        temperatures = sorted(TEMPERATURES, key=lambda t: abs(t - 1)) if fixed is None else [fixed]
+        choices = [{"weight": weight, "temperature": one} for weight in weights for one in temperatures]
+        return choices if len(choices) > 1 else []
 
     def choose(self, choice: Mapping[str, float]) -> None:
         self.weight, self.temperature = choice["weight"], choice["temperature"]
 
-    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
-        """The net's proposal, with `chosen`."""
-        assert energy is not None
-        proposal = self.net(x, energy if self.net.uses_energy else None)
-        with torch.no_grad():
-            net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
-            if type(net) is not type(proposal):
-                raise ConfigError(DEPENDENT)
-            chosen = (_labels if isinstance(self.space, LabelSet) else _tags)(
-                net, energy, self.weight, self.config.samples
-            )
-        return replace(proposal, chosen=chosen.to(proposal.logits.dtype))
-
-    def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
-        return self.net.training_proposal(x, energy)
+    def _choose(self, proposal: Proposal, x: X, energy: BoundEnergy) -> Tensor:
+        net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
+        if type(net) is not type(proposal):
+            raise ConfigError(DEPENDENT)
+        choose = choose_labels if isinstance(self.space, LabelSet) else choose_tags
+        return choose(net, energy, self.weight, self.config.samples).to(proposal.logits.dtype)
 
 
-def _labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
+def choose_labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
     """Sets of highest expected F1, `(batch, 1, label)`."""
     if weight == 0:
         return best_sets(torch.sigmoid(net.logits[:, 0])).unsqueeze(1)
     draw = torch.Generator().manual_seed(0)
     numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
     y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
-    return best_of_samples(y, torch.softmax(_scores(net, energy, y, weight), 1)).unsqueeze(1)
+    return best_of_samples(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
 
 
-def _tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
+def choose_tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
     """The likeliest tags by their marginals, `(batch, 1, token, tag)`."""
     if weight == 0:
         return net.mode
     p = torch.softmax(net.logits[:, 0].double(), -1)
-    numbers = _by_token(n, p.shape[1]).to(p.device).expand(len(p), -1, -1).contiguous()
+    numbers = _draw_by_token(n, p.shape[1]).to(p.device).expand(len(p), -1, -1).contiguous()
     tags = torch.searchsorted(p.cumsum(-1), numbers).clamp(max=p.shape[-1] - 1)
     scores = [
-        _scores(net, energy, net.space.one_hot(some.transpose(1, 2), net.mask).to(net.logits.dtype), weight)
+        _weigh(net, energy, net.space.one_hot(some.transpose(1, 2), net.mask).to(net.logits.dtype), weight)
         for some in tags.split(max(1, AT_ONCE // max(1, p.numel())), 2)
     ]
     change = torch.softmax(torch.cat(scores, 1), 1) - 1 / n
@@ -134,12 +113,12 @@ def _tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
     return net.space.independent(torch.log(marginals.clamp(min=1e-9)).unsqueeze(1), net.mask).mode
 
 
-def _scores(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tensor:
+def _weigh(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tensor:
     """ln w of samples of the net, up to a constant, `(batch, sample)`."""
     return (weight * (-energy(y) - net.log_prob(y))).double()
 
 
-def _by_token(n: int, length: int) -> Tensor:
+def _draw_by_token(n: int, length: int) -> Tensor:
     """Numbers from 0 to 1, `(token, sample)`: a token's are the same in sentences of any length."""
     draws = (torch.Generator().manual_seed(block) for block in range(0, length, BLOCK))
     return torch.cat([torch.rand(BLOCK, n, generator=draw, dtype=torch.float64) for draw in draws])[:length]

@@ -71,7 +71,7 @@ class OneVsRest(Trainer):
 
         net: Any = model.inference_net
         if self._design is None:
-            self._design = _design(net.features, task)
+            self._design = _make_design(net.features, task)
         x, gold, weights, classes = self._design
         weight, bias = np.zeros(net.output.weight.shape), np.zeros(net.output.bias.shape)
         for label, having in enumerate(gold.T):
@@ -88,12 +88,12 @@ class OneVsRest(Trainer):
             net.output.bias.copy_(torch.from_numpy(bias))
 
 
-def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+def _make_design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """The training examples that have gold: features `(example, size)`, sparse unless they are vectors; gold, boolean
     `(example, label)`; weights of examples `(example,)` and classes `(2, label)`, None if they are all 1."""
     from scipy import sparse
 
-    def batches() -> Iterator[Batch]:
+    def read_batches() -> Iterator[Batch]:
         examples = task.part("train")
         for start in range(0, len(examples), _AT_ONCE):
             batch = task.collate(examples[start : start + _AT_ONCE])
@@ -101,19 +101,19 @@ def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray | No
                 yield batch
 
     home = next(features.buffers(), torch.empty(0)).device
-    features.learn(batch.x for batch in batches())
+    features.learn(batch.x for batch in read_batches())
     rows, gold, weights, classes = [], [], [], None
-    for batch in batches():
-        known = batch.labelled.numpy()
-        gold.append(batch.gold[:, 0].numpy()[known] > 0.5)
-        weights.append(batch.weigh(torch.ones(len(batch), dtype=torch.float64)).numpy()[known])
+    for batch in read_batches():
+        is_labelled = batch.labelled.numpy()
+        gold.append(batch.gold[:, 0].numpy()[is_labelled] > 0.5)
+        weights.append(batch.weigh(torch.ones(len(batch), dtype=torch.float64)).numpy()[is_labelled])
         classes = None if batch.class_weights is None else batch.class_weights.double().numpy()
         if "vector" in batch.x.inputs:
-            rows.append(batch.x.inputs["vector"].numpy()[known])
+            rows.append(batch.x.inputs["vector"].numpy()[is_labelled])
             continue
         row, column, value = (part.cpu().numpy() for part in features.lists(batch.to(home).x))
         some = sparse.csr_matrix((value.astype(np.float64), (row, column)), (len(batch), features.output_dim))
-        rows.append(some[np.flatnonzero(known)])
+        rows.append(some[np.flatnonzero(is_labelled)])
     stacked = (
         np.concatenate(rows).astype(np.float64) if isinstance(rows[0], np.ndarray) else sparse.vstack(rows).tocsr()
     )

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.energy_loss import EnergyLoss, Terms
+from spen_plugins.energy_loss import Terms
 from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
 from spen_plugins.player import Player
@@ -46,24 +46,12 @@ def net_terms(context: Context, weight: float = 1.0) -> Terms:
 
 
 def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields: Any) -> Phase:
-    """The phase in which the energy learns from the experiment's energy loss.
-
-    Args:
-        player: the energy's player.
-        trains: prefixes of the energy's parameters that are trained.
-        fields: the other fields of `Phase`.
-    """
+    """The phase in which the energy learns from the experiment's energy loss; `fields` are the others of `Phase`."""
     return Phase("energy", trains, _energy_terms, player, measures=_energy_measures, **fields)
 
 
 def cost_net_phase(model: Model, player: Player, weight: float = 1.0, **fields: Any) -> Phase:
-    """The phase in which the energy loss's cost net moves by itself, on λ · the loss's `net_terms`.
-
-    Args:
-        model: the model with the energy loss.
-        player: the cost net's player.
-        weight: λ.
-        fields: the other fields of `Phase`.
+    """The phase in which the energy loss's cost net moves by itself, on λ (`weight`) · the loss's `net_terms`.
 
     Raises:
         ConfigError: the energy loss has no cost net.
@@ -71,7 +59,7 @@ def cost_net_phase(model: Model, player: Player, weight: float = 1.0, **fields: 
     if not any(True for _ in model.energy_loss.parameters()):
         raise ConfigError(
             f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, or an "
-            "energy loss with a key `cost_net` (`spen describe energy_loss` lists them, and each one's keys)"
+            "energy loss with a key `cost_net`"
         )
     return Phase("cost_net", ("energy_loss",), partial(net_terms, weight=weight), player, **fields)
 
@@ -81,21 +69,15 @@ def net_stage(
 ) -> Stage:
     """The stage `net`, in which the inference net learns by cross entropy alone and everything else is frozen.
 
-    Its validation score is that of the net itself, not of gradient-based inference on top of it.
-
-    Args:
-        model, task: the model and the task that scores it.
-        epochs: maximal number of epochs.
-        player: the net's player; one update per batch here, whatever its `steps`.
-        patience: epochs without a better score before the stage ends.
-        per_variable: if true, cross entropy is the mean over an example's variables.
+    It makes one update per batch, whatever the player's `steps`. Its validation score is that of the net itself, not of
+    gradient-based inference on top of it.
     """
 
     def loss(context: Context) -> Terms:
         return {"cross_entropy": cross_entropy(context, per_variable)}
 
     phase = Phase("inference_net", ("inference_net",), loss, player.model_copy(update={"steps": 1}))
-    select = partial(_net_score, task) if model.inference_net.uses_energy else None
+    select = partial(_score_net, task) if model.inference_net.uses_energy else None
     frozen = frozen_except(model, "inference_net")
     return Stage("net", (phase,), epochs, frozen=frozen, select=select, patience=patience)
 
@@ -112,25 +94,25 @@ def energy_stage(
     """The stage `energy`, in which the energy learns from the energy loss alone and everything else is frozen.
 
     Args:
-        model: the model with the energy.
-        epochs: maximal number of epochs.
-        player: the energy's player.
-        patience: epochs without a better score before the stage ends.
         trainer: the trainer's type, for messages.
         select: the stage's own validation score; None for the task's.
 
     Raises:
         ConfigError: the energy loss has a net of its own, which would stay untrained.
     """
-    _refuse_own_net(model.energy_loss, trainer)
+    own = next(model.energy_loss.named_parameters(), None)
+    if own is not None:
+        raise ConfigError(
+            f"trainer {trainer!r}: {type(model.energy_loss).__name__} has a net of its own ({own[0].split('.')[0]}), "
+            "which is frozen here. Take an energy_loss without one ('ssvm' for a margin), or a trainer that moves both "
+            "on every batch"
+        )
     frozen = frozen_except(model, "energy")
     return Stage("energy", (energy_phase(player),), epochs, frozen=frozen, select=select, patience=patience)
 
 
 def _energy_terms(context: Context) -> Terms:
     terms = context.model.energy_loss.terms(context.energy, context.batch, context.proposal)
-    if context.batch.weights is None:
-        return terms
     return {name: context.batch.weigh(term) for name, term in terms.items()}
 
 
@@ -138,17 +120,6 @@ def _energy_measures(context: Context) -> Terms:
     return context.model.energy_loss.measures(context.energy, context.batch, context.proposal)
 
 
-def _refuse_own_net(loss: EnergyLoss, trainer: str) -> None:
-    """Raise `ConfigError` if the energy loss has a net, which would stay untrained."""
-    own = next(loss.named_parameters(), None)
-    if own is not None:
-        raise ConfigError(
-            f"trainer {trainer!r}: {type(loss).__name__} has a net of its own ({own[0].split('.')[0]}) that learns "
-            "together with the inference net, and that is frozen here. Take an energy_loss without one ('ssvm' for "
-            "a margin), or a trainer that moves both on every batch"
-        )
-
-
-def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
+def _score_net(task: Task, model: Model, batches: Sequence[Batch]) -> float:
     net = model.inference_net
     return selection_score(task, ((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches))

@@ -29,27 +29,27 @@ def locate(path: str) -> Path:
     Other paths are returned as they are, even if no such file exists; `~` is expanded in all.
 
     Raises:
-        DataError: a `data:` path that is in neither place; the message names the command that downloads it, if any.
+        DataError: a `data:` path that is in neither place, with the command that downloads it, if there is one.
     """
     if not path.startswith(PREFIX):
         return _home(path)
-    relative = path.removeprefix(PREFIX)
-    given = os.environ.get("SPEN_DATA")
-    roots = ([_home(given)] if given else []) + [cache_folder()]
+    relative = path.removeprefix(PREFIX).rstrip("/")
+    own = os.environ.get("SPEN_DATA")
+    roots = ([_home(own)] if own else []) + [cache_folder()]
     from spen_plugins.data.catalogue.catalogue import CATALOGUE
 
-    relative = relative.rstrip("/")
-    entry = next((d for d in CATALOGUE.values() if d.below(relative)), None)
-    known = entry.below(relative) if entry else ()
+    entry = next((data_set for data_set in CATALOGUE.values() if data_set.below(relative)), None)
+    files = entry.below(relative) if entry else ()
     found = f"no {relative}"
     for root in roots:
         if (root / relative).exists():
-            if all((root / path).exists() for path in known):
+            if all((root / file).exists() for file in files):
                 return root / relative
             found = f"only a part of {relative}"  # a download was cut off
-    looked = " nor ".join(str(root) for root in roots)
-    get = f"`spen data get {entry.name}` gets it" if entry else f"data sets are {', '.join(CATALOGUE)}"
-    note = "" if given else ", or $SPEN_DATA set to a folder that has it"
+    places = " nor ".join(map(str, roots))
     if entry and entry.why_not:
-        get, note = f"{entry.name} can't be downloaded: {entry.why_not}", ""
-    raise DataError(path, None, f"{found} below {looked}", f"the file in one of them: {get}{note}")
+        remedy = f"{entry.name} can't be downloaded: {entry.why_not}"
+    else:
+        remedy = f"`spen data get {entry.name}` gets it" if entry else f"data sets are {', '.join(CATALOGUE)}"
+        remedy += "" if own else ", or $SPEN_DATA set to a folder that has it"
+    raise DataError(path, None, f"{found} below {places}", f"the file in one of them: {remedy}")

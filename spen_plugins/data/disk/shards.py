@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spen_plugins.data.disk.arrow_cells import MOST_CELLS, check_valid
 from spen_plugins.data.folders import conll_2012_files, files_fitting, image_files, is_pattern
-from spen_plugins.data.tables.parquet import MOST_CELLS, check_valid
 from spen_plugins.data.text import as_it_is, check_size, sha256
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from spen_plugins.data.catalogue.places import locate
-from spen_plugins.data.csv_rows import CSV, header, separator_of
+from spen_plugins.data.csv_rows import CSV, header_of, separator_of
 from spen_plugins.data.disk.shards import column_names, of_shards, shards
 from spen_plugins.data.equal_inputs import digest, keys_of_rows
 from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, head_of, one_of, recognise
@@ -27,9 +27,8 @@ from spen_plugins.data.table import Attribute, Table
 from spen_plugins.data.tables.cells import left_out
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.tables.label_cells import SEPARATOR
-from spen_plugins.data.tables.label_columns import chosen_labels, lists_names
+from spen_plugins.data.tables.label_columns import chosen_labels, find_label_columns, lists_names
 from spen_plugins.data.tables.label_lists import holds_lists
-from spen_plugins.data.tables.label_names import label_columns
 from spen_plugins.data.tables.libsvm import LIBSVM
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.tables.table_files import list_column, read_table
@@ -173,7 +172,7 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
 
 
 def _labels(path: Path, table: Table, keys: ColumnKeys) -> tuple[tuple[str, ...], str | None]:
-    return label_columns(table, chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)[0])
+    return find_label_columns(table, chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)[0])
 
 
 def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> list[list[str]]:
@@ -197,7 +196,7 @@ def _names(path: Path, form: Format) -> list[str]:
     if form is PARQUET:
         return column_names(shards(path)[0])
     if form is CSV:
-        return header(path, separator_of(head_of(path)) or ",")
+        return header_of(head_of(path))
     return [name.strip() for name in head_of(path).filled[0].split("\t")] if form is TSV else []
 
 

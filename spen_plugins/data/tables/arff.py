@@ -16,16 +16,17 @@ import numpy as np
 
 from spen_plugins.data.table import Attribute, Table
 from spen_plugins.data.tables.arff_rows import MISSING, read_dense, read_sparse, split_cells, unquote
-from spen_plugins.data.text import ends_within_a_line, read_lines, shorten
+from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import DataError, did_you_mean
 
 _NAME = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+"
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_NAME})\s*(.*)", re.IGNORECASE)
+_KINDS = {"numeric": "numeric", "real": "numeric", "integer": "numeric", "string": "text", "date": "text"}
 _OPTION = re.compile(r":\s*(?:.*\s)?-C\s*([+-]?\d+)")
 
 
 def read_arff(path: Any) -> Table:
-    """Read a file.
+    """Reads a file.
 
     Raises:
         DataError: with the line, its content and what was expected.
@@ -33,8 +34,8 @@ def read_arff(path: Any) -> Table:
     lines = read_lines(path)
     attributes, start = _header(str(path), lines)
     rows = [(n, text) for n, line in enumerate(lines[start:], start + 1) if (text := line.strip()) and text[0] != "%"]
-    if not rows:
-        raise DataError(path, len(lines), "no rows after @data", "at least one")
+    if not rows or not attributes:
+        raise DataError(path, len(lines), "no rows" if attributes else "no attributes", "@attribute lines, @data, rows")
     table = Table(str(path), attributes, [n for n, _ in rows], own_labels=_own_labels(path, lines[:start], attributes))
     if rows[0][1][0] == "{":
         read_sparse(table, rows)
@@ -53,8 +54,6 @@ def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
         if not text or text[0] == "%" or word == "@relation":
             continue
         if word == "@data":
-            if not attributes:
-                raise DataError(path, n, "@data before any @attribute", "@attribute NAME TYPE lines first")
             return attributes, n
         match = _ATTRIBUTE.fullmatch(text)
         if match is None:
@@ -69,12 +68,13 @@ def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
 
 def _own_labels(path: object, header: list[str], attributes: list[Attribute]) -> tuple[str, ...] | None:
     """The labels by MEKA's option -C; None without it."""
-    for n, line in enumerate(header, 1):
+    for line in header:
         if line.strip().lower().startswith("@relation") and (option := _OPTION.search(line)):
             count, names = int(option[1]), [a.name for a in attributes]
             if not 0 < abs(count) < len(names):
-                wanted = f"a number of labels from 1 to {len(names) - 1}, for {len(names)} attributes"
-                raise DataError(path, n, f"-C {count} in {shorten(line.strip())}", wanted)
+                raise DataError(
+                    path, None, f"-C {count} in @relation", f"a number of labels from 1 to {len(names) - 1}"
+                )
             return tuple(names[:count] if count > 0 else names[count:])
     return None
 
@@ -82,42 +82,29 @@ def _own_labels(path: object, header: list[str], attributes: list[Attribute]) ->
 def _attribute(path: str, line: int, name: str, kind: str) -> Attribute:
     word = kind.split(None, 1)[0].lower() if kind else ""
     if kind.startswith("{"):
-        if not kind.endswith("}"):
-            raise DataError(path, line, f"{shorten(kind)} for attribute {name!r}", "a closing }")
-        values = split_cells(kind[1:-1])
-        if "" in values or len(set(values)) < len(values):
-            raise DataError(path, line, f"{shorten(kind)} for attribute {name!r}", "different values between commas")
+        values = split_cells(kind.removeprefix("{").removesuffix("}"))
+        if not kind.endswith("}") or "" in values or len(set(values)) < len(values):
+            wanted = "different values between commas, in braces"
+            raise DataError(path, line, f"{shorten(kind)} for attribute {name!r}", wanted)
         return Attribute(name, "nominal", tuple(values), line)
-    if word in ("numeric", "real", "integer"):
-        return Attribute(name, "numeric", (), line)
-    if word in ("string", "date"):
-        return Attribute(name, "text", (), line)
     if word == "hierarchical":
         return Attribute(name, "hierarchical", _with_ancestors(split_cells(kind[len(word) :])), line)
-    raise DataError(
-        path,
-        line,
-        f"{shorten(kind)} as the type of attribute {name!r}",
-        "numeric, {values}, string, date or hierarchical",
-    )
+    if word not in _KINDS:
+        wanted = "numeric, {values}, string, date or hierarchical"
+        raise DataError(path, line, f"{shorten(kind)} as the type of attribute {name!r}", wanted)
+    return Attribute(name, _KINDS[word], (), line)
 
 
 def _with_ancestors(paths: list[str]) -> tuple[str, ...]:
     """The paths in order, each after its ancestors, including those that the header omits."""
-    given = set(paths)
-    return tuple(dict.fromkeys(p for path in paths for p in ancestry(path) if p == path or p not in given))
+    own = set(paths)
+    return tuple(dict.fromkeys(p for path in paths for p in ancestry(path) if p == path or p not in own))
 
 
 def ancestry(path: str) -> list[str]:
     """`"01/01/03"` -> `["01", "01/01", "01/01/03"]`."""
     parts = path.split("/")
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
-
-
-def _may_be_cut(table: Table, line: int) -> bool:
-    """True if a line is the file's last and ends in the hierarchical cell, without a line break."""
-    hierarchical = table.attributes[-1].kind == "hierarchical"
-    return hierarchical and line == table.line[-1] and ends_within_a_line(table.path)
 
 
 def class_sets(table: Table) -> list[np.ndarray | None]:
@@ -136,12 +123,7 @@ def class_sets(table: Table) -> list[np.ndarray | None]:
         names = [name.strip() for name in cell.split("@")] if cell else []
         for name in names:
             if name not in place:
-                near = did_you_mean(name, values)
-                cut = " Was the file cut off?" if _may_be_cut(table, line) else ""
-                wanted = f"a path of the header's hierarchy.{near}{cut}"
+                wanted = f"a path of the header's hierarchy.{did_you_mean(name, values)}"
                 raise DataError(table.path, line, f"class {shorten(name)}", wanted)
-        if not names and _may_be_cut(table, line):
-            wanted = "classes joined with @, or ? for none known; was the file cut off?"
-            raise DataError(table.path, line, "no class, where the file ends without a line break", wanted)
         sets.append(np.array(sorted({place[a] for name in names for a in ancestry(name)}), dtype=np.int32))
     return sets

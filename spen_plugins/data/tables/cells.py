@@ -1,10 +1,9 @@
-"""Named columns of numbers and texts -> a table: what is a yes-no column, a number, a category."""
+"""Named columns of numbers and texts -> a table: yes-no columns, numbers, categories."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,13 +22,8 @@ KEYS = ("id", "uid", "uuid", "index")
 
 Known = Mapping[str, tuple[str, ...]]
 """Columns of the training file: name -> a category's values, `BINARY`, or () for a number."""
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Cells that are not all numbers; None where one is missing."""
-
-    cells: Sequence[str | None]
+Cells: TypeAlias = np.ndarray | list[str | None]
+"""A column: numbers `(rows,)` with NaN for missing ones, or texts, None for missing ones."""
 
 
 def is_key(name: str, cells: Collection[str]) -> bool:
@@ -43,24 +37,17 @@ def left_out(name: str) -> str:
     return f"column {name!r} is left out: its values all differ"
 
 
-def table_of(
+def make_table(
     path: object,
-    columns: Mapping[str, np.ndarray | Texts],
+    columns: Mapping[str, Cells],
     line: list[int],
     known: Known | None = None,
     unused: Collection[str] = (),
 ) -> Table:
-    """A table of columns.
+    """A table of columns, by name; `known` and `unused` as of `read_table`, `line` `(rows,)` the line of each row.
 
     A column of 0 and 1 is binary, others of numbers are numeric; texts are categories if there are few of them, else
-    of kind text.
-
-    Args:
-        path: the file, for messages.
-        columns: by name, numbers `(rows,)` with NaN for missing ones, or texts.
-        line: `(rows,)` line number of each row.
-        known: columns of the training file, if this is another.
-        unused: columns that are of kind text, whatever is in them.
+    of kind text, as unused ones are.
 
     Raises:
         DataError: a cell is not what its column in the training file has, or a text among numbers.
@@ -68,79 +55,49 @@ def table_of(
     table = Table(str(path), [], line, np.zeros((len(line), len(columns)), dtype=np.float32))
     assert table.dense is not None
     for at, (name, cells) in enumerate(columns.items()):
-        values: tuple[str, ...] | None = ()
-        if name in unused:
-            values = None
-        elif known is not None and name in known:
-            values = known[name]
-            table.dense[:, at] = _as_known(table, name, cells, values)
-        elif isinstance(cells, Texts):
-            values = _categories(table, name, cells)
-            if values is not None:
-                table.dense[:, at] = _codes(table, name, cells, values)
-        else:
-            table.dense[:, at] = cells
-            values = BINARY if _is_binary(cells) else ()
+        values: tuple[str, ...] | None = None
+        if name not in unused:
+            values = known[name] if known and name in known else _values_of(table, name, cells)
+        if values is not None:
+            table.dense[:, at] = _numbers(table, name, cells, values)
         kind = "text" if values is None else "nominal" if values else "numeric"
         table.attributes.append(Attribute(name, kind, values or (), 1))
     return table
 
 
-def _is_binary(cells: np.ndarray) -> bool:
-    return bool(np.isin(cells, (0, 1)).any() and (np.isin(cells, (0, 1)) | np.isnan(cells)).all())
-
-
-def _categories(table: Table, name: str, cells: Texts) -> tuple[str, ...] | None:
-    """The different texts in order; None if they are too many to be categories.
+def _values_of(table: Table, name: str, cells: Cells) -> tuple[str, ...] | None:
+    """`BINARY`, () for numbers, or a category's values in order; None for too many texts to be categories.
 
     Raises:
-        DataError: a word among cells that are mostly numbers, or numbers with a decimal comma.
+        DataError: a word, or a number with a decimal comma, among numbers.
     """
-    there = [cell for cell in cells.cells if cell is not None]
-    values = sorted(set(there))
-    like = {value for value in values if is_number(value.replace(",", ".", 1))}
-    mostly = 2 * sum(cell in like for cell in there) > len(there) or 2 * len(like) > len(values)
-    row = next((i for i, cell in enumerate(cells.cells) if cell is not None and not is_number(cell)), None)
-    if mostly and row is not None:
-        cell = cells.cells[row] or ""
-        wanted = "numbers, as most of its values are, and an empty cell for a missing one"
-        if cell in like:
-            wanted = f"numbers with a decimal point, {cell.replace(',', '.', 1)}"
-        wanted += "; drop=NAME leaves it out"
-        raise DataError(table.path, table.line[row], f"{shorten(cell)} in column {name!r}", wanted)
+    if isinstance(cells, np.ndarray):
+        is_binary = np.isin(cells, (0, 1)).any() and (np.isin(cells, (0, 1)) | np.isnan(cells)).all()
+        return BINARY if is_binary else ()
+    values = sorted({cell for cell in cells if cell is not None})
+    row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), None)
+    if row is not None and 2 * sum(is_number(value.replace(",", ".", 1)) for value in values) > len(values):
+        wanted = "numbers with a decimal point, as most of its values are, and an empty cell for a missing one"
+        found = f"{shorten(cells[row] or '')} in column {name!r}"
+        raise DataError(table.path, table.line[row], found, f"{wanted}; drop=NAME leaves it out")
     return tuple(values) if len(values) <= CATEGORIES else None
 
 
-def _codes(table: Table, name: str, cells: Texts, values: Sequence[str]) -> np.ndarray:
-    place: dict[str | None, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
-    for row, cell in enumerate(cells.cells):
-        if cell not in place:
-            known = ", ".join(values[:8]) + (", …" if len(values) > 8 else "")
-            wanted = f"{known}, as in the training file, or an empty cell"
-            raise DataError(table.path, table.line[row], f"{shorten(cell or '')} in column {name!r}", wanted)
-    return np.array([place[cell] for cell in cells.cells], dtype=np.float32)
-
-
-def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[str, ...]) -> np.ndarray:
-    """The cells as numbers, where the training file has these values."""
-    if isinstance(cells, Texts) and values and values != BINARY:
-        return _codes(table, name, cells, values)
-    wanted = "0 or 1" if values == BINARY else "a number"
-    texts = cells
-    if isinstance(texts, Texts) and all(cell is None or _is_finite(cell) for cell in texts.cells):
-        cells = np.array([np.nan if cell is None else float(cell) for cell in texts.cells])  # of Parquet
-    if isinstance(cells, Texts):
-        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not _is_finite(cell))
-        found = shorten(cells.cells[row] or "")
-    elif values == BINARY and not (np.isin(cells, (0, 1)) | np.isnan(cells)).all():
-        row = int(np.flatnonzero(~np.isin(cells, (0, 1)) & ~np.isnan(cells))[0])
-        found = f"{cells[row]:g}"
-    elif values and values != BINARY:
-        row, found, wanted = 0, "numbers only", f"one of {', '.join(values[:8])}"
+def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np.ndarray:
+    """The cells as numbers, those of a category as indices into its values, `(rows,)`."""
+    codes: np.ndarray
+    if not values or values == BINARY:
+        wanted = "0 or 1" if values else "numbers"
+        codes = cells if isinstance(cells, np.ndarray) else np.full(len(cells), np.inf)
+        is_wrong = ~np.isin(codes, (0, 1)) & ~np.isnan(codes) if values else np.isinf(codes)
     else:
-        return cells
-    raise DataError(table.path, table.line[row], f"{found} in column {name!r}", f"{wanted}, as in the training file")
-
-
-def _is_finite(cell: str) -> bool:
-    return is_number(cell) and math.isfinite(float(cell))
+        wanted = f"{', '.join(values[:8])}{', …' * (len(values) > 8)}, or an empty cell"
+        place: dict[object, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
+        codes = np.array([place.get(cell, np.inf) for cell in cells], dtype=np.float32)
+        is_wrong = np.isinf(codes)
+    if is_wrong.any():
+        row = int(is_wrong.argmax())
+        cell = cells[row]
+        found = f"{shorten(cell) if isinstance(cell, str) else f'{cell:g}'} in column {name!r}"
+        raise DataError(table.path, table.line[row], found, f"{wanted}, as in the training file")
+    return codes

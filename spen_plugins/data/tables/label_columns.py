@@ -1,4 +1,4 @@
-"""Which columns of a user's table are labels, by its settings or the file itself."""
+"""Label columns of a user's table, by its settings or the file itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from spen_plugins.data.catalogue.places import locate
 from spen_plugins.data.table import Table
-from spen_plugins.data.tables.label_names import listed_labels, named_labels
+from spen_plugins.data.tables.label_names import find_labels, label_sets, read_names, some_of
 from spen_plugins.errors import ConfigError
 
 
@@ -22,33 +22,30 @@ def chosen_labels(
         path: the table's file, as the user names it.
         table: its content; only the header is used.
         labels: a name, names, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is,
-            or what the file itself says.
+            or the labels that the file itself names.
+        count: how many of the last columns are labels.
         drop: columns that a pattern does not take.
-        count: how many of the last columns are labels; in a file that says which are, their number.
 
     Raises:
-        ConfigError: a name is none of a column, the file's labels are no columns, or it says that others are.
+        ConfigError: a name is none of a column, or the file's labels are no columns.
         DataError: the file of names is missing or broken.
     """
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
         if (labels and not table.listed) or count is not None:
-            what = "what its rows begin with" if table.sets is not None else "its hierarchical attribute's paths"
             key = "labels" if labels else "label_count"
-            raise ConfigError(f"{key}=: labels of {path} are {what}; leave it out")
+            raise ConfigError(f"{key}=: labels of {path} are no columns; leave it out")
         return None, None
     beside = Path(path).with_suffix(".xml")
     if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
         labels = str(beside)
-    own = table.own_labels
     if labels is None:
+        own = table.own_labels
         if own is not None and count not in (None, len(own)):
-            raise ConfigError(f"label_count=: found {count}; @relation of {path} says {_some(own)}")
+            raise ConfigError(f"label_count=: found {count}; @relation of {path} says {len(own)} labels")
         return own or count, None
-    listed = lists_names(labels)
-    names = listed_labels(locate(labels), table) if listed else named_labels(table, labels, drop)
-    if own is not None and {*names} != {*own}:
-        raise ConfigError(f"labels=: found {_some(names)}; @relation of {path} says {_some(own)}")
-    return names, labels if listed else None
+    if lists_names(labels):
+        return find_labels(table, read_names(locate(labels))), labels
+    return find_labels(table, labels, drop), None
 
 
 def lists_names(labels: Any) -> TypeGuard[str]:
@@ -56,5 +53,24 @@ def lists_names(labels: Any) -> TypeGuard[str]:
     return isinstance(labels, str) and (labels.endswith((".xml", ".txt")) or locate(labels).is_file())
 
 
-def _some(names: Sequence[str]) -> str:
-    return f"{len(names)} labels ({', '.join(names[:8])}{', …' * (len(names) > 8)})"
+def find_label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:
+    """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are; `labels` as
+    of `chosen_labels`."""
+    names = [a.name for a in table.attributes]
+    hierarchical = next((a for a in table.attributes if a.kind == "hierarchical"), None)
+    if hierarchical is not None:
+        return hierarchical.values, hierarchical.name
+    if table.sets is not None:
+        return tuple(labels or label_sets([table])), None
+    if labels is None:
+        raise ConfigError(
+            f"{table.path} ({table.format}; {some_of(names)}): which of them are labels? Give their names "
+            "(labels=a,b or a beginning, labels=tag_*; the XML list of an ARFF file), or how many of the last ones "
+            "(label_count=)"
+        )
+    if not isinstance(labels, int):
+        wanted = {*labels}
+        return tuple(name for name in names if name in wanted), None
+    if not 0 < labels < len(names):
+        raise ConfigError(f"label_count=: found {labels}; {table.path} has {len(names)} attributes")
+    return tuple(names[-labels:]), None

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spen_plugins.data.csv_rows import header, records, separator_of
+from spen_plugins.data.csv_rows import records, separator_of
+from spen_plugins.data.disk.arrow_cells import cells_of
+from spen_plugins.data.disk.shards import column_names, pieces
 from spen_plugins.data.formats import PARQUET, Format, head_of
 from spen_plugins.data.table import Table
 from spen_plugins.data.tables.cells import MISSING
 from spen_plugins.data.tables.label_cells import FALSE, TRUE, LabelCells
-from spen_plugins.data.tables.parquet import cells_of, check_valid, column_names, stored
 from spen_plugins.data.text import is_number
 from spen_plugins.errors import DataError
 
@@ -36,9 +37,6 @@ class ListColumn(NamedTuple):
 
 def holds_lists(path: Path, form: Format, name: str) -> bool:
     """True for a column of names of labels, neither of numbers nor mostly of 0 and 1, or yes and no."""
-    names = column_names(path) if form is PARQUET else header(path, separator_of(head_of(path)) or ",")
-    if name not in names:
-        return False
     cells = [cell for _, cell in _cells(path, form, name) if cell is not None]
     if any(isinstance(cell, list) for cell in cells):
         return True
@@ -70,13 +68,13 @@ def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> No
 
 
 def _cells(path: Path, form: Format, name: str) -> Iterator[tuple[int, Any]]:
-    """Line and cell of each row: a text, a list of texts, or None."""
+    """Line and cell of each row: a text, a list of texts, or None; nothing if there is no such column."""
     if form is PARQUET:
-        rows = stored(path).select([name])
-        check_valid(path, rows)
-        for number, cell in enumerate(cells_of(path, name, rows.column(0)), 1):
-            yield number, list(map(str, cell)) if isinstance(cell, list) else None if cell is None else str(cell)
+        for piece in pieces(path) if name in column_names(path) else ():
+            for number, cell in enumerate(cells_of(path, name, piece.rows.column(name)), piece.first):
+                yield number, list(map(str, cell)) if isinstance(cell, list) else None if cell is None else str(cell)
         return
     rows = records(path, separator_of(head_of(path)) or ",")
-    at = [cell.strip() for cell in next(rows)[1]].index(name)
-    yield from ((line, cells[at]) for line, cells in rows)
+    names = [cell.strip() for cell in next(rows)[1]]
+    if name in names:
+        yield from ((line, cells[names.index(name)]) for line, cells in rows)

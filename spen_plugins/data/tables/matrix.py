@@ -34,21 +34,17 @@ class Matrix:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.names is None:
-            return
-        names = self.names
-        if len(names) != self.width:
-            raise DataError("columns", None, f"{len(names)} names for {self.width} columns", "a name for each")
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError("columns", None, f"two columns {twice!r}", "different names")
+        names = self.names or ()
+        if self.names is not None and (len(names) != self.width or len({*names}) < len(names)):
+            some = ", ".join(names[:8]) + ", …" * (len(names) > 8)
+            raise DataError("columns", None, f"{len(names)} names ({some})", f"{self.width} different ones")
 
     @classmethod
     def of(cls, data: Any, what: str) -> Matrix:
         """From anything that `is_matrix`, or a list of rows.
 
         Args:
-            data: the numbers; NaN is a missing one.
+            data: the numbers; NaN is a missing one, except in a sparse matrix.
             what: what it is, for messages.
 
         Raises:
@@ -56,15 +52,20 @@ class Matrix:
         """
         if isinstance(data, Matrix):
             return data
-        names = tuple(map(str, data.columns)) if _is_frame(data) else None
-        values = _numbers(data, what)
-        if values.ndim != 2 or not all(values.shape):
-            raise DataError(what, None, f"an array of shape {values.shape}", "(rows, columns), of at least one each")
-        stored = values if isinstance(values, np.ndarray) else values.data
-        bad = np.isinf(stored) if isinstance(values, np.ndarray) else ~np.isfinite(stored)
-        if bad.any():
-            raise DataError(what, None, f"the number {stored[bad][0]:g}", "finite numbers within the range of float32")
-        return cls(values, names)
+        from scipy import sparse
+        from sklearn.utils import check_array
+
+        finite: Any = True if sparse.issparse(data) else "allow-nan"
+        try:
+            with np.errstate(over="ignore"):
+                values = check_array(data, accept_sparse="csr", dtype=np.float32, ensure_all_finite=finite, copy=True)
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(what, None, f"no rows of finite numbers ({reason})", "rows of one length") from None
+        if sparse.issparse(values):
+            values = sparse.csr_array(values)
+            values.sum_duplicates()
+        return cls(values, tuple(map(str, data.columns)) if _is_frame(data) else None)
 
     def __len__(self) -> int:
         return self.values.shape[0]
@@ -75,11 +76,7 @@ class Matrix:
         return self.values.shape[1]
 
     def not_binary(self, columns: np.ndarray | None = None) -> tuple[float, int] | None:
-        """A number that is neither 0 nor 1, and its column; None without one.
-
-        Args:
-            columns: mask of the columns to look at; None: all.
-        """
+        """A number that is neither 0 nor 1, and its column, of those in the mask `columns`; None without one."""
         stored = self.values if isinstance(self.values, np.ndarray) else self.values.data
         wrong = (stored != 0) & (stored != 1)
         if columns is not None:
@@ -90,13 +87,8 @@ class Matrix:
         return float(stored.flat[at]), at % self.width if wrong.ndim == 2 else int(self.values.indices[at])
 
     def check_binary(self, names: Sequence[str], what: str, columns: np.ndarray | None = None) -> None:
-        """Raise a DataError if a feature of these that are binary in training is neither 0 nor 1.
-
-        Args:
-            names: of all columns.
-            what: what the rows are, for the message.
-            columns: mask of the binary ones; None: all.
-        """
+        """Raise a DataError if a feature of these that are binary in training, all without `columns`, is neither 0 nor
+        1."""
         if (wrong := self.not_binary(columns)) is not None:
             raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
 
@@ -110,20 +102,17 @@ class Matrix:
             if self.width != len(names):
                 raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
             return self
-        known, own = set(names), set(self.names)
-        for name in self.names:
-            if name not in known:
-                near = did_you_mean(name, names)
-                raise DataError(what, None, f"the column {name!r}", f"the {len(names)} columns of training.{near}")
-        absent = next((name for name in names if name not in own), None)
-        if absent is not None:
-            raise DataError(what, None, f"no column {absent!r}", f"the {len(names)} columns of training")
+        if other := {*self.names} ^ {*names}:
+            found = min(other, key=[*self.names, *names].index)
+            near = did_you_mean(found, names) if found in self.names else ""
+            what_is_wrong = f"{'the' if found in self.names else 'no'} column {found!r}"
+            raise DataError(what, None, what_is_wrong, f"the {len(names)} columns of training.{near}")
         place = {name: i for i, name in enumerate(self.names)}
         return Matrix(self.values[:, [place[name] for name in names]], tuple(names))
 
     @property
     def sparse(self) -> bool:
-        """Whether zeros are not stored."""
+        """True if zeros are not stored."""
         return not isinstance(self.values, np.ndarray)
 
     def on(self) -> Ragged:
@@ -142,23 +131,3 @@ class Matrix:
     def dense(self) -> np.ndarray:
         """A copy, `(rows, columns)` float32."""
         return self.values.toarray() if self.sparse else self.values.copy()
-
-
-def _numbers(data: Any, what: str) -> Any:
-    """An array, or a CSR array, float32."""
-    from scipy import sparse
-
-    try:
-        if sparse.issparse(data):
-            values = sparse.csr_array(data, dtype=np.float32, copy=True)
-            values.sum_duplicates()
-            return values
-        with np.errstate(over="ignore"):
-            values = np.asarray(data.to_numpy() if _is_frame(data) else data)
-            if np.iscomplexobj(values):
-                raise TypeError("complex numbers")
-            return values.astype(np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            what, None, f"something that is no number ({error})", "rows of real numbers, all of one length"
-        ) from None

@@ -11,10 +11,9 @@ from spen_plugins.data.formats import ARFF, PARQUET, recognise
 from spen_plugins.data.table import Table
 from spen_plugins.data.tables.arff import read_arff
 from spen_plugins.data.tables.cells import Known
-from spen_plugins.data.tables.csv_table import read_csv
 from spen_plugins.data.tables.label_lists import ListColumn, holds_lists, move_lists
 from spen_plugins.data.tables.libsvm import LIBSVM, read_libsvm
-from spen_plugins.data.tables.parquet import read_parquet
+from spen_plugins.data.tables.named_columns import read_named_columns
 
 FORMATS = (PARQUET, ARFF, LIBSVM, CSV)
 
@@ -41,7 +40,7 @@ def read_table(
         table = read_libsvm(path, known)
     else:
         apart = [] if lists is None else [lists.name]
-        table = (read_csv if form is CSV else read_parquet)(path, known, [*unused, *apart])
+        table = read_named_columns(Path(path), form, known, [*unused, *apart])
         if lists is not None:
             move_lists(table, Path(path), form, lists)
     table.format = form.name

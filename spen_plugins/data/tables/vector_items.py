@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from spen_plugins.data.tables.arff import ancestry
-from spen_plugins.data.tables.table_columns import Columns, positive
+from spen_plugins.data.tables.gold_rows import true_value
+from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.errors import DataError, did_you_mean
 
 _KEYS = {"vector", "features", "labels"}
@@ -37,9 +38,9 @@ def _vector(columns: Columns, values: Any) -> np.ndarray:
     try:
         vector = np.array(values, dtype=np.float32)
     except (TypeError, ValueError):
-        raise _bad("a vector with something not a number in it", f"{len(names)} numbers") from None
+        vector = np.empty(0)
     if vector.shape != (len(names),):
-        raise _bad(f"a vector of shape {vector.shape}", f"{len(names)} numbers")
+        raise _bad(f"a vector {values!r:.60}", f"{len(names)} numbers")
     bad = np.flatnonzero(np.where(real, np.isinf(vector), ~np.isin(vector, (0, 1))))
     if len(bad):
         wanted = "a finite number" if real[bad[0]] else "0 or 1"
@@ -48,29 +49,29 @@ def _vector(columns: Columns, values: Any) -> np.ndarray:
 
 
 def _by_name(columns: Columns, features: Any) -> np.ndarray:
-    if isinstance(features, str) or not isinstance(features, (Mapping, list, tuple)):
-        raise _bad(f"features {features!r}", "{name: value} or a list of names")
+    if not isinstance(features, (Mapping, list, tuple)):
+        raise _bad(f"features {features!r:.80}", "{name: value} or a list of names")
     vector = np.where(columns.real, np.nan, 0).astype(np.float32)
-    places = columns.places
     for name, value in features.items() if isinstance(features, Mapping) else ((name, 1) for name in features):
-        if not isinstance(name, str) or name not in places:
-            near = did_you_mean(str(name), places)
-            raise _bad(f"feature {name!r}", f"one of the {len(places)} known.{near}")
-        at, values = places[name], columns.features[name]
-        true = positive(values) if values else None
-        if not values:
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-                raise _bad(f"{value!r} for feature {name!r}", "a finite number")
-            vector[at] = value
-        elif true is not None:
-            if value not in (0, 1, *values):
-                raise _bad(f"{value!r} for feature {name!r}", f"0, 1, {' or '.join(values)}")
-            vector[at] = value == values[true] if isinstance(value, str) else value
-        elif value in values:
-            vector[at + values.index(value)] = 1
-        else:
-            raise _bad(f"{value!r} for feature {name!r}", f"one of {', '.join(values)}")
+        _check_name("feature", name, columns.places)
+        at, number = _number(name, columns.features[name], value)
+        vector[columns.places[name] + at] = number
     return vector
+
+
+def _number(name: str, values: Sequence[str], value: Any) -> tuple[int, float]:
+    """The place of a value among an attribute's features, and its number there."""
+    if not values:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+            raise _bad(f"{value!r} for feature {name!r}", "a finite number")
+        return 0, value
+    true = true_value(values)
+    if value in values:
+        return (values.index(value), 1) if true is None else (0, value == values[true])
+    if true is None or value not in (0, 1):
+        wanted = ", ".join(values) if true is None else f"0, 1, {' or '.join(values)}"
+        raise _bad(f"{value!r} for feature {name!r}", f"one of {wanted}")
+    return 0, value
 
 
 def _label_numbers(columns: Columns, names: Any) -> np.ndarray:
@@ -78,8 +79,12 @@ def _label_numbers(columns: Columns, names: Any) -> np.ndarray:
         raise _bad(f"labels {names!r:.80}", 'a list of label names, as in ["a", "b"]')
     place = {name: i for i, name in enumerate(columns.labels)}
     for name in names:
-        if not isinstance(name, str) or name not in place:
-            raise _bad(f"label {name!r}", f"a known label.{did_you_mean(str(name), place)}")
+        _check_name("label", name, place)
     if columns.classes is not None:
         names = {a for name in names for a in ancestry(name)}
     return np.array(sorted({place[name] for name in names}), dtype=np.int32)
+
+
+def _check_name(what: str, name: Any, known: Mapping[str, int]) -> None:
+    if not isinstance(name, str) or name not in known:
+        raise _bad(f"{what} {name!r}", f"one of the {len(known)} known {what}s.{did_you_mean(str(name), known)}")

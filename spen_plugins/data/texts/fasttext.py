@@ -18,19 +18,17 @@ def is_fasttext(head: Head) -> bool:
     some = head.filled[:_LOOKED_AT]
     if not some or is_header(re.split(r"[\t,;|]", some[0])):
         return False
-    found = [_LABEL.search(line) for line in some]
-    return any(match and not match.start() for match in found) or 2 * sum(map(bool, found)) > len(some)
+    matches = [_LABEL.search(line) for line in some]
+    return any(match and not match.start() for match in matches) or 2 * sum(map(bool, matches)) > len(some)
 
 
 FASTTEXT = Format("fastText", "__label__LABEL for each label, then the text", is_fasttext)
 
 
 def read_fasttext(path: Path, gold: bool | None) -> list[Row]:
-    """Rows of a file; labels lose their prefix. A line without labels has none with `gold`, otherwise they are unknown.
+    """Rows of a file; labels lose their prefix, and `gold` is as of `read_texts`.
 
-    Args:
-        path: the file.
-        gold: as of `read_texts`; a blank line, then, is left out.
+    A line without labels has none with gold, otherwise they are unknown. With gold, blank lines are left out.
     """
     rows = []
     for number, line in enumerate(read_lines(path), 1):

@@ -10,7 +10,14 @@ from spen_plugins.data.disk.shards import of_shards, shards
 from spen_plugins.data.formats import PARQUET, head_of, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.tables.table_files import FORMATS
-from spen_plugins.data.texts.labelled_texts import FASTTEXT, JSON, LIBMULTILABEL, below_header, file_records, form_of
+from spen_plugins.data.texts.labelled_texts import (
+    FASTTEXT,
+    JSON,
+    LIBMULTILABEL,
+    file_records,
+    find_format,
+    open_columns,
+)
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.files import to_json
 
@@ -22,7 +29,7 @@ def columns_of_table(path: Path) -> Columns | None:
     """Columns of a file that `read_table` has read; None for ARFF and libsvm."""
     form = recognise(path, FORMATS)
     if form is PARQUET:
-        return _stored(path)
+        return _columns_of_shards(path)
     if form is not CSV:
         return None
     names, *rows = [cells for _, cells in records(path, separator_of(head_of(path)) or ",")]
@@ -32,28 +39,29 @@ def columns_of_table(path: Path) -> Columns | None:
 def columns_of_texts(path: Path, layout: Layout) -> Columns | None:
     """Columns of a file that `read_texts` has read without gold; None if they have no names."""
     if of_shards(path):
-        return _stored(path)
-    form = form_of(path, layout, None)
+        return _columns_of_shards(path)
+    form = find_format(path, layout, None)
     if form is JSON:
-        items = [item for _, item in read_json_lines(path, "{}", dict)]
-        names = list(dict.fromkeys(name for item in items for name in item))
-        return names, [[_cell(item.get(name)) for name in names] for item in items]
+        return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
     if form in (None, FASTTEXT, LIBMULTILABEL):
         return None
-    _, names, _, rows = below_header(path, form, layout, None)
-    return None if names is None else (names, [cells + [""] * (len(names) - len(cells)) for _, cells in rows])
+    columns, rows = open_columns(path, form, layout, None)
+    return None if columns.names is None else (columns.names, [cells for _, cells in rows])
 
 
-def _stored(path: Path) -> Columns:
-    """Those of Parquet and Arrow files, by name: files may have them in another order, or lack some."""
+def _columns_of_shards(path: Path) -> Columns:
     rows: list[dict[str, Any]] = []
     for shard in shards(path):
         names, *records = [cells for _, cells in file_records(shard, PARQUET, "")]
-        rows += [dict(zip(names, map(_cell, cells), strict=True)) for cells in records]
-    known = list(dict.fromkeys(name for row in rows for name in row))
-    return known, [[row.get(name, "") for name in known] for row in rows]
+        rows += [dict(zip(names, cells, strict=True)) for cells in records]
+    return _align(rows, "")
+
+
+def _align(rows: list[dict[str, Any]], absent: str | None) -> Columns:
+    """Columns by name, as rows may have them in another order, or lack some; a list or a table is JSON."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return names, [[_cell(row.get(name, absent)) for name in names] for row in rows]
 
 
 def _cell(value: Any) -> Any:
-    """A cell of CSV: a list or a table as JSON."""
     return to_json(value) if isinstance(value, (list, dict)) else value

@@ -21,7 +21,6 @@ _TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
 _BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
 _TAG = re.compile(r"</?[A-Z]+[^>]*>")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
-_BETWEEN = re.compile(r"\s*(<!DOCTYPE[^>]*>)?\s*")
 
 
 class Document(NamedTuple):
@@ -75,40 +74,23 @@ def _documents(path: Path) -> Iterator[Document]:
         text = file.read().decode("latin-1")
     place, line = 0, 1
     for match in _DOCUMENT.finditer(text):
-        _check_between(path, text[place : match.start()], line)
         line += text.count("\n", place, match.start())
-        if (nested := match[2].find("<REUTERS")) >= 0:
-            found = f"another <REUTERS> in line {line + match[2].count(chr(10), 0, nested)}"
-            raise DataError(path, line, found, "</REUTERS>, which ends this document, before it")
+        if "<REUTERS" in match[2]:
+            raise DataError(path, line, "another <REUTERS> in this document", "</REUTERS> before it")
         yield _document(path, match[1], match[2], line)
         line += match[0].count("\n")
         place = match.end()
-    _check_between(path, text[place:], line)
-    if not place:
-        raise DataError(path, None, "no document", "<REUTERS ...> ... </REUTERS>")
-
-
-def _check_between(path: Path, text: str, line: int) -> None:
-    """Check that only white space, and the document type at the start, lies between documents."""
-    blank = _BETWEEN.match(text)
-    assert blank is not None
-    if blank.end() < len(text):
-        line += text.count("\n", 0, blank.end())
-        rest = text[blank.end() :].partition("\n")[0]
-        wanted = "</REUTERS> at its end" if rest.startswith("<REUTERS") else "<REUTERS ...> or the end of the file"
-        raise DataError(path, line, shorten(rest), wanted)
+    if not place or "<REUTERS" in text[place:]:
+        found = "a document without its end" if place else "no document"
+        raise DataError(path, line if place else None, found, "<REUTERS ...> ... </REUTERS>")
 
 
 def _document(path: Path, head: str, inner: str, line: int) -> Document:
     attributes = dict(_ATTRIBUTE.findall(head))
-    for name in ("TOPICS", "LEWISSPLIT"):
-        if name not in attributes:
-            raise DataError(path, line, f"<REUTERS{shorten(head)[1:-1]}>", f'an attribute {name}="..."')
     topics, text = _TOPICS.search(inner), _TEXT.search(inner)
-    for name, part in (("TOPICS", topics), ("TEXT", text)):
-        if part is None:
-            raise DataError(path, line, f"a document without <{name}> ... </{name}>", "one")
-    assert topics is not None and text is not None
+    if topics is None or text is None or not {"TOPICS", "LEWISSPLIT"} <= attributes.keys():
+        wanted = "attributes TOPICS and LEWISSPLIT, <TOPICS> ... </TOPICS> and <TEXT> ... </TEXT>"
+        raise DataError(path, line, f"<REUTERS{shorten(head)[1:-1]}>", wanted)
     indexed = attributes["TOPICS"] == "YES"
     part = {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"]) if indexed else None
     names = tuple(html.unescape(name).strip() for name in _TOPIC.findall(topics[1]))

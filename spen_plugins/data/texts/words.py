@@ -26,9 +26,7 @@ _DIGITS = str.maketrans("123456789", "000000000")
 def words_of(text: str, config: Any, unspaced: bool = False) -> list[str]:
     """The words of a text.
 
-    By the rule a word is a run of letters and digits, with the combining marks on them and inner apostrophes. Of a text
-    without combining marks the words are those of earlier versions, from which runs have their vocabularies; İ in lower
-    case has such a mark.
+    By the rule a word is a run of letters and digits, with the combining marks on them and inner apostrophes.
 
     Between blanks, a word of more than `LONGEST` characters, as Chinese and Thai have them, is cut after a mark of
     punctuation, or where it becomes too long.
@@ -49,8 +47,8 @@ def words_of(text: str, config: Any, unspaced: bool = False) -> list[str]:
 def is_unspaced(texts: Iterable[str]) -> bool:
     """True if more than a few of the texts have characters of a script without blanks between words."""
     script = re.compile(f"[{_UNSPACED}]")
-    found = [script.search(text) is not None for text in texts]
-    return sum(found) > _RARE * len(found)
+    has_script = [script.search(text) is not None for text in texts]
+    return sum(has_script) > _RARE * len(has_script)
 
 
 def is_mostly_unspaced(text: str) -> bool:

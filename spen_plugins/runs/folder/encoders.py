@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from spen_plugins.errors import RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import make_folder, read_json, read_tensors, save_json, save_tensors, writing_folder
-from spen_plugins.runs.folder.weights import narrowed
+from spen_plugins.runs.folder.weights import narrow
 
 INDEX = "encoders.json"
 FOLDER = "encoders"
@@ -46,14 +46,14 @@ def take_out(tensors: dict[str, Tensor], nets: nn.Module, run: Path, half: bool)
     Returns:
         The names of the files, by the encoders' names in the model.
     """
-    found = {}
+    files = {}
     encoders = {id(part.shared_part()) for part in nets.modules() if isinstance(part, FeatureNetwork)} - {id(None)}
     for name, part in nets.named_modules():
         if id(part) in encoders:
             own = {key[len(name) + 1 :]: tensors.pop(key) for key in list(tensors) if key.startswith(f"{name}.")}
             if own:
-                found[name] = _saved(_smaller(own, part) if half else own, _folder(run))
-    return found
+                files[name] = _save(_shrink(own, part) if half else own, _folder(run))
+    return files
 
 
 def read(run: Path) -> dict[str, Tensor]:
@@ -63,7 +63,7 @@ def read(run: Path) -> dict[str, Tensor]:
         RunError: a file is missing or damaged.
     """
     tensors: dict[str, Tensor] = {}
-    for name, file in _index(run).items():
+    for name, file in _read_index(run).items():
         path = _folder(run) / file
         try:
             stored, _ = read_tensors(path)
@@ -71,20 +71,16 @@ def read(run: Path) -> dict[str, Tensor]:
             raise RunError(
                 f"found no file {path}, the encoder of {run}; copy the folder of its pipeline whole"
             ) from None
-        tensors |= {f"{name}.{key}": value for key, value in _whole(stored, path).items()}
+        tensors |= {f"{name}.{key}": value for key, value in _widen(stored).items()}
     return tensors
 
 
-def _index(run: Path) -> dict[str, str]:
+def _read_index(run: Path) -> dict[str, str]:
     """The files of a run's encoders by their names in the model; none if none is stored apart."""
-    try:
-        index = read_json(run / INDEX)
-    except FileNotFoundError:
-        return {}
-    if not isinstance(index, dict) or not all(
-        isinstance(file, str) and _FILE.fullmatch(file) for file in index.values()
-    ):
-        raise RunError(f"{run / INDEX} is damaged: expected names of files of encoders")
+    path = run / INDEX
+    index = read_json(path) if path.exists() else {}
+    if not all(_FILE.fullmatch(str(file)) for file in index.values()):
+        raise RunError(f"{path} is damaged: expected names of files of encoders")
     return index
 
 
@@ -111,13 +107,12 @@ def assets(run: Path) -> Path:
     Raises:
         RunError: they are the pipeline's, and the file that names them is damaged.
     """
-    try:
-        index = read_json(run / f"{ASSETS}.json")
-    except FileNotFoundError:
+    path = run / f"{ASSETS}.json"
+    if not path.exists():
         return run / ASSETS
-    name = index.get("folder") if isinstance(index, dict) else None
-    if not isinstance(name, str) or not _DIGEST.fullmatch(name):
-        raise RunError(f"{run / ASSETS}.json is damaged: expected the name of a folder of assets")
+    name = str(read_json(path).get("folder"))
+    if not _DIGEST.fullmatch(name):
+        raise RunError(f"{path} is damaged: expected the name of a folder of assets")
     return _folder(run, ASSETS) / name
 
 
@@ -128,7 +123,9 @@ def remove_unused(pipeline: Path) -> None:
     """
     runs = {path.parent for name in (INDEX, f"{ASSETS}.json") for path in pipeline.glob(f"*/*/{name}")}
     try:
-        used = {_folder(run) / file for run in runs for file in _index(run).values()} | {assets(run) for run in runs}
+        used = {_folder(run) / file for run in runs for file in _read_index(run).values()} | {
+            assets(run) for run in runs
+        }
     except RunError:
         return
     folders = [folder for folder in (pipeline / FOLDER, pipeline / ASSETS) if not folder.is_symlink()]
@@ -141,19 +138,19 @@ def _folder(run: Path, name: str = FOLDER) -> Path:
     return run.absolute().parent.parent / name
 
 
-def _smaller(tensors: Mapping[str, Tensor], encoder: nn.Module) -> dict[str, Tensor]:
+def _shrink(tensors: Mapping[str, Tensor], encoder: nn.Module) -> dict[str, Tensor]:
     """An encoder's tensors in 8 and 16 bits."""
     tables = {f"{name}.weight" for name, part in encoder.named_modules() if isinstance(part, nn.Embedding)}
-    found = {}
+    small = {}
     for name, tensor in tensors.items():
         if name in tables and len(tensor) >= ROWS and tensor.is_floating_point():
-            found[name], found[name + SCALES] = rows_in_8_bits(tensor.detach())
+            small[name], small[name + SCALES] = round_rows(tensor.detach())
         else:
-            found[name] = narrowed(tensor.detach(), torch.float16)
-    return found
+            small[name] = narrow(tensor.detach(), torch.float16)
+    return small
 
 
-def rows_in_8_bits(table: Tensor) -> tuple[Tensor, Tensor]:
+def round_rows(table: Tensor) -> tuple[Tensor, Tensor]:
     """A matrix as whole numbers from −127 to 127, and each row's scale: a row is its numbers times its scale."""
     table = table.float()
     scales = table.abs().amax(1) / 127
@@ -161,31 +158,17 @@ def rows_in_8_bits(table: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.to(torch.int8), scales
 
 
-def _whole(stored: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+def _widen(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Stored tensors with those in 8 bits as float32."""
-    found = {}
-    for name, tensor in stored.items():
-        if name.endswith(SCALES):
-            if name.removesuffix(SCALES) not in stored:
-                raise RunError(f"{path} is damaged: {name} are scales of no table")
-            continue
-        scales = stored.get(name + SCALES)
-        if scales is not None:
-            fits = tensor.dtype == torch.int8 and tensor.ndim == 2 and scales.dtype == torch.float32
-            if not fits or scales.shape != tensor.shape[:1]:
-                raise RunError(
-                    f"{path} is damaged: {name} is {tensor.dtype} {tuple(tensor.shape)} with scales {scales.dtype} "
-                    f"{tuple(scales.shape)}; expected 8-bit rows and a float32 for each"
-                )
-            tensor = tensor.float() * scales.unsqueeze(1)
-            if not tensor.isfinite().all():
-                raise RunError(f"{path} is damaged: numbers of {name} are infinite")
-        found[name] = tensor
-    return found
+    tensors = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
+    for name in tensors:
+        if (scales := stored.get(name + SCALES)) is not None:
+            tensors[name] = tensors[name].float() * scales.unsqueeze(1)
+    return tensors
 
 
-def _saved(tensors: Mapping[str, Tensor], folder: Path) -> str:
-    """Write tensors to a file that is named after what is in it, unless it is there."""
+def _save(tensors: Mapping[str, Tensor], folder: Path) -> str:
+    """Write tensors to a file that is named after its content, unless it is there."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())

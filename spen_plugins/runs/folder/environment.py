@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spen_plugins.model import Model
 
 FORMAT = 3
-"""Version of a run folder's files and of the configs in them; other versions are refused."""
+"""Version of a run folder's files and of the configs in them; other versions are rejected."""
 
 PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors", "peft")
 
@@ -57,9 +57,9 @@ def environment(
 
 
 def changed_files(sums: Mapping[str, str]) -> list[str]:
-    """Names of files with other sha256 sums now; what is no single file, or is gone, is not among them."""
-    found = {name: file for name in sums if (file := locate(name)).is_file()}
-    return [name for name, file in found.items() if sha256(file) != sums[name]]
+    """Names of files with other sha256 sums now; folders and missing files are skipped."""
+    files = {name: file for name in sums if (file := locate(name)).is_file()}
+    return [name for name, file in files.items() if sha256(file) != sums[name]]
 
 
 def packages() -> dict[str, str | None]:
@@ -105,7 +105,7 @@ def _version(name: str) -> str | None:
 
 def _git_commit() -> str | None:
     try:
-        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None

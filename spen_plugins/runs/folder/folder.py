@@ -23,7 +23,6 @@ from shlex import quote
 from typing import Any
 
 import torch
-from pydantic import BaseModel
 from torch import Tensor, nn
 
 from spen_plugins.data.catalogue.catalogue import DataSet
@@ -34,7 +33,7 @@ from spen_plugins.files import (
     make_folder,
     open_file,
     read_json,
-    read_json_lines,
+    read_json_tables,
     read_tensors,
     remove_partial,
     save_json,
@@ -44,26 +43,23 @@ from spen_plugins.files import (
 )
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
-from spen_plugins.runs.folder import encoders, records, sources
+from spen_plugins.runs.folder import encoders, sources
 from spen_plugins.runs.folder.environment import FORMAT
-from spen_plugins.runs.folder.weights import narrowed, put, tensors_of
+from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, narrow
 
 METHODS = "methods.json"
 """In a folder of runs by several methods: their names, and the one chosen."""
+EPOCH = {"score": None, "best": False, "validation": {}, "updates": {}, "losses": {}, "gradient_norms": {}}
+"""Keys that every record of a history has, with the values of those that its line lacks."""
 
 
 def methods_of(path: Path) -> dict[str, Any]:
-    """What a folder of runs by several methods says of them; empty for any other folder."""
-    file = path / METHODS
-    return records.checked(records.Methods, read_json(file), file) if file.exists() else {}
+    """The names of the methods in a folder of their runs, and the chosen one; empty for any other folder."""
+    return read_json(path / METHODS) if (path / METHODS).exists() else {}
 
 
 class RunFolder:
-    """A run's folder on disk.
-
-    Args:
-        path: the folder.
-    """
+    """A run's folder on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,7 +71,7 @@ class RunFolder:
         """A new folder with its config.
 
         Args:
-            path: the folder, new or empty, but for what a killed process had begun to write.
+            path: the folder; free, as of `check_free`.
             config: the evaluated config.
             instead: remedy in the message for a folder that is not empty; by default to resume, or another --out.
 
@@ -94,10 +90,6 @@ class RunFolder:
     @staticmethod
     def check_free(path: Path, instead: str | None = None) -> None:
         """Raise a ConfigError unless a folder is new or empty, but for what a killed process had begun to write."""
-        try:
-            str(path.absolute()).encode()
-        except UnicodeEncodeError:
-            raise ConfigError(f"the run folder {path}: found a name that is not UTF-8; choose another") from None
         try:
             free = is_free(path)
         except OSError as error:
@@ -120,49 +112,40 @@ class RunFolder:
         folder = cls(path)
         if not (path / "config.json").exists():
             raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
-        described = folder.environment()  # empty if the run was killed before it was written
-        if described and described.get("format") != FORMAT:
-            raise ConfigError(f"{path} {_other_format(described.get('format'))}")
+        environment = folder.environment()  # empty if the run was killed before it was written
+        if environment and environment.get("format") != FORMAT:
+            raise ConfigError(
+                f"{path} has format {environment.get('format')!r}; this version of spen-plugins reads format {FORMAT}"
+            )
         return folder
 
     @property
     def assets(self) -> Path:
-        """The folder of its assets; of a part of a pipeline, perhaps the pipeline's.
-
-        Raises:
-            RunError: the file that names the latter is damaged.
-        """
+        """The folder of its assets; of a part of a pipeline, perhaps the pipeline's."""
         return encoders.assets(self.path)
 
-    @staticmethod
-    def remove_unused(pipeline: Path) -> None:
-        """Remove what `Predictor.save` stored apart in a pipeline's folder and no run in it names any more."""
-        encoders.remove_unused(pipeline)
+    remove_unused = staticmethod(encoders.remove_unused)
 
     def config(self) -> dict[str, Any]:
-        return self._read("config.json", records.Config)
+        return self._read("config.json")
 
     def facts(self) -> dict[str, Any]:
-        return self._read("vocabulary.json", records.Facts)
+        return self._read("vocabulary.json")
 
     def environment(self) -> dict[str, Any]:
-        return self._optional("environment.json", records.Environment) or {}
+        return self._read_optional("environment.json") or {}
 
     def metrics(self) -> dict[str, Any] | None:
         """The scores, or None before the run is finished."""
-        return self._optional("metrics.json", records.Metrics)
+        return self._read_optional("metrics.json")
 
     def unit(self) -> str:
         """The unit of the scores, such as "dB"; empty for fractions, and before the run is finished."""
         return (self.metrics() or {}).get("protocol", {}).get("unit", "")
 
     def calibration(self) -> dict[str, Any] | None:
-        """The temperature and its fit, or None without calibration.
-
-        Raises:
-            RunError: the file is damaged.
-        """
-        return self._optional("calibration.json", records.Calibration)
+        """The temperature and its fit, or None without calibration."""
+        return self._read_optional("calibration.json")
 
     def data_sets(self) -> list[DataSet]:
         """The known data sets in the config, vectors and clusters included."""
@@ -178,49 +161,35 @@ class RunFolder:
 
     def records(self) -> dict[str, dict[str, Any]]:
         """Existing records that an exported folder should also hold, by file name."""
-        found = {
-            "environment.json": self._optional("environment.json", records.Environment),
-            "calibration.json": self.calibration(),
-            "metrics.json": self.metrics(),
-        }
-        return {name: value for name, value in found.items() if value is not None}
+        names = ("environment.json", "calibration.json", "metrics.json")
+        return {name: value for name in names if (value := self._read_optional(name)) is not None}
 
     def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None, apart: bool = False) -> None:
-        """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if given.
+        """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if it can hold them.
 
-        A tensor with a number too large for `dtype` is not converted. With `apart` pretrained encoders are stored
-        in `../../encoders`, an equal one of several runs once, and smaller still with a `dtype`.
+        With `apart` pretrained encoders are stored in `../../encoders`, an equal one of several runs once.
         """
-        tensors = tensors_of(nets)
+        tensors = list_tensors(nets)
         if apart and (index := encoders.take_out(tensors, nets, self.path, dtype is not None)):
             self.write(encoders.INDEX, index)
         if dtype is not None:
-            tensors = {name: narrowed(tensor.detach(), dtype) for name, tensor in tensors.items()}
+            tensors = {name: narrow(tensor.detach(), dtype) for name, tensor in tensors.items()}
         save_tensors(tensors, self.path / "weights.safetensors")
 
     def load_weights(self, model: Model) -> None:
-        """Load the saved weights into `model`.
-
-        Raises:
-            RunError: they are missing, damaged, or don't fit.
-        """
-        put(self.weights(), tensors_of(model), self.path)
+        """Load the saved weights into `model`; a `RunError` if they are missing, damaged, or don't fit."""
+        copy_tensors(self.weights(), list_tensors(model), self.path)
 
     def weights(self) -> dict[str, Tensor]:
-        """All saved tensors by name.
-
-        Raises:
-            RunError: the file is missing or damaged, or a tensor has a number that is NaN.
-        """
-        try:
-            own = read_tensors(self.path / "weights.safetensors", infinite=True)[0]
-        except FileNotFoundError as error:
-            raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
-        return own | encoders.read(self.path)
+        """All saved tensors by name; a `RunError` if they are missing or damaged."""
+        path = self.path / "weights.safetensors"
+        if not path.exists():
+            raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)")
+        return read_tensors(path, infinite=True)[0] | encoders.read(self.path)
 
     def save_ratios(self, ratios: dict[str, Tensor], part: str, validation: Mapping[str, Tensor] | None = None) -> None:
-        """Save `numerator` and `denominator` of the selection score of a part's examples, in file order; and of the
-        validation part's, if that is another."""
+        """Save the selection score's `numerator` and `denominator` for a part's examples, in order; and the validation
+        part's."""
         beside = {f"validation.{name}": values for name, values in (validation or {}).items()}
         save_tensors({**ratios, **beside}, self.path / "examples.safetensors", {"part": part})
 
@@ -230,24 +199,16 @@ class RunFolder:
         Args:
             part: the part.
             beside: if true, also the validation part's that stand beside those of the test part.
-
-        Raises:
-            RunError: the file is damaged.
         """
         path = self.path / "examples.safetensors"
-        try:
-            tensors, metadata = read_tensors(path)
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        saved = metadata.get("part")
-        prefix = "validation." if beside and part == "validation" != saved else ""
-        if prefix and f"{prefix}numerator" not in tensors:
+        tensors, metadata = read_tensors(path)
+        is_own = metadata.get("part") == part
+        prefix = "" if is_own or not beside else f"{part}."
+        if not is_own and not (prefix and f"{prefix}numerator" in tensors):
             return None
-        kept = {name: tensors.get(prefix + name) for name in ("numerator", "denominator")}
-        shapes = [None if tensor is None else (tensor.shape, tensor.is_floating_point()) for tensor in kept.values()]
-        if shapes[0] is None or shapes[0] != shapes[1] or len(shapes[0][0]) != 1 or not shapes[0][1]:
-            raise RunError(f"{path} is damaged: expected numerator and denominator, a number an example each")
-        return kept if prefix or saved == part else None  # type: ignore[return-value]
+        return {name: tensors[prefix + name] for name in ("numerator", "denominator")}
 
     def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
         """Append one epoch's record; `RunError` if it can't be written."""
@@ -268,38 +229,22 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """One record per finished epoch."""
-        return [records.EPOCH | line for line in self._lines(self._history, records.Epoch)]
+        return [EPOCH | line for line in self._read_lines(self._history)]
 
     def times(self) -> list[dict[str, Any]]:
         """`stage`, `epoch` and `seconds` of each finished epoch."""
-        return self._lines(self._times, records.Time)
+        return self._read_lines(self._times)
 
-    def _lines(self, path: Path, kind: type[BaseModel]) -> list[dict[str, Any]]:
+    def _read_lines(self, path: Path) -> list[dict[str, Any]]:
         """The lines of a .jsonl file; none without a file."""
-        try:
-            return [records.checked(kind, value, path, line) for line, value in read_json_lines(path)]
-        except FileNotFoundError:
-            return []
+        return read_json_tables(path) if path.exists() else []
 
-    def _optional(self, name: str, kind: type[BaseModel]) -> dict[str, Any] | None:
+    def _read_optional(self, name: str) -> dict[str, Any] | None:
         """The content of a file, None without it."""
-        try:
-            return records.checked(kind, read_json(self.path / name), self.path / name)
-        except FileNotFoundError:
-            return None
+        path = self.path / name
+        return read_json(path) if path.exists() else None
 
-    def _read(self, name: str, kind: type[BaseModel]) -> dict[str, Any]:
-        found = self._optional(name, kind)
-        if found is None:
+    def _read(self, name: str) -> dict[str, Any]:
+        if (content := self._read_optional(name)) is None:
             raise RunError(f"{self.path} is not a complete run folder: {name} is missing")
-        return found
-
-
-def _other_format(written: Any) -> str:
-    """Message about a run folder with another format number, with a remedy."""
-    if isinstance(written, int) and written > FORMAT:
-        return f"has format {written}; this version reads format {FORMAT}: upgrade spen-plugins"
-    found = "no format number" if written is None else f"format {written!r}"
-    return (
-        f"has {found}: an earlier version of spen-plugins wrote it, and this one reads format {FORMAT}; train it again"
-    )
+        return content

@@ -19,8 +19,8 @@ def selection_of(groups: Groups, registry: Registry) -> str:
     Raises:
         ConfigError: runs have different ones.
     """
-    found = {task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs}
-    return _only(found, "they are selected by")
+    scores = {task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs}
+    return _check_one(scores, "they are selected by")
 
 
 def unit_of(groups: Groups) -> str:
@@ -29,17 +29,17 @@ def unit_of(groups: Groups) -> str:
     Raises:
         ConfigError: runs have different ones.
     """
-    found = {run.unit() or "fractions": name for name, runs in groups.items() for run in runs}
-    unit = _only(found, "their scores are in")
+    units = {run.unit() or "fractions": name for name, runs in groups.items() for run in runs}
+    unit = _check_one(units, "their scores are in")
     return "" if unit == "fractions" else unit
 
 
-def _only(found: Mapping[str, str], said: str) -> str:
+def _check_one(labels: Mapping[str, str], verb: str) -> str:
     """The one key of a table of values and groups that have them."""
-    if len(found) > 1:
-        both = " and ".join(f"{name} ({label})" for name, label in found.items())
-        raise ConfigError(f"these runs can't be compared in one table: {said} {both}")
-    return next(iter(found))
+    if len(labels) > 1:
+        both = " and ".join(f"{value} ({label})" for value, label in labels.items())
+        raise ConfigError(f"these runs can't be compared in one table: {verb} {both}")
+    return next(iter(labels))
 
 
 def task_selection(task: Mapping[str, Any], registry: Registry) -> str:

@@ -49,9 +49,9 @@ def seen_in_training(predictor: Predictor, path: str | Path) -> list[str]:
 def check_not_test(predictor: Predictor, path: str | Path) -> None:
     """Raise a ConfigError if a file is, or holds, the run's test part."""
     verbs = {"task.test": "is", "task.file": "holds"}
-    if found := [verbs[name] for name in _own_names(predictor, path) if name in verbs]:
+    if overlaps := [verbs[name] for name in _own_names(predictor, path) if name in verbs]:
         raise ConfigError(
-            f"{path} {found[-1]} the run's test part: fitted to it, probabilities would look better there than they "
+            f"{path} {overlaps[-1]} the run's test part: fitted to it, probabilities would look better there than they "
             "are. Expected another file with gold, or none, for the run's validation part"
         )
 

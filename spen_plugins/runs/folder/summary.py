@@ -25,19 +25,19 @@ def print_scores(console: Console, folder: RunFolder) -> None:
             table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)
     for part, scores in metrics.items():
-        if found := scores.get("ranking"):
-            console.print(_ranking_line(part, found), soft_wrap=True)
+        if ranking := scores.get("ranking"):
+            console.print(_ranking_line(part, ranking), soft_wrap=True)
     if calibration := folder.calibration():
         console.print(_calibration_line(calibration), soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
-            console.print(f"{name}: {_said(text)}", style="dim", soft_wrap=True)
+            console.print(f"{name}: {_format(text)}", style="dim", soft_wrap=True)
 
 
-def _said(value: Any) -> str:
+def _format(value: Any) -> str:
     """A value of the protocol: text, a number, or a table of them."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_said(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_format(one)}" for name, one in value.items())
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
-from spen_plugins.files import check_finite, check_kind
+from spen_plugins.files import check_finite
 
 
-def tensors_of(nets: nn.Module) -> dict[str, Tensor]:
+def list_tensors(nets: nn.Module) -> dict[str, Tensor]:
     """Tensors to save: shared ones under their first name only."""
     seen: set[int] = set()
     kept = {}
@@ -23,36 +23,35 @@ def tensors_of(nets: nn.Module) -> dict[str, Tensor]:
     return kept
 
 
-def narrowed(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+def narrow(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """A float tensor as `dtype`, unless a number in it is too large; other tensors unchanged."""
     if not tensor.is_floating_point():
         return tensor
-    narrow = tensor.to(dtype)
-    return narrow if torch.equal(narrow.isfinite(), tensor.isfinite()) else tensor
+    converted = tensor.to(dtype)
+    return converted if torch.equal(converted.isfinite(), tensor.isfinite()) else tensor
 
 
-def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def select_below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors named `prefix.…`, by the rest of their names."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
 
 
-def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
+def copy_tensors(saved: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
     """Copy saved tensors into those of a model.
 
     Args:
-        found: the saved tensors.
+        saved: the saved tensors.
         wanted: the model's tensors, by the same names.
         run: the run of the saved tensors, for messages.
 
     Raises:
-        RunError: names, shapes or kinds differ, a number is infinite where the model's own is not, or too large for
-            the model's type.
+        RunError: names or shapes differ, or a number is infinite where the model's own is not.
     """
-    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    missing, extra = sorted(wanted.keys() - saved.keys()), sorted(saved.keys() - wanted.keys())
     shapes = [
-        f"{name} {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"
-        for name in wanted.keys() & found.keys()
-        if found[name].shape != wanted[name].shape
+        f"{name} {tuple(saved[name].shape)} instead of {tuple(wanted[name].shape)}"
+        for name in wanted.keys() & saved.keys()
+        if saved[name].shape != wanted[name].shape
     ]
     for what, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
         if names:
@@ -60,11 +59,8 @@ def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) ->
             raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
     try:
         for name, tensor in wanted.items():
-            check_kind(name, found[name], tensor)
-            check_finite(name, found[name], tensor.data)
+            check_finite(name, saved[name], tensor.data)
         for name, tensor in wanted.items():
-            tensor.data.copy_(found[name])
-            if found[name].dtype != tensor.dtype:
-                check_finite(name, tensor.data, found[name])
+            tensor.data.copy_(saved[name])
     except ValueError as error:
         raise RunError(f"the weights of {run} don't fit this config: {error}") from None

@@ -82,15 +82,15 @@ def choose_among(runs: Mapping[str, Sequence[RunFolder]]) -> Choice:
     means = {method: estimate(values) for method, values in scores.items()}
     values = {method: estimated.mean for method, estimated in means.items()}
     seconds = {method: fmean(sum(time["seconds"] for time in run.times()) for run in runs[method]) for method in runs}
-    best = best_of(values, values, seconds)
-    error = _error(runs[best], scores[best])
+    best = find_best(values, values, seconds)
+    error = _estimate_error(runs[best], scores[best])
     chosen = choose(values, error or 0, seconds)
-    reason = _reason(best, chosen, values, error, seconds, scale(unit))
+    reason = _write_reason(best, chosen, values, error, seconds, scale(unit))
     run = runs[chosen][scores[chosen].index(max(scores[chosen]))].path
     return Choice(chosen, best, reason, run, score, unit, means, error, seconds)
 
 
-def best_of(methods: Iterable[str], scores: Mapping[str, float], seconds: Mapping[str, float]) -> str:
+def find_best(methods: Iterable[str], scores: Mapping[str, float], seconds: Mapping[str, float]) -> str:
     """The method that scores best; among equal scores, the one with less training time."""
     return max(methods, key=lambda method: (scores[method], -seconds[method]))
 
@@ -106,14 +106,14 @@ def choose(scores: Mapping[str, float], error: float, seconds: Mapping[str, floa
         error: the standard error of the best score; 0 if unknown.
         seconds: training time by method; 0 if unknown, which is never cheaper.
     """
-    chosen = best_of(scores, scores, seconds)
+    chosen = find_best(scores, scores, seconds)
     near = [method for method in scores if scores[method] >= scores[chosen] - error]
     while cheaper := [method for method in near if 0 < seconds[method] <= CHEAPER * seconds[chosen]]:
-        chosen = best_of(cheaper, scores, seconds)
+        chosen = find_best(cheaper, scores, seconds)
     return chosen
 
 
-def _error(runs: Sequence[RunFolder], scores: Sequence[float]) -> float | None:
+def _estimate_error(runs: Sequence[RunFolder], scores: Sequence[float]) -> float | None:
     """Standard error of a method's mean score: over seeds, or with one over validation examples if it kept them."""
     ratios = runs[0].ratios("validation", beside=True) if len(runs) == 1 else None
     if ratios is None:
@@ -122,7 +122,7 @@ def _error(runs: Sequence[RunFolder], scores: Sequence[float]) -> float | None:
     return float(drawn.std(ddof=1))
 
 
-def _reason(
+def _write_reason(
     best: str, chosen: str, scores: Mapping[str, float], error: float | None, seconds: Mapping[str, float], factor: int
 ) -> str:
     """The chosen method and why, in a sentence; scores times `factor`."""

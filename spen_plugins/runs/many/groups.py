@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
-from spen_plugins.config.experiment import check
-from spen_plugins.errors import ConfigError, SpenError, did_you_mean
-from spen_plugins.registry import Registry
+from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.runs.folder.folder import RunFolder, methods_of
 
 
@@ -50,7 +47,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     Raises:
         ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
     """
-    named = [one for word in words for one in _methods_apart(*_split(word), unfinished)]
+    named = [one for word in words for one in _split_methods(*_split(word), unfinished)]
     names = [path.resolve().name for label, path, _ in named if label is None]
     groups = []
     for label, path, notes in named:
@@ -66,7 +63,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     return groups
 
 
-def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
+def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
     """A label and path for each method of a folder that has a run, or those given; and notes on other methods.
 
     Raises:
@@ -75,7 +72,11 @@ def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tupl
     methods = methods_of(path).get("methods", [])
     if not methods:
         return [(label, path, ())]
-    own = [method for method in methods if any(unfinished or run.metrics() is not None for run in _runs(path / method))]
+    own = [
+        method
+        for method in methods
+        if any(unfinished or run.metrics() is not None for run in _open_runs(path / method))
+    ]
     others = ", ".join(method for method in methods if method not in own)
     resume = f"Go on with: spen-run --resume {quote(str(path))}"
     if not own:
@@ -85,7 +86,7 @@ def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tupl
     return [(*one, () if number else note) for number, one in enumerate(named)]
 
 
-def _runs(path: Path) -> list[RunFolder]:
+def _open_runs(path: Path) -> list[RunFolder]:
     """The run in a folder, or the runs one below."""
     if (path / "config.json").exists():
         return [RunFolder.open(path)]
@@ -93,34 +94,27 @@ def _runs(path: Path) -> list[RunFolder]:
 
 
 def _split(word: str) -> tuple[str | None, Path]:
-    """The label, if any, and the path; either may hold `=` itself."""
+    """The label, if any, and the path; a label may hold `=` itself."""
     if Path(word).exists():
         return None, Path(word)
-    parts = word.split("=")
-    for i in range(1, len(parts)):
-        label, path = "=".join(parts[:i]), Path("=".join(parts[i:]))
-        if label and parts[i:] != [""] and path.exists():
-            return label, path
-    path = Path(parts[-1])
-    near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
-    raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
+    label, _, name = word.rpartition("=")
+    path = Path(name)
+    if not label or not path.exists():
+        near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
+        raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
+    return label, path
 
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
-    found = _runs(path)
-    if not found:
-        deeper = f"; there are two below: name {path}/*" if any(path.glob("*/*/config.json")) else ""
-        raise ConfigError(
-            f"{path} is neither a run folder nor a folder of them: no config.json in it or one below{deeper}"
-        )
-    done = [run for run in found if unfinished or run.metrics() is not None]
-    left_out = [str(run.path) for run in found if run not in done]
+    every = _open_runs(path)
+    if not every:
+        raise ConfigError(f"{path} is neither a run folder nor a folder of them: no config.json in it or one below")
+    done = [run for run in every if unfinished or run.metrics() is not None]
+    left_out = ", ".join(str(run.path) for run in every if run not in done)
     if not done:
-        raise ConfigError(
-            f"{label}: no run is done: {', '.join(left_out)}. Go on with: spen-run --resume {quote(str(path))}"
-        )
-    notes = [f"{label}: left out, not done: {', '.join(left_out)}"] if left_out else []
+        raise ConfigError(f"{label}: no run is done: {left_out}. Go on with: spen-run --resume {quote(str(path))}")
+    notes = [f"{label}: left out, not done: {left_out}"] if left_out else []
     runs: dict[int, RunFolder] = {}
     for run in done:
         other = runs.setdefault(seed_of(run), run)
@@ -129,25 +123,14 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
                 f"{path} holds two runs with seed {seed_of(run)}, {other.path.name} and {run.path.name}; a group has "
                 "one run a seed. Name runs of different experiments one by one"
             )
-    if differing := _differing(done):
+    if differing := _find_differing_keys(done):
         notes.append(f"{label}: its runs differ in more than their seed: {', '.join(differing)}")
     return Group(label, [runs[seed] for seed in sorted(runs)], tuple(notes))
 
 
-def _differing(runs: Sequence[RunFolder]) -> list[str]:
-    """Top-level keys of the configs, except the seed, that differ between runs, whatever version wrote them."""
-    configs = [run.config() for run in runs]
-    if any({**other, "seed": configs[0].get("seed")} != configs[0] for other in configs):
-        configs = _complete(configs)
-    first, *others = configs
+def _find_differing_keys(runs: Sequence[RunFolder]) -> list[str]:
+    """Top-level keys of the configs, except the seed, that differ between runs."""
+    first, *others = (run.config() for run in runs)
     return sorted(
         {key for other in others for key in first.keys() | other.keys() if first.get(key) != other.get(key)} - {"seed"}
     )
-
-
-def _complete(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The configs with defaults for keys that their versions lacked; as they are if this version can't read one."""
-    try:
-        return [check(config, "config.json", Registry()).table() for config in configs]
-    except SpenError:
-        return [dict(config) for config in configs]

@@ -13,7 +13,14 @@ from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
 from spen_plugins.runs.devices import launched
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.many.plans import check_same_data, folder_of, interrupted, metrics_of, read_plan, seeds_of
+from spen_plugins.runs.many.plans import (
+    check_same_data,
+    locate_run,
+    make_interrupted,
+    read_metrics,
+    read_plan,
+    read_seeds,
+)
 from spen_plugins.runs.many.side_by_side import side_by_side
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train import runner
@@ -26,11 +33,6 @@ Run: TypeAlias = tuple[Path, int]
 def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
     """Run what is not done of the seeds of planned folders.
 
-    Args:
-        out: the folder that the user named.
-        plans: folders, in order, and their seeds.
-        options: as of `run_seeds`.
-
     Returns:
         What failed, by folder; the others were run all the same.
 
@@ -41,46 +43,57 @@ def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions)
     if launched() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=options.quiet)
+    waiting, failures = _find_waiting(plans, console)
+    failed: dict[Path, dict[int, str]] = {}
+    try:
+        if options.jobs > 1:
+            failed = _run_at_once(
+                [(folder, seed) for folder, left in waiting.items() for seed in left], options, console
+            )
+        for folder, left in waiting.items():
+            if options.jobs == 1:
+                failed[folder] = _run_in_turn(folder, left, options)
+            console.print(summarise(folder))
+            if failed.get(folder):
+                failures[folder] = _describe_failures(failed[folder], len(left))
+    except Interrupted as error:
+        raise make_interrupted(out) from error
+    return failures
+
+
+def _find_waiting(
+    plans: Mapping[Path, Sequence[int]], console: Console
+) -> tuple[dict[Path, list[int]], dict[Path, str]]:
+    """The seeds of each folder that are not done, and the messages of damaged folders."""
     waiting: dict[Path, list[int]] = {}
     failures: dict[Path, str] = {}
     for folder, seeds in plans.items():
         try:
-            waiting[folder] = [seed for seed in dict.fromkeys(seeds) if metrics_of(folder, seed) is None]
-        except RunError as error:  # a folder is damaged
+            waiting[folder] = [seed for seed in dict.fromkeys(seeds) if read_metrics(folder, seed) is None]
+        except RunError as error:
             failures[folder] = str(error)
             continue
         if done := [str(seed) for seed in seeds if seed not in waiting[folder]]:
-            console.print(f"{_label(folder, plans)}done already: seed {', '.join(done)}")
+            console.print(f"{_make_prefix(folder, plans)}done already: seed {', '.join(done)}")
     if any(waiting.values()):
-        finished = ((folder, seed) for folder in waiting for seed in plans[folder] if seed not in waiting[folder])
-        check_same_data(folder_of(*run) for run in finished)
-    failed: dict[Path, dict[int, str]] = {}
-    try:
-        if options.jobs > 1:
-            failed = _at_once([(folder, seed) for folder, left in waiting.items() for seed in left], options, console)
-        for folder, left in waiting.items():
-            if options.jobs == 1:
-                failed[folder] = _in_turn(folder, left, options)
-            console.print(summary(folder))
-            if failed.get(folder):
-                failures[folder] = _failed(failed[folder], len(left))
-    except Interrupted as error:
-        raise interrupted(out) from error
-    return failures
+        check_same_data(
+            locate_run(folder, seed) for folder in waiting for seed in plans[folder] if seed not in waiting[folder]
+        )
+    return waiting, failures
 
 
-def _label(folder: Path, folders: Collection[Path]) -> str:
+def _make_prefix(folder: Path, folders: Collection[Path]) -> str:
     """The prefix that tells a folder from others in a message."""
     return f"{folder.name}: " if len(folders) > 1 else ""
 
 
-def _failed(failures: Mapping[int, str], runs: int) -> str:
+def _describe_failures(failures: Mapping[int, str], runs: int) -> str:
     texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
     others = "; the others went on" if runs > len(failures) else ""
     return f"{len(failures)} of {runs} runs failed{others}.\n{texts}"
 
 
-def _in_turn(folder: Path, seeds: Sequence[int], options: RunOptions) -> dict[int, str]:
+def _run_in_turn(folder: Path, seeds: Sequence[int], options: RunOptions) -> dict[int, str]:
     """Run seeds one after another in this process; returns the messages of failed ones."""
     failures = {}
     for seed in seeds:
@@ -93,26 +106,26 @@ def _in_turn(folder: Path, seeds: Sequence[int], options: RunOptions) -> dict[in
     return failures
 
 
-def _at_once(runs: Sequence[Run], options: RunOptions, console: Console) -> dict[Path, dict[int, str]]:
-    """As `_in_turn`, seeds of several folders in several processes at once."""
+def _run_at_once(runs: Sequence[Run], options: RunOptions, console: Console) -> dict[Path, dict[int, str]]:
+    """As `_run_in_turn`, seeds of several folders in several processes at once."""
     folders = {folder for folder, _ in runs}
 
     def say(run: Run, text: str) -> None:
         between = " " if text == "done" else ": "
-        console.print(f"{_label(run[0], folders)}seed {run[1]}{between}{text}")
+        console.print(f"{_make_prefix(run[0], folders)}seed {run[1]}{between}{text}")
 
     last = [options.device or "", str(options.checkpoint_seconds)]
     lines = {run: [sys.executable, "-m", __name__, *map(str, run), *last] for run in runs}
     failures: dict[Path, dict[int, str]] = {}
-    for (folder, seed), text in side_by_side(lines, options.jobs, say, _progress).items():
+    for (folder, seed), text in side_by_side(lines, options.jobs, say, _describe_progress).items():
         failures.setdefault(folder, {})[seed] = text
     return failures
 
 
-def _progress(run: Run) -> str:
+def _describe_progress(run: Run) -> str:
     """The last epoch of a run that goes on in another process."""
     try:
-        last = RunFolder(folder_of(*run)).history()[-1]
+        last = RunFolder(locate_run(*run)).history()[-1]
     except (IndexError, RunError):
         return "no epoch is done yet"
     score = "" if last["score"] is None else f", score {last['score']:.4f} on validation"
@@ -120,7 +133,7 @@ def _progress(run: Run) -> str:
 
 
 def _run_one(out: Path, seed: int, options: RunOptions) -> None:
-    folder = folder_of(out, seed)
+    folder = locate_run(out, seed)
     if (folder / "config.json").exists():
         runner.resume(folder, options)
     else:
@@ -128,10 +141,9 @@ def _run_one(out: Path, seed: int, options: RunOptions) -> None:
         runner.run(plan["configs"][str(seed)], plan["source"], folder, options)
 
 
-def summary(out: Path) -> Table:
+def summarise(out: Path) -> Table:
     """Mean and standard error of every score over the finished seeds."""
-    found = [metrics_of(out, seed) for seed in seeds_of(out)]
-    metrics = [one for one in found if one is not None]
+    metrics = [scores for seed in read_seeds(out) if (scores := read_metrics(out, seed)) is not None]
     parts = [part for part in (metrics[0] if metrics else {}) if part != "protocol"]
     count = f"{len(metrics)} seeds" if len(metrics) != 1 else "1 seed"
     table = Table(title=f"{out}: mean ± standard error over {count}", title_justify="left")
@@ -145,7 +157,7 @@ def summary(out: Path) -> Table:
     return table
 
 
-def _worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
+def _run_worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
     """Run one seed in a process of its own; returns the exit status."""
     try:
         _run_one(Path(out), int(seed), RunOptions(device or None, True, float(checkpoint_seconds)))
@@ -156,4 +168,4 @@ def _worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_worker(*sys.argv[1:]))
+    sys.exit(_run_worker(*sys.argv[1:]))

@@ -18,7 +18,6 @@ from typing import Any
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
-from spen_plugins.runs.folder import records
 from spen_plugins.runs.folder.environment import changed_files
 from spen_plugins.runs.folder.folder import METHODS, RunFolder, methods_of
 
@@ -27,14 +26,14 @@ Configs = Callable[[int], Mapping[str, Any]]
 """The evaluated config of a seed."""
 
 
-def folder_of(out: Path, seed: int) -> Path:
+def locate_run(out: Path, seed: int) -> Path:
     """The run folder of a seed."""
     return out / f"seed-{seed}"
 
 
-def metrics_of(out: Path, seed: int) -> dict[str, Any] | None:
+def read_metrics(out: Path, seed: int) -> dict[str, Any] | None:
     """The scores of a seed's run; None if it is not done, or not begun."""
-    folder = folder_of(out, seed)
+    folder = locate_run(out, seed)
     return RunFolder.open(folder).metrics() if (folder / "config.json").exists() else None
 
 
@@ -45,15 +44,15 @@ def is_parent(path: Path) -> bool:
 
 def read_plan(out: Path) -> dict[str, Any]:
     """The table in a folder's `seeds.json`: the config's file, and the evaluated config of each seed."""
-    return records.checked(records.Plan, read_json(out / PLAN), out / PLAN)
+    return read_json(out / PLAN)
 
 
-def seeds_of(out: Path) -> list[int]:
+def read_seeds(out: Path) -> list[int]:
     """The seeds in a folder's plan; none of a new folder."""
-    return list(_configs_of(out))
+    return list(_read_configs(out))
 
 
-def _configs_of(out: Path) -> dict[int, dict[str, Any]]:
+def _read_configs(out: Path) -> dict[int, dict[str, Any]]:
     """The configs by seed in a folder; empty for a new folder."""
     if not is_parent(out):
         if not is_free(out):
@@ -68,8 +67,8 @@ def plan_seeds(out: Path, configs: Configs, seeds: Sequence[int], source: str) -
     Raises:
         ConfigError: the folder holds seeds of another config, or can't be written.
     """
-    plan = _planned(out, configs, seeds)
-    with writable(out):
+    plan = _extend_plan(out, configs, seeds)
+    with explain_unwritable(out):
         _write(out, plan, source)
 
 
@@ -90,9 +89,9 @@ def plan_methods(
         raise ConfigError(
             f"{out} also holds runs of {', '.join(missing)}; name all of its methods, or take another --out"
         )
-    every = sorted({*seeds, *(seed for method in before for seed in seeds_of(out / method))})
-    plans = {method: _planned(out / method, partial(configs, method), every) for method in methods}
-    with writable(out):
+    every = sorted({*seeds, *(seed for method in before for seed in read_seeds(out / method))})
+    plans = {method: _extend_plan(out / method, partial(configs, method), every) for method in methods}
+    with explain_unwritable(out):
         remove_partial(out)
         for method, plan in plans.items():
             make_folder(out / method)
@@ -100,9 +99,9 @@ def plan_methods(
         save_json({"methods": list(methods)}, out / METHODS)
 
 
-def _planned(out: Path, configs: Configs, seeds: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _extend_plan(out: Path, configs: Configs, seeds: Sequence[int]) -> dict[int, dict[str, Any]]:
     """The configs by seed of a folder's plan and of more seeds."""
-    plan = _configs_of(out)
+    plan = _read_configs(out)
     for seed, config in plan.items():
         if dict(configs(seed)) != config:
             raise ConfigError(
@@ -117,7 +116,7 @@ def _write(out: Path, plan: Mapping[int, Mapping[str, Any]], source: str) -> Non
 
 
 @contextmanager
-def writable(out: Path) -> Iterator[None]:
+def explain_unwritable(out: Path) -> Iterator[None]:
     """A `ConfigError` in place of what is raised inside where a folder can't be written."""
     try:
         yield
@@ -126,7 +125,7 @@ def writable(out: Path) -> Iterator[None]:
 
 
 @contextmanager
-def beginning(out: Path) -> Iterator[None]:
+def begin(out: Path) -> Iterator[None]:
     """Lock a folder for new runs. If none begins, nothing is left of it: a corrected config may use it."""
     try:
         with locked(out):
@@ -156,7 +155,7 @@ def _clear(out: Path) -> None:
             folder.rmdir()
 
 
-def interrupted(out: Path) -> Interrupted:
+def make_interrupted(out: Path) -> Interrupted:
     """The error of a signal: how to go on with the seeds or methods of a folder."""
     if not has_begun(out):
         return Interrupted("stopped before a run began; nothing was trained. Give the same command again")

@@ -18,12 +18,12 @@ from spen_plugins.runs.many.choice import Choice, choose_among
 from spen_plugins.runs.many.jobs import run_all
 from spen_plugins.runs.many.plans import (
     Configs,
-    beginning,
-    folder_of,
+    begin,
+    explain_unwritable,
+    locate_run,
     plan_methods,
     plan_seeds,
-    seeds_of,
-    writable,
+    read_seeds,
 )
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train import runner
@@ -48,9 +48,9 @@ class Outcome:
     def check(self) -> None:
         """Raise a RunError if a method failed."""
         if self.failures:
-            said = f"chosen among {', '.join(self.done)}, without {', '.join(self.failures)}."
+            head = f"chosen among {', '.join(self.done)}, without {', '.join(self.failures)}."
             lines = [f"{method}: {error}" for method, error in self.failures.items()]
-            raise RunError("\n".join([said if self.done else "no method was chosen.", *lines]))
+            raise RunError("\n".join([head if self.done else "no method was chosen.", *lines]))
 
 
 def run_seeds(
@@ -63,18 +63,14 @@ def run_seeds(
         seeds: the seeds to run; the folder may hold others.
         source: the config's file.
         out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
-        options: as of `runner.run`, and the number of runs at once.
-
-    Returns:
-        The folder.
 
     Raises:
         ConfigError, DataError, PluginError: before anything is trained.
         RunError: a seed failed; the others were run all the same.
     """
     out = out or runner.default_folder(source)
-    seeds_of(out)  # nothing is written to a folder of something else
-    with beginning(out):
+    read_seeds(out)  # nothing is written to a folder of something else
+    with begin(out):
         plan_seeds(out, configs, seeds, source)
         _check(run_all(out, {out: seeds}, options))
     return out
@@ -83,13 +79,13 @@ def run_seeds(
 def resume_seeds(out: Path, options: RunOptions = DEFAULTS) -> Path:
     """Resume all unfinished seeds of a folder; see `run_seeds`."""
     with locked(out):
-        _check(run_all(out, {out: seeds_of(out)}, options))
+        _check(run_all(out, {out: read_seeds(out)}, options))
     return out
 
 
 def _check(failures: Mapping[Path, str]) -> None:
-    for said in failures.values():
-        raise RunError(said)
+    for message in failures.values():
+        raise RunError(message)
 
 
 def run_methods(
@@ -102,19 +98,8 @@ def run_methods(
 ) -> Outcome:
     """Train and evaluate a config by several methods with the same seeds, and choose one by the validation part.
 
-    The choice is that of `choose`, by the mean validation scores over seeds. Finished runs are skipped, interrupted
-    ones resumed.
-
-    Args:
-        configs: the evaluated config of a method and a seed.
-        methods: the methods, each also the name of its folder.
-        seeds: the seeds; all methods have these and those that the folder holds.
-        out: the folder, new, empty, or one of these methods or some of them; by default a dated one below `runs/`.
-        source, options: as of `run_seeds`.
-
-    Returns:
-        The choice, and what failed; the others were run all the same. The folder's `methods.json` names the method that
-        was chosen, and its run with the best validation score.
+    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it. Arguments are
+    those of `run_seeds`. The seeds of the folder are run by all methods, too.
 
     Raises:
         ConfigError, DataError, PluginError: before anything is trained.
@@ -125,7 +110,7 @@ def run_methods(
     registry = Registry()
     for method in methods:
         check(configs(method, seeds[0]), f"{source}, method={method}", registry)
-    with beginning(out):
+    with begin(out):
         plan_methods(out, configs, methods, seeds, source)
         return _run_methods(out, options)
 
@@ -143,14 +128,16 @@ def _run_methods(out: Path, options: RunOptions) -> Outcome:
         for folder in (out / method for method in methods):
             locks.enter_context(locked(folder))
             try:
-                plans[folder] = seeds_of(folder)
+                plans[folder] = read_seeds(folder)
             except RunError as error:  # its plan is damaged
                 failures[folder] = str(error)
         failures |= run_all(out, plans, options)
     done = [method for method in methods if out / method not in failures]
     choice = None
     if done:
-        choice = choose_among({name: [RunFolder(folder_of(out / name, s)) for s in plans[out / name]] for name in done})
-        with writable(out):
+        choice = choose_among(
+            {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
+        )
+        with explain_unwritable(out):
             save_json({"methods": methods, **choice.record(out)}, out / METHODS)
     return Outcome(out, done, choice, {folder.name: error for folder, error in failures.items()})

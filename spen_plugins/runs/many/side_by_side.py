@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import IO, Generic, TypeVar
 
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.loop.progress import LINE_SECONDS
@@ -34,40 +34,69 @@ def side_by_side(
         ConfigError: one ended with the status of this error; no other was started then.
         Interrupted: on a signal, which is passed on once; all have ended.
     """
-    waiting, failures = list(lines), {}
-    running: dict[K, tuple[subprocess.Popen[bytes], Any]] = {}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    environment["PYTHONSAFEPATH"] = "1"  # a typing.py in the working directory is not Python's
-    refused, told, said = "", False, time.monotonic()
+    waiting, processes = list(lines), _Processes[K]()
+    reported = time.monotonic()
     with interrupts() as stop:
-        while running or (waiting and not (stop.is_set() or refused)):
-            while waiting and len(running) < jobs and not (stop.is_set() or refused):
+        while processes.running or waiting:
+            if stop.is_set() or processes.refusal:
+                waiting.clear()
+            while waiting and len(processes.running) < jobs:
                 key = waiting.pop(0)
-                log = tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
-                process = subprocess.Popen(lines[key], env=environment, stdout=subprocess.DEVNULL, stderr=log)
-                running[key] = process, log
-            for key in [key for key, (process, _) in running.items() if process.poll() is not None]:
-                process, log = running.pop(key)
-                log.seek(0)
-                text = log.read().decode(errors="replace").strip()
-                log.close()
-                if process.returncode == ConfigError.exit_status:
-                    refused = text
-                elif process.returncode == 0:
-                    say(key, "done")
-                else:
-                    failures[key] = text or f"its process ended with status {process.returncode}"
-            if time.monotonic() - said > LINE_SECONDS:
-                said = time.monotonic()
-                for key in running:
+                processes.start(key, lines[key])
+            processes.collect(say)
+            if time.monotonic() - reported > LINE_SECONDS:
+                reported = time.monotonic()
+                for key in processes.running:
                     say(key, progress(key))
-            if stop.is_set() and not told:
-                told = True  # a second signal would end them before they save
-                for process, _ in running.values():
-                    process.terminate()
+            if stop.is_set():
+                processes.stop()
             time.sleep(POLL)
     if stop.is_set():
         raise Interrupted("stopped")
-    if refused:
-        raise ConfigError(refused)
-    return failures
+    if processes.refusal:
+        raise ConfigError(processes.refusal)
+    return processes.failures
+
+
+class _Processes(Generic[K]):
+    """Processes that run now, and the messages of those that failed.
+
+    Attributes:
+        running: each with the file of its stderr.
+        failures: messages by key.
+        refusal: message of a process that ended with a ConfigError; empty if none did.
+    """
+
+    def __init__(self) -> None:
+        self.running: dict[K, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
+        self.failures: dict[K, str] = {}
+        self.refusal = ""
+        self._is_stopping = False
+
+    def start(self, key: K, line: Sequence[str]) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+        environment["PYTHONSAFEPATH"] = "1"  # a typing.py in the working directory is not Python's
+        log = tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
+        process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=log)
+        self.running[key] = process, log
+
+    def collect(self, say: Callable[[K, str], None]) -> None:
+        """Take the messages of the processes that have ended."""
+        for key in [key for key, (process, _) in self.running.items() if process.poll() is not None]:
+            process, log = self.running.pop(key)
+            with log:
+                log.seek(0)
+                text = log.read().decode(errors="replace").strip()
+            if process.returncode == ConfigError.exit_status:
+                self.refusal = text
+            elif process.returncode == 0:
+                say(key, "done")
+            else:
+                self.failures[key] = text or f"its process ended with status {process.returncode}"
+
+    def stop(self) -> None:
+        """Stop all, once: a second signal would end them before they save."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            for process, _ in self.running.values():
+                process.terminate()

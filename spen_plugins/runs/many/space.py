@@ -38,18 +38,18 @@ class Range(Config):
     @property
     def whole(self) -> bool:
         """True if the values are whole numbers."""
-        return self.int or (self.step is not None and _all_whole(self))
+        return self.int or (self.step is not None and _are_whole(self))
 
     def ends(self) -> list[str]:
         """The values with which a config is checked against this range."""
-        return [value_text(round(v) if self.whole else v) for v in (self.low, self.high)]
+        return [write_value(round(v) if self.whole else v) for v in (self.low, self.high)]
 
     def suggest(self, trial: Trial, name: str) -> str:
         """Draw a value for a trial, as text."""
         if self.whole:
             low, high, step = round(self.low), round(self.high), round(self.step or 1)
-            return value_text(trial.suggest_int(name, low, high, step=step, log=self.log))
-        return value_text(trial.suggest_float(name, self.low, self.high, step=self.step, log=self.log))
+            return write_value(trial.suggest_int(name, low, high, step=step, log=self.log))
+        return write_value(trial.suggest_float(name, self.low, self.high, step=self.step, log=self.log))
 
 
 class Choices(Config):
@@ -60,7 +60,7 @@ class Choices(Config):
 
     def ends(self) -> list[str]:
         """All choices, as text."""
-        return [value_text(value) for value in self.choices]
+        return [write_value(value) for value in self.choices]
 
     def suggest(self, trial: Trial, name: str) -> str:
         """Draw a value for a trial, as text."""
@@ -79,7 +79,7 @@ def read(path: Path) -> Space:
     Raises:
         ConfigError: no such file, a syntax error, or an invalid range.
     """
-    space = {name: _dimension(name, value, path) for name, value in evaluate(path).items()}
+    space = {name: _parse_dimension(name, value, path) for name, value in evaluate(path).items()}
     if not space:
         raise ConfigError(
             f"{path}: an empty space; expected lines such as trainer.net.lr: {{low: 1e-4, high: 1e-2, log: true}}"
@@ -87,39 +87,40 @@ def read(path: Path) -> Space:
     return space
 
 
-def value_text(value: Any) -> str:
+def write_value(value: Any) -> str:
     """A value as typed after `NAME=`."""
     return value if isinstance(value, str) and parse_value(value) == value else json.dumps(value)
 
 
-def _dimension(name: str, value: Any, path: Path) -> Range | Choices:
+def _parse_dimension(name: str, value: Any, path: Path) -> Range | Choices:
     if isinstance(value, list):
         value = {"choices": value}
     if not isinstance(value, dict):
         raise ConfigError(
             f"{path}: {name}: found {json.dumps(value)}; expected a range {{low: 1, high: 2}} or a list of choices. "
-            f"A value that is always the same is an argument: {name}={value_text(value)}"
+            f"A value that is always the same is an argument: {name}={write_value(value)}"
         )
     if "choices" in value:
-        found = validate(Choices, value, name, path)
-        if len(set(found.ends())) < len(found.choices):
-            raise ConfigError(f"{path}: {name}: a choice occurs twice: {', '.join(found.ends())}")
-        return found
-    return _check(validate(Range, value, name, path), f"{path}: {name}")
+        choices = validate(Choices, value, name, path)
+        if len(set(choices.ends())) < len(choices.choices):
+            raise ConfigError(f"{path}: {name}: a choice occurs twice: {', '.join(choices.ends())}")
+        return choices
+    numbers = validate(Range, value, name, path)
+    if problem := _find_problem(numbers):
+        raise ConfigError(f"{path}: {name}: {problem}")
+    return numbers
 
 
-def _check(found: Range, where: str) -> Range:
-    """The range if it is valid; otherwise raises an error."""
-    if not found.low < found.high:
-        raise ConfigError(f"{where}: found low {found.low:g} and high {found.high:g}; expected low below high")
-    if found.log and found.low <= 0:
-        raise ConfigError(f"{where}: found low {found.low:g} with log; expected one above 0")
-    if found.log and found.step is not None:
-        raise ConfigError(f"{where}: found log and step; expected one of them")
-    if found.int and not _all_whole(found):
-        raise ConfigError(f"{where}: int, but low, high or step is no whole number")
-    return found
+def _find_problem(numbers: Range) -> str:
+    """The problem of a range; empty if it has none."""
+    if not numbers.low < numbers.high:
+        return f"found low {numbers.low:g} and high {numbers.high:g}; expected low below high"
+    if numbers.log and numbers.low <= 0:
+        return f"found low {numbers.low:g} with log; expected one above 0"
+    if numbers.log and numbers.step is not None:
+        return "found log and step; expected one of them"
+    return "int, but low, high or step is no whole number" if numbers.int and not _are_whole(numbers) else ""
 
 
-def _all_whole(found: Range) -> bool:
-    return all(value is None or value.is_integer() for value in (found.low, found.high, found.step))
+def _are_whole(numbers: Range) -> bool:
+    return all(value is None or value.is_integer() for value in (numbers.low, numbers.high, numbers.step))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spen_plugins.errors import ConfigError, RunError, SpenError
 from spen_plugins.files.lock import locked
-from spen_plugins.runs.many.trials import running
+from spen_plugins.runs.many.trials import list_running
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -42,8 +42,7 @@ def open_study(
 
     Args:
         folder: the sweep's folder.
-        storage: `sqlite:///x.db` or another URL of optuna's, or a journal file (`x.log`, `x.journal`); None for an
-            SQLite file in `folder`, which survives killed processes.
+        storage: a URL of optuna's, or a journal file (`x.log`, `x.journal`); None for an SQLite file in `folder`.
         name: the study's name.
         pruner: pruner of trials with low scores.
         epochs: maximal number of epochs of a trial.
@@ -51,8 +50,7 @@ def open_study(
         say: called with a sentence if another process holds the folder.
 
     Raises:
-        ConfigError: the storage can't be opened, the study belongs to another experiment, or the folder has trials of a
-            study that is lost.
+        ConfigError: the storage can't be opened, or the study belongs to another experiment.
     """
     try:
         import optuna
@@ -61,10 +59,10 @@ def open_study(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with locked(folder, say):  # creating an SQLite file's tables from two processes at once fails
         study = optuna.create_study(
-            storage=_storage(storage or f"sqlite:///{(folder / 'study.db').resolve()}"),
+            storage=_open_storage(storage or f"sqlite:///{(folder / 'study.db').resolve()}"),
             study_name=name,
             direction="maximize",
-            pruner=_pruner(pruner, epochs),
+            pruner=_make_pruner(pruner, epochs),
             load_if_exists=True,
         )
         for key, value in facts.items():
@@ -75,22 +73,16 @@ def open_study(
                     "compared with new ones; take another --out (or --name, where --storage is shared)"
                 )
             study.set_user_attr(key, value)
-    left = sorted(file.parent.name for file in folder.glob("trial-*/config.json"))
-    if left and not study.get_trials(deepcopy=False):
-        raise ConfigError(
-            f"found {', '.join(left[:3])}{', …' * (len(left) > 3)} in {folder}, and no trial in the study {name!r}; "
-            "expected the study of these trials. Take another --out, or the --storage and --name of before"
-        )
     return study
 
 
 @contextmanager
-def storage_errors(place: str) -> Iterator[None]:
+def explain_storage_errors(place: str) -> Iterator[None]:
     """Errors of a study's storage as a `RunError`: a full disk, a damaged file, a lock that somebody keeps."""
     try:
         yield
     except Exception as error:
-        causes = list(_causes(error))
+        causes = list(_list_causes(error))
         if isinstance(error, SpenError) or not any(type(one).__module__.startswith(_STORAGES) for one in causes):
             raise
         reason = str(causes[-1]).partition("\n")[0]
@@ -102,10 +94,10 @@ def storage_errors(place: str) -> Iterator[None]:
 
 def is_disk_error(error: BaseException) -> bool:
     """True of an error that is the disk's, not the trial's: a disk that is full, read-only or broken."""
-    return any(isinstance(one, OSError) and one.errno in _DISK for one in _causes(error))
+    return any(isinstance(one, OSError) and one.errno in _DISK for one in _list_causes(error))
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and those that it was raised from."""
     while error is not None:
         yield error
@@ -124,7 +116,7 @@ def ask(study: Study, seed: int, worker: str) -> Trial:
     return trial
 
 
-def counted(study: Study) -> list[FrozenTrial]:
+def list_counted(study: Study) -> list[FrozenTrial]:
     """Finished and running trials, without those that are repeated or don't count."""
     from optuna.trial import TrialState
 
@@ -154,24 +146,22 @@ def reclaim(study: Study, workers: Path) -> list[int]:
     A process holds a lock on its file below `workers`, which ends with the process. If that file is on another
     machine's disk, the state of the process is unknown here, and its trials are left alone.
     """
-    given: list[int] = []
+    repeated: list[int] = []
     for path in sorted(workers.glob("*.lock")):
-        if not path.is_file():  # a pipe would hang
-            continue
         with path.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 continue  # alive, or being reclaimed by another process
-            for number in _running(study, path.stem):
+            for number in _list_numbers(study, path.stem):
                 repeat(study, number)
-                given.append(number)
+                repeated.append(number)
             path.unlink(missing_ok=True)
-    return given
+    return repeated
 
 
 @contextmanager
-def worker(workers: Path) -> Iterator[str]:
+def hold_worker(workers: Path) -> Iterator[str]:
     """This process's name, marked as alive inside the context."""
     workers.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
@@ -181,11 +171,11 @@ def worker(workers: Path) -> Iterator[str]:
         (workers / f"{name}.lock").unlink(missing_ok=True)
 
 
-def _running(study: Study, worker: str) -> list[int]:
-    return [trial.number for trial in running(study) if trial.user_attrs.get(WORKER) == worker]
+def _list_numbers(study: Study, worker: str) -> list[int]:
+    return [trial.number for trial in list_running(study) if trial.user_attrs.get(WORKER) == worker]
 
 
-def _storage(place: str) -> BaseStorage:
+def _open_storage(place: str) -> BaseStorage:
     from optuna.exceptions import StorageInternalError
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
@@ -206,7 +196,7 @@ def _storage(place: str) -> BaseStorage:
         ) from error
 
 
-def _pruner(name: Pruner, epochs: int) -> BasePruner:
+def _make_pruner(name: Pruner, epochs: int) -> BasePruner:
     from optuna import pruners
 
     if name == "median":

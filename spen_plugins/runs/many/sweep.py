@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +47,6 @@ class Sweep:
         name: the study's name in its storage; the folder's name by default.
         pruner: pruner of trials with low scores.
         seed: seed of the search; a trial's own is the config's.
-        timeout: seconds after which no trial starts.
         device: as of `RunOptions`.
     """
 
@@ -62,7 +59,6 @@ class Sweep:
     name: str | None = None
     pruner: studies.Pruner = "median"
     seed: int = 0
-    timeout: float = math.inf
     device: str | None = None
 
     def evaluate(self, drawn: Mapping[str, str]) -> dict[str, Any]:
@@ -92,18 +88,18 @@ def sweep(what: Sweep, say: Say = print) -> Path:
         what.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"the folder {what.folder} can't be made: {error.strerror}") from error
-    facts = {"config": what.evaluate(first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
+    facts = {"config": what.evaluate(pick_first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
     check_same_data(file.parent for file in sorted(what.folder.glob("trial-*/environment.json")))
     name = what.name or what.folder.resolve().name
-    with studies.storage_errors(what.storage or str(what.folder / "study.db")):
+    with studies.explain_storage_errors(what.storage or str(what.folder / "study.db")):
         study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts, say)
-        with studies.worker(what.folder / "workers") as worker:
+        with studies.hold_worker(what.folder / "workers") as worker:
             _run_trials(study, what, space, worker, say)
         with locked(what.folder, say):  # two processes that end at once would write the same files
             return _conclude(study, what, say)
 
 
-def first(space: Space) -> dict[str, str]:
+def pick_first(space: Space) -> dict[str, str]:
     """One point of the space."""
     return {name: dimension.ends()[0] for name, dimension in space.items()}
 
@@ -119,7 +115,7 @@ def check_space(what: Sweep, space: Space) -> int:
     """
     if both := sorted(space.keys() & what.arguments.keys()):
         raise ConfigError(f"{', '.join(both)}: both an argument and in {what.space}; leave it out in one place")
-    registry, start, epochs = Registry(), first(space), 1
+    registry, start, epochs = Registry(), pick_first(space), 1
     points = [start, *({**start, name: end} for name, d in space.items() for end in d.ends()[1:])]
     for point in points:
         trainer = check(what.evaluate(point), what.config, registry).trainer
@@ -130,19 +126,18 @@ def check_space(what: Sweep, space: Space) -> int:
 def _run_trials(study: Study, what: Sweep, space: Space, worker: str, say: Say) -> None:
     from optuna.trial import TrialState
 
-    began = time.monotonic()
-    while time.monotonic() - began < what.timeout:
+    while True:
         for number in studies.reclaim(study, what.folder / "workers"):
             say(f"trial {number} was killed; its parameters are tried again")
-        if len(studies.counted(study)) >= what.trials:
+        if len(studies.list_counted(study)) >= what.trials:
             return
         trial = studies.ask(study, what.seed, worker)
-        if sum(other.number < trial.number for other in studies.counted(study)) >= what.trials:
+        if sum(other.number < trial.number for other in studies.list_counted(study)) >= what.trials:
             trial.set_user_attr(studies.UNCOUNTED, "another process asked for the last one at the same time")
             study.tell(trial, state=TrialState.FAIL)
             return
         _run_trial(study, trial, what, space)
-        say(trials.line(study, trial.number))
+        say(trials.describe(study, trial.number))
 
 
 def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
@@ -162,7 +157,7 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
             test=False,
             after_epoch=_Listener(trial),
         )
-        study.tell(trial, best_score(folder))
+        study.tell(trial, read_best_score(folder))
     except Pruned:
         study.tell(trial, state=TrialState.PRUNED)
     except Interrupted as error:
@@ -172,7 +167,7 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
         if studies.is_disk_error(error):  # the trial stays unfinished, so that the next call repeats it
             raise RunError(f"{error}. The same command goes on, and repeats trial {trial.number}") from error
         trial.set_user_attr("error", str(error))
-        hopeless = not isinstance(error, RunError) and not trials.scored(study)
+        hopeless = not isinstance(error, RunError) and not trials.list_scored(study)
         if hopeless:
             trial.set_user_attr(studies.UNCOUNTED, "the config or its data are wrong")
         study.tell(trial, state=TrialState.FAIL)
@@ -199,7 +194,7 @@ class _Listener:
                 raise Pruned(f"pruned after epoch {self.epochs}")
 
 
-def best_score(folder: Path) -> float:
+def read_best_score(folder: Path) -> float:
     """The validation score of a run's kept weights.
 
     Raises:
@@ -213,11 +208,11 @@ def best_score(folder: Path) -> float:
 
 def _conclude(study: Study, what: Sweep, say: Say) -> Path:
     trials.write_table(study, what.folder / "trials.csv")
-    scored, running = trials.scored(study), trials.running(study)
+    scored, running = trials.list_scored(study), trials.list_running(study)
     if running:
         say(f"other processes still run {len(running)} of the trials; the last of them writes the best one again")
     if not scored:
-        errors = {trial.user_attrs.get("error") for trial in studies.counted(study)} - {None}
+        errors = {trial.user_attrs.get("error") for trial in studies.list_counted(study)} - {None}
         raise RunError("no trial has come to a score. " + "; ".join(sorted(errors)))
     best = scored[0]
     drawn = best.user_attrs["arguments"]

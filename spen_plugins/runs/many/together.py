@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -19,15 +20,18 @@ from accelerate import Accelerator
 
 from spen_plugins.config.experiment import Built, Experiment, check
 from spen_plugins.console import Console
-from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
+from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.recipe import Callbacks
 from spen_plugins.loop.together import Together
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import launched, make_accelerator
+from spen_plugins.runs.folder import records
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train.finishing import finish
@@ -36,7 +40,7 @@ from spen_plugins.runs.train.runner import TOGETHER
 from spen_plugins.runs.train.signals import last_evaluation, training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-EQUAL = ("precision", "seed")
+EQUAL = ("precision", "seed", "trainer.config.epochs", "trainer.config.patience")
 """Keys of the config that all parts must have alike."""
 
 
@@ -66,11 +70,11 @@ def run(
     _check_names(list(configs))
     experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
-    accelerator = _accelerator(experiments, options.device)
+    accelerator = _make_accelerator(experiments, options.device)
     built = {name: build_first(experiment) for name, experiment in experiments.items()}
     parts = _make_ready(experiments, built, accelerator)
     folders = {name: RunFolder(out / name) for name in configs}
-    with _held(out, folders, {name: experiment.table() for name, experiment in experiments.items()}):
+    with _hold(out, folders, {name: experiment.table() for name, experiment in experiments.items()}):
         for name, experiment in experiments.items():
             RunFolder.create(folders[name].path, experiment.table())
             describe(folders[name], experiment, built[name], accelerator, registry, configs[name][1])
@@ -83,22 +87,22 @@ def resume(out: Path, options: RunOptions = DEFAULTS, registry: Registry | None 
     Raises:
         ConfigError: no such folder, another process is training it, or the data files have changed since.
     """
-    names, tables = _parts(out)
-    folders = {name: RunFolder(out / name) for name in names}
+    tables = _read_parts(out)
+    folders = {name: RunFolder(out / name) for name in tables}
     if all(folder.metrics() is not None for folder in folders.values()):
         Console(quiet=options.quiet, stderr=True).print(f"{out} is already done")
         return [folder.path for folder in folders.values()]
     registry = registry or Registry()
-    with _held(out, folders):
+    with _hold(out, folders):
         for name, folder in folders.items():
-            if name in tables and not (folder.path / "config.json").exists():  # killed before it was written
+            if not (folder.path / "config.json").exists():  # killed before it was written
                 RunFolder.create(folder.path, tables[name])
             RunFolder.open(folder.path)
         experiments = {
             name: check(folder.config(), str(folder.path / "config.json"), registry) for name, folder in folders.items()
         }
         before = next(iter(folders.values())).environment().get("device")
-        accelerator = _accelerator(experiments, options.device or before)
+        accelerator = _make_accelerator(experiments, options.device or before)
         console = Console(quiet=options.quiet, stderr=True)
         built = {
             name: build_again(experiment, folders[name], accelerator, registry, console)
@@ -113,33 +117,32 @@ def share_encoder(built: Mapping[str, Built]) -> None:
     Raises:
         ConfigError: a part has none, or several, or one of other settings.
     """
-    found: dict[str, FeatureNetwork] = {}
+    encoders: dict[str, FeatureNetwork] = {}
     for name, part in built.items():
         networks = [network for network in part.model.modules() if isinstance(network, FeatureNetwork)]
-        encoders = [network for network in networks if network.shared_part() is not None]
-        if len(encoders) != 1:
+        shareable = [network for network in networks if network.shared_part() is not None]
+        if len(shareable) != 1:
             raise ConfigError(
-                f"{name}: found {len(encoders) or 'no'} pretrained encoder{'s' * (len(encoders) != 1)} in its net, and "
-                "the parts share one; expected features, or a reader of theirs, of type 'transformer'"
+                f"{name}: found {len(shareable) or 'no'} pretrained encoder{'s' * (len(shareable) != 1)} in its net, "
+                "and the parts share one; expected features, or a reader of theirs, of type 'transformer'"
             )
-        found[name] = encoders[0]
-    first, one = next(iter(found.items()))
-    for name, other in found.items():
-        keys = [key for key in one.shareable if getattr(one.config, key) != getattr(other.config, key, None)]
-        if type(other) is not type(one) or keys:
-            key = keys[0] if keys else "type"
-            mine, theirs = (getattr(network.config, key, type(network).__name__) for network in (one, other))
-            raise ConfigError(
-                f"{name}: its encoder's {key} is {theirs!r}, and that of {first} is {mine!r}; the parts share one "
-                f"encoder, so give them the same {', '.join(one.shareable)}"
-            )
-        if other is not one:
-            other.share(one)
+        encoders[name] = shareable[0]
+    first, encoder = next(iter(encoders.items()))
+    for name, other in encoders.items():
+        for key in encoder.shareable:
+            mine, theirs = getattr(encoder.config, key), getattr(other.config, key, None)
+            if mine != theirs:
+                raise ConfigError(
+                    f"{name}: its encoder's {key} is {theirs!r}, and that of {first} is {mine!r}; the parts share one "
+                    f"encoder, so give them the same {', '.join(encoder.shareable)}"
+                )
+        if other is not encoder:
+            other.share(encoder)
 
 
 def _check_names(names: Sequence[str]) -> None:
     if not names:
-        raise ConfigError("which parts? As in: spen together runs/both pos=pos_infnet.jsonnet ner=ner_infnet.jsonnet")
+        raise ConfigError("which parts? As in: spen together runs/both pos=tags.jsonnet ner=names.jsonnet")
     for name in names:
         if not NAME.fullmatch(name) or name in ("all", "checkpoint"):
             raise ConfigError(
@@ -148,22 +151,23 @@ def _check_names(names: Sequence[str]) -> None:
             )
 
 
-def _parts(out: Path) -> tuple[list[str], dict[str, Any]]:
-    """The names of a folder's parts, and their configs."""
+class _Parts(records.Record):
+    """`together.json`."""
+
+    parts: list[str]
+    configs: dict[str, dict[str, Any]]
+
+
+def _read_parts(out: Path) -> dict[str, dict[str, Any]]:
+    """The configs of a folder's parts, by name."""
     try:
-        found = read_json(out / TOGETHER)
+        table = records.checked(_Parts, read_json(out / TOGETHER), out / TOGETHER)
     except FileNotFoundError:
         raise ConfigError(f"{out} holds no runs trained together: there is no {TOGETHER} in it") from None
-    names, tables = found.get("parts"), found.get("configs", {})  # earlier versions wrote no configs
-    if not isinstance(names, list) or not all(isinstance(name, str) and NAME.fullmatch(name) for name in names):
-        raise RunError(f"{out / TOGETHER} is damaged: expected the names of its parts")
-    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise RunError(f"{out / TOGETHER} is damaged: expected a config for each part")
-    _check_names(names)
-    return names, tables
+    return {name: table["configs"][name] for name in table["parts"]}
 
 
-def _accelerator(experiments: Mapping[str, Experiment], device: str | None) -> Accelerator:
+def _make_accelerator(experiments: Mapping[str, Experiment], device: str | None) -> Accelerator:
     """The device of all parts, after a check that they can be trained together."""
     first, one = next(iter(experiments.items()))
     for name, other in experiments.items():
@@ -171,13 +175,10 @@ def _accelerator(experiments: Mapping[str, Experiment], device: str | None) -> A
             raise ConfigError(f"{name}: found an energy; only nets alone are trained together, by method=cross_entropy")
         if any(True for _ in other.init.items()):
             raise ConfigError(f"{name}: found init; parts that are trained together start from their encoder alone")
-        ours = [(key, getattr(one, key), getattr(other, key)) for key in EQUAL]
-        ours += [
-            (f"trainer.{key}", getattr(one.trainer.config, key), getattr(other.trainer.config, key))
-            for key in ("epochs", "patience")
-        ]
-        for key, mine, theirs in ours:
+        for key in EQUAL:
+            mine, theirs = (attrgetter(key)(experiment) for experiment in (one, other))
             if mine != theirs:
+                key = key.replace(".config", "")
                 raise ConfigError(
                     f"{name}: {key} is {theirs}, and that of {first} is {mine}; parts that are trained together have "
                     f"the same: all.{key}={mine}"
@@ -194,18 +195,19 @@ def _make_ready(
     share_encoder(built)
     parts = {name: make_ready(experiments[name], part, accelerator) for name, part in built.items()}
     for name, part in parts.items():
-        if len(part.stages) != 1 or len(part.stages[0].phases) != 1 or part.stages[0].select is not None:
+        stages = part.recipe.stages
+        if len(stages) != 1 or len(stages[0].phases) != 1 or stages[0].select is not None:
             raise ConfigError(
                 f"{name}: found trainer {experiments[name].trainer.type!r}, whose training has several stages or "
                 "phases; expected 'cross_entropy'"
             )
-        if part.stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
+        if stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
             raise ConfigError(f"{name}: found trainer.net.average; parts that are trained together have no mean: null")
     return parts
 
 
 @contextmanager
-def _held(
+def _hold(
     out: Path, folders: Mapping[str, RunFolder], tables: Mapping[str, dict[str, Any]] | None = None
 ) -> Iterator[None]:
     """Keep other runs out of the folder and its parts; `tables`: the parts' configs, if training begins."""
@@ -236,9 +238,9 @@ def _train(
             counts = sum(parameter.numel() for parameter in model.parameters())
             reporter.say(f"{name}: {len(task.part('train')):,} examples, {counts:,} parameters, encoder included")
             folders[name].checkpoint = checkpoint
-            loops[name] = part.loop(folders[name], reporter)
-        every = options.checkpoint_seconds
-        Together(loops, seed, checkpoint, accelerator, reporter, every, stop.is_set).run(resume)
+            loops[name] = Loop(part.recipe, folders[name], accelerator, reporter)
+        callbacks = Callbacks(options.checkpoint_seconds, stop.is_set)
+        Together(loops, seed, checkpoint, accelerator, reporter, callbacks).run(resume)
     with last_evaluation(afterwards):
         for name, part in parts.items():
             console.print(f"\n{name}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 
-def scored(study: Study) -> list[FrozenTrial]:
+def list_scored(study: Study) -> list[FrozenTrial]:
     """Completed trials, the best first."""
     from optuna.trial import TrialState
 
@@ -22,33 +22,33 @@ def scored(study: Study) -> list[FrozenTrial]:
     return sorted(done, key=lambda trial: (-(trial.value or 0.0), trial.number))
 
 
-def running(study: Study) -> list[FrozenTrial]:
+def list_running(study: Study) -> list[FrozenTrial]:
     """Trials that are running in some process."""
     from optuna.trial import TrialState
 
     return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
 
 
-def line(study: Study, number: int) -> str:
+def describe(study: Study, number: int) -> str:
     """Log line of a trial: its result, the best one so far, and the parameters."""
-    trial, top = study.get_trials(deepcopy=False)[number], scored(study)[:1]
+    trial, top = study.get_trials(deepcopy=False)[number], list_scored(study)[:1]
     best = f"best {top[0].value:.4f} (trial {top[0].number})" if top else "none best yet"
-    drawn = "  ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
-    return f"trial {number:3d}  {_outcome(trial)}  {best}  {drawn}  {_seconds(trial):.1f} s"
+    drawn = "  ".join(f"{name}={_shorten(value)}" for name, value in trial.params.items())
+    return f"trial {number:3d}  {_describe_outcome(trial)}  {best}  {drawn}  {_measure_seconds(trial):.1f} s"
 
 
-def _outcome(trial: FrozenTrial) -> str:
+def _describe_outcome(trial: FrozenTrial) -> str:
     if trial.value is not None:
         pruned = f" pruned after epoch {trial.last_step}" if trial.state.name == "PRUNED" else ""
         return f"{trial.value:.4f}{pruned}"
     return "failed: " + str(trial.user_attrs.get("error", "killed")).splitlines()[0]
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _seconds(trial: FrozenTrial) -> float:
+def _measure_seconds(trial: FrozenTrial) -> float:
     return trial.duration.total_seconds() if trial.duration else math.nan
 
 
@@ -59,6 +59,6 @@ def write_table(study: Study, path: Path) -> None:
     rows: list[list[Any]] = [["trial", "state", "score", "epochs", "seconds", "folder", *names, "error"]]
     for trial in trials:
         attrs, params = trial.user_attrs, [trial.params.get(name) for name in names]
-        facts = [trial.value, trial.last_step, None if math.isnan(s := _seconds(trial)) else round(s, 1)]
+        facts = [trial.value, trial.last_step, None if math.isnan(s := _measure_seconds(trial)) else round(s, 1)]
         rows.append([trial.number, trial.state.name.lower(), *facts, attrs.get("folder"), *params, attrs.get("error")])
     save_text(written(rows), path)

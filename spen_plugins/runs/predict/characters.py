@@ -19,7 +19,7 @@ class Place(NamedTuple):
     line: int | None = None
 
 
-def paragraphs(text: str) -> Iterator[tuple[str, int]]:
+def split_paragraphs(text: str) -> Iterator[tuple[str, int]]:
     """The pieces of a text between blank lines, each with its first character."""
     start = 0
     for gap in re.finditer(r"\n\s*\n", text):
@@ -28,24 +28,24 @@ def paragraphs(text: str) -> Iterator[tuple[str, int]]:
     yield text[start:], start
 
 
-def with_characters(prediction: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def add_characters(prediction: Mapping[str, Any], place: Place) -> dict[str, Any]:
     """A sentence's prediction with `start_char` and `end_char` (exclusive), its own and those of its entities,
     arguments and predicates; and with `line`, if it is of a line of JSON."""
 
     def located(table: Mapping[str, Any], first: int, end: int) -> dict[str, Any]:
         return {**table, "start_char": place.tokens[first][0], "end_char": place.tokens[end - 1][1]}
 
-    def located_predicate(table: Mapping[str, Any]) -> dict[str, Any]:
-        return located(with_spans(table), table["index"], table["index"] + 1)
+    def locate_predicate(table: Mapping[str, Any]) -> dict[str, Any]:
+        return located(add_spans(table), table["index"], table["index"] + 1)
 
-    def with_spans(table: Mapping[str, Any]) -> dict[str, Any]:
+    def add_spans(table: Mapping[str, Any]) -> dict[str, Any]:
         spans = {key: table[key] for key in ("entities", "arguments") if key in table}
         return {**table, **{key: [located(s, s["start"], s["end"]) for s in some] for key, some in spans.items()}}
 
-    found = with_spans(prediction)
-    if "predicate" in found:
-        found["predicate"] = located_predicate(found["predicate"])
-    if "predicates" in found:
-        found["predicates"] = [located_predicate(table) for table in found["predicates"]]
+    sentence = add_spans(prediction)
+    if "predicate" in sentence:
+        sentence["predicate"] = locate_predicate(sentence["predicate"])
+    if "predicates" in sentence:
+        sentence["predicates"] = [locate_predicate(table) for table in sentence["predicates"]]
     line = {} if place.line is None else {"line": place.line}
-    return {**located(found, 0, len(place.tokens)), **line}
+    return {**located(sentence, 0, len(place.tokens)), **line}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from spen_plugins.config.experiment import Experiment, make_task
-from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop import evaluate
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import sources
 from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.scores import calibration
 from spen_plugins.task import Metric, Task
-from spen_plugins.task_parts import Calibrated, FitsDecoder, fitted_facts
+from spen_plugins.task_parts import Calibrated, FitsDecoder
 
 if TYPE_CHECKING:
     from spen_plugins.runs.predict.predictor import Predictor
@@ -32,7 +31,7 @@ def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: st
     """
     task = predictor.task
     examples, where = _read(predictor, path, part)
-    labelled = _labelled(predictor, examples, where, "gold outputs to score against (spen predict needs none)")
+    labelled = _keep_labelled(predictor, examples, where, "gold outputs to score against (spen predict needs none)")
     metric = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device)
     scores = {**metric.compute(), **metric.details()}
     split = f"all {len(examples)} examples of {where}"
@@ -40,8 +39,8 @@ def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: st
         split = f"the {len(labelled)} of {len(examples)} examples of {where} that have gold outputs"
     if path is not None and sources.seen_in_training(predictor, path):
         split += ", which the run trained or validated on"
-    said = {**protocol(predictor.folder, predictor.model, task), "split": split, **predictor.refined}
-    return {"scores": scores, "protocol": said}
+    notes = {**protocol(predictor.folder, predictor.model, task), "split": split, **predictor.refined}
+    return {"scores": scores, "protocol": notes}
 
 
 def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tuple[Sequence[Any], str]:
@@ -49,23 +48,23 @@ def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tu
     if part is None:
         return predictor.task.read(str(path)), str(path)
     run = predictor.folder
-    examples = task_again(predictor.experiment, run, "Give a file with gold in their place").part(part)
+    examples = load_own_data(predictor.experiment, run, "Give a file with gold in their place").part(part)
     if not examples:
         raise ConfigError(f"{run.path} has no {part} part; give a file with gold")
     return examples, f"the run's {part} part"
 
 
 def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
-    """The task's protocol, with the scores' `unit` if they are no fractions, and what decides in the task's place."""
-    said = task.protocol()
+    """The task's protocol, with the scores' `unit` if they are no fractions, and the settings of a net that decides."""
+    notes = task.protocol()
     if unit := task.metric().unit:
-        said["unit"] = unit
+        notes["unit"] = unit
     if not model.inference_net.chooses:
-        return said
+        return notes
     if isinstance(task, FitsDecoder):
-        said["threshold"] = "none: the energy decides"
+        notes["threshold"] = "none: the energy decides"
     net = run.config()["inference_net"]
-    return {**said, "refined": {name: value for name, value in net.items() if name != "net" and value is not None}}
+    return {**notes, "refined": {name: value for name, value in net.items() if name != "net" and value is not None}}
 
 
 def trajectory_file(
@@ -83,7 +82,7 @@ def trajectory_file(
         raise ConfigError("there is no trajectory: this run was trained, or saved, without an energy")
     if not model.inference_net.iterative:
         raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
-    labelled = _labelled(predictor, *_read(predictor, path, part), "gold outputs to score against")
+    labelled = _keep_labelled(predictor, *_read(predictor, path, part), "gold outputs to score against")
     metrics: list[Metric] = []
     energies: list[float] = []
     model.inference_net.keep_iterates = True
@@ -114,7 +113,7 @@ def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, flo
     """
     energy, task = predictor.energy, predictor.task
     examples = task.read(str(path))
-    found: dict[int, dict[str, float]] = {}
+    scored: dict[int, dict[str, float]] = {}
     for proposal, batch, rows in predictor.proposals(examples):
         with torch.no_grad():
             bound = energy.at(batch.x)
@@ -122,8 +121,8 @@ def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, flo
             gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
         labelled = batch.labelled.tolist()
         for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):
-            found[row] = {"energy": theirs, "predicted_energy": ours} if known else {"predicted_energy": ours}
-    yield from (found[row] for row in range(len(examples)))
+            scored[row] = {"energy": theirs, "predicted_energy": ours} if known else {"predicted_energy": ours}
+    yield from (scored[row] for row in range(len(examples)))
 
 
 def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str, Any]:
@@ -150,81 +149,25 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     task = predictor.task
     if path is None:
         instead = "Give a file with gold in their place"
-        examples = task_again(predictor.experiment, predictor.folder, instead).part("validation")
+        examples = load_own_data(predictor.experiment, predictor.folder, instead).part("validation")
     else:
         sources.check_not_test(predictor, path)
         examples = task.read(str(path))
-    labelled = _labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
+    labelled = _keep_labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
     decisions: list[calibration.Decisions] = []
     evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device, decisions)
-    found = calibration.calibrate({"validation": decisions})
-    if found is None or not isinstance(task, Calibrated):
+    fit = calibration.calibrate({"validation": decisions})
+    if fit is None or not isinstance(task, Calibrated):
         kind = predictor.experiment.task.type
         raise ConfigError(f"task {kind!r} reports no probabilities; there is nothing to calibrate")
-    found = found if path is None else {"file": str(path), **found}
-    predictor.folder.write("calibration.json", found)
-    predictor.records["calibration.json"] = found
-    task.temperature = found["temperature"]
-    return found
+    fit = fit if path is None else {"file": str(path), **fit}
+    predictor.folder.write("calibration.json", fit)
+    predictor.records["calibration.json"] = fit
+    task.temperature = fit["temperature"]
+    return fit
 
 
-def choose_on_validation(predictor: Predictor) -> dict[str, Any]:
-    """Let the run's validation part choose one of its inference net's `choices`; returns that one, and how.
-
-    Raises:
-        ConfigError: the run's data are not there.
-        RunError: they have changed since training.
-    """
-    net, task = predictor.model.inference_net, predictor.task
-    choices = net.choices()
-    instead = f"Give {' and '.join(choices[0])}"
-    try:
-        examples = task_again(predictor.experiment, predictor.folder, instead).part("validation")
-    except (ConfigError, DataError) as error:
-        chosen = ", ".join(f"{key} = {value:g}" for key, value in choices[0].items())
-        raise ConfigError(
-            f"--refine: the run's validation part, which chooses, can't be read: {error}. {instead} yourself, such as "
-            f"{chosen}"
-        ) from error
-    scores = []
-    for choice in choices:
-        net.choose(choice)
-        metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
-        scores.append(float(metric.compute()[task.selection]))
-    best = choices[scores.index(max(scores))]
-    net.choose(best)
-    return {**best, "chosen": "picked on validation"}
-
-
-def task_again(experiment: Experiment, folder: RunFolder, instead: str) -> Task:
-    """A run's task with its data, from the files of its config.
-
-    Args:
-        experiment: the run's.
-        folder: the run's; its facts are those of training.
-        instead: what to do if the files have changed, for the message.
-
-    Raises:
-        ConfigError, DataError: the data are not there.
-        RunError: they have changed since training.
-    """
-    task = make_task(experiment)
-    task.load()
-    now, then = task.checksums(), folder.environment().get("data_sha256", {})
-    if other := [name for name, digest in then.items() if now.get(name) != digest]:
-        raise RunError(f"{', '.join(other)} changed since {folder.path} was trained. {instead}")
-    ours, theirs = folder.facts(), json.loads(json.dumps(task.facts()))
-    fitted = fitted_facts(task)
-    changed = [name for name in ours if name not in fitted and ours[name] != theirs.get(name)]
-    if changed:
-        raise RunError(
-            f"the data files of {folder.path} changed since it was trained: they have other "
-            f"{', '.join(changed)}. {instead}"
-        )
-    return task
-
-
-def _labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, wanted: str) -> list[Any]:
+def _keep_labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, wanted: str) -> list[Any]:
     """The examples with gold.
 
     Raises:

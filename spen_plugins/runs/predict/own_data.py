@@ -1,11 +1,11 @@
-"""The data on which a finished run was trained, for figures and reports."""
+"""The data on which a finished run was trained."""
 
 from __future__ import annotations
 
 import json
 
-from spen_plugins.config.experiment import check, make_task
-from spen_plugins.errors import DataError
+from spen_plugins.config.experiment import Experiment, check, make_task
+from spen_plugins.errors import RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.task import Task
@@ -13,21 +13,28 @@ from spen_plugins.task_parts import fitted_facts
 
 
 def load_task(run: RunFolder, registry: Registry) -> Task:
-    """A run's task with its data.
+    """A run's task with its data, for figures and reports; errors as `load_own_data`."""
+    return load_own_data(check(run.config(), str(run.path / "config.json"), registry), run, "Train again")
+
+
+def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:
+    """A run's task with its data, from the files of its config.
+
+    Args:
+        experiment: the run's.
+        run: the run; its facts are those of training.
+        instead: remedy in the message if the files have changed.
 
     Raises:
-        DataError: the data are missing, or differ from those of training.
+        ConfigError, DataError: the data are not there.
+        RunError: they have changed since training.
     """
-    experiment = check(run.config(), str(run.path / "config.json"), registry)
     task = make_task(experiment)
     task.load()
-    now = task.checksums()
-    for path, digest in run.environment().get("data_sha256", {}).items():
-        if now.get(path) != digest:
-            raise DataError(path, None, "other contents than the run was trained on", f"sha256 {digest}")
-    facts, theirs = json.loads(json.dumps(task.facts())), run.facts()
-    data = (facts.keys() & theirs.keys()) - fitted_facts(task) - {"split"}
-    changed = [name for name in data if facts[name] != theirs[name]]
-    if changed:
-        raise DataError(run.path, None, f"other {', '.join(sorted(changed))} than its data give now", "the same")
+    now, then = task.checksums(), run.environment().get("data_sha256", {})
+    ours, theirs = run.facts(), json.loads(json.dumps(task.facts()))
+    files = [name for name, digest in then.items() if now.get(name) != digest]
+    facts = [name for name in ours.keys() - fitted_facts(task) if ours[name] != theirs.get(name)]
+    if changed := files or sorted(facts):
+        raise RunError(f"{', '.join(changed)} changed since {run.path} was trained. {instead}")
     return task

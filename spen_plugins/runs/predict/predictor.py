@@ -13,20 +13,18 @@ from torch import nn
 
 from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import Precision, build, check, make_task
-from spen_plugins.config.node import make, parse
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.inference_net import InferenceNet
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.nn import Lstm
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import exporting
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.predict import evaluating
+from spen_plugins.runs.predict import evaluating, refining
 from spen_plugins.settings.fields import validate
 from spen_plugins.spaces import Proposal
-from spen_plugins.task_parts import Calibrated, FitsDecoder, NamesColumns, parse_all, read_inputs
+from spen_plugins.task_parts import Calibrated, NamesColumns, parse_all, read_inputs
 
 
 class Predictor:
@@ -51,52 +49,29 @@ class Predictor:
         precision: Precision = "no",
     ) -> None:
         if precision not in ("no", "bf16"):
-            raise ConfigError(f"found precision={precision!r}; predictions are made in 'no' (float32) or 'bf16'")
+            raise ConfigError(f"found precision={precision!r}; expected 'no' (float32) or 'bf16'")
         registry = registry or Registry()
         self.folder, self.records = folder, folder.records()
         self.experiment = check(folder.config(), str(folder.path / "config.json"), registry)
         self.task = make_task(self.experiment)
-        facts = folder.facts()
-        with _damage(f"{folder.path / 'vocabulary.json'} is damaged"):
-            self.task.restore(facts)
+        self.task.restore(folder.facts())
         if isinstance(self.task, Calibrated):
             self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
-        unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
         # The caller's random state is kept; drawn weights are overwritten.
-        with torch.random.fork_rng(devices=[]), _in_float32(), _damage(unbuilt):
+        with torch.random.fork_rng(devices=[]), _use_float32():
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
         self.own_net = self.model.inference_net
         if refine is not None:
-            self.model.inference_net = self._refined(registry, refine)
+            refining.put_on_top(self, registry, {"type": refine} if isinstance(refine, str) else refine)
         self.model.to(device).eval()
         self.model.predicts_in = torch.bfloat16 if precision == "bf16" else None
         self.device = device
         self.batch_size = self.experiment.trainer.config.evaluated_at_once
         if self.refined and self.model.inference_net.choices():
-            self.refined["refined"] |= evaluating.choose_on_validation(self)
-
-    def _refined(self, registry: Registry, refine: str | Mapping[str, Any]) -> InferenceNet:
-        """The inference net of `refine`, on top of the run's."""
-        spec = {"type": refine} if isinstance(refine, str) else refine
-        node = parse(registry, "inference_net", spec, "refine", "--refine", self.experiment.features)
-        if "net" not in node.cls.parts or not node.cls.uses_energy:
-            raise ConfigError(
-                f"--refine: {node.type!r} starts from no other inference net; 'rerank', 'reweight' and 'gbi' do"
-            )
-        if "net" in node.parts:
-            raise ConfigError("--refine: omit 'net'; it is the run's own inference net")
-        if self.model.energy is None:
-            raise ConfigError(
-                f"--refine: {self.folder.path} was trained, or saved, without an energy; there is nothing to minimise"
-            )
-        self.refined = {"refined": {"type": node.type, **node.config.model_dump(mode="json", exclude_none=True)}}
-        if node.cls.iterative and isinstance(self.task, FitsDecoder):
-            threshold = self.task.use_threshold()
-            self.refined["refined"] |= {} if threshold is None else {"threshold": threshold}
-        return make(node, self.task, net=self.own_net)
+            self.refined["refined"] |= refining.choose_on_validation(self)
 
     @property
     def energy(self) -> Energy:
@@ -111,7 +86,7 @@ class Predictor:
 
     @cached_property
     def _switched(self) -> list[nn.Module]:
-        """What `eval` switches; an `Lstm` stays in training mode."""
+        """Modules that `eval` switches; an `Lstm` stays in training mode."""
         return [module for module in self.model.modules() if not isinstance(module, Lstm)]
 
     def name_columns(self, keys: Mapping[str, Any]) -> None:
@@ -140,8 +115,7 @@ class Predictor:
         for proposal, batch, rows in made:
             if proposal.logits.isnan().any():
                 raise RunError(
-                    f"found NaN among the scores that the net of {self.folder.path} gives outputs; expected numbers: "
-                    "its weights, or the inputs, are too large"
+                    f"found NaN among the scores of the net of {self.folder.path}: weights or inputs are too large"
                 )
             yield proposal, batch, rows
 
@@ -196,15 +170,15 @@ class Predictor:
         """
         if energy:
             _ = self.energy  # raises before anything is predicted
-        found: dict[int, Any] = {}
+        predictions: dict[int, Any] = {}
         with self.keeping_casts():
             for proposal, batch, rows in self.proposals(examples):
-                answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
+                some = self.task.predictions(proposal, batch, [examples[row] for row in rows])
                 if energy:
                     energies = self.energies(proposal, batch)
-                    answers = [_with_energy(answer, e) for answer, e in zip(answers, energies, strict=True)]
-                found.update(zip(rows, answers, strict=True))
-        return [found[row] for row in range(len(examples))]
+                    some = [_add_energy(one, e) for one, e in zip(some, energies, strict=True)]
+                predictions.update(zip(rows, some, strict=True))
+        return [predictions[row] for row in range(len(examples))]
 
     def evaluate_file(self, path: str | Path | None = None, part: str | None = None) -> dict[str, Any]:
         """Scores against the gold in a file, or in a part of the run's data; see `evaluating.evaluate_file`."""
@@ -228,17 +202,7 @@ class Predictor:
 
 
 @contextmanager
-def _damage(what: str) -> Iterator[None]:
-    """What Python and torch raise where a file of the run holds something else than was written, as a `RunError`."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RunError(f"{what}: {type(error).__name__}: {reason:.200}") from error
-
-
-@contextmanager
-def _in_float32() -> Iterator[None]:
+def _use_float32() -> Iterator[None]:
     """Inside, nets are built in float32, which pretrained encoders are read in, whatever torch's default type is."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
@@ -248,12 +212,12 @@ def _in_float32() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _with_energy(answer: Any, energy: float) -> dict[str, Any]:
-    if not isinstance(answer, Mapping):
+def _add_energy(prediction: Any, energy: float) -> dict[str, Any]:
+    if not isinstance(prediction, Mapping):
         raise ConfigError(
-            f"this run's task predicts a {type(answer).__name__}, and only a table has room for its energy"
+            f"this run's task predicts a {type(prediction).__name__}, and only a table has room for its energy"
         )
-    return {**answer, "energy": round(energy, 6)}
+    return {**prediction, "energy": round(energy, 6)}
 
 
 def load(

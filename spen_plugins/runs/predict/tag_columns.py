@@ -1,6 +1,6 @@
 """Column files with a column of predicted tags: words, a run's predicted tags, the file's own tags.
 
-Input of `columns_from=FOLDER` of `ner_infnet`. The run's task is `tagging`, without columns.
+Input of `columns_from=FOLDER` of `names`. The run's task is `tagging`, without columns.
 """
 
 from __future__ import annotations

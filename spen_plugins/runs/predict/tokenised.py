@@ -14,12 +14,12 @@ from spen_plugins.data.formats import JSON_LINES, head_of
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.prose import is_prose
 from spen_plugins.data.sentences.write_roles import FileExamples
-from spen_plugins.data.text import LARGEST, decoded, read_lines, shorten, split_lines
+from spen_plugins.data.text import decoded, read_lines, shorten, split_lines
 from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.data.tokeniser import blank_tokeniser
-from spen_plugins.errors import ConfigError, DataError, PluginError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.predict.characters import Place, paragraphs, with_characters
+from spen_plugins.runs.predict.characters import Place, add_characters, split_paragraphs
 from spen_plugins.runs.predict.predictor import Predictor, load
 from spen_plugins.task import Task
 from spen_plugins.task_parts import ReadsText, read_inputs, read_text
@@ -31,8 +31,6 @@ _HOW = (
     "name a run that finds them, --predicates RUN (spen-run predicates trains one), or install the plugin that "
     "has one, pip install spen-en"
 )
-
-
 _TEXT = '{"sentence": "Anna left."}'
 
 
@@ -57,11 +55,11 @@ class TokenisedText:
         self.words: Sequence[Sequence[str]] | None = None
         self._places: list[Place] = []
         self._language, self._finder, self._device = language, finder, device
-        self._tokenised = self._asked = False
+        self._tokenised = False
         self._without_predicates = 0
 
-    def said(self) -> str:
-        """How the text was read, for the user."""
+    def describe(self) -> str:
+        """A sentence on the form in which the text was read."""
         form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
         return f"read as {form}, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
 
@@ -69,22 +67,8 @@ class TokenisedText:
         """Sentences for the user, after the task has read its input: a warning, and that no predicate was found."""
         count = self._without_predicates
         of = "raw text" if self.words is None else "the file"
-        found = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
-        return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *found]
-
-    def check_used(self) -> None:
-        """Check, after the task has read its input, that it needed what was given here.
-
-        Raises:
-            ConfigError: language or finder have no effect.
-        """
-        if self._language is not None and not self._tokenised:
-            raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
-        if self._finder is not None and not self._asked:
-            raise ConfigError(
-                f"--predicates {self._finder}: found no raw text to label roles in here, and no file of sentences of "
-                "which none has a predicate marked; omit it"
-            )
+        without = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
+        return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *without]
 
     def sentences(self) -> list[list[str]]:
         """The words of each sentence; of raw text, a blank line ends one, too.
@@ -97,21 +81,21 @@ class TokenisedText:
             return [list(words) for words in self.words]
         self._tokenised = True
         texts = [self.text] if self.lines is None else self.lines
-        parts = [(part, (start, i)) for i, text in enumerate(texts, 1) for part, start in paragraphs(text)]
-        found: list[list[str]] = []
+        parts = [(part, (start, i)) for i, text in enumerate(texts, 1) for part, start in split_paragraphs(text)]
+        sentences: list[list[str]] = []
         self._places = []
         for doc, (start, line) in self._tokeniser.pipe(parts, as_tuples=True):
             for span in doc.sents:
                 if tokens := [token for token in span if not token.is_space]:
-                    found.append([token.text for token in tokens])
+                    sentences.append([token.text for token in tokens])
                     ends = [(start + token.idx, start + token.idx + len(token)) for token in tokens]
                     self._places.append(Place(ends, None if self.lines is None else line))
-        if not found:
+        if not sentences:
             raise DataError("text", None, "no word", "at least one")
-        return found
+        return sentences
 
     def located(self, predictions: Sequence[Any], examples: Sequence[Any]) -> Sequence[Any]:
-        """Predictions with the characters that they are of, as `with_characters`; without, if no text was tokenised.
+        """Predictions with the characters that they are of, as `add_characters`; without, if no text was tokenised.
 
         Args:
             predictions: one for each example.
@@ -120,7 +104,7 @@ class TokenisedText:
         if not self._places:
             return predictions
         rows = examples.rows if isinstance(examples, FileExamples) else range(len(self._places))
-        return [with_characters(found, self._places[row]) for found, row in zip(predictions, rows, strict=True)]
+        return [add_characters(one, self._places[row]) for one, row in zip(predictions, rows, strict=True)]
 
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """The words that are predicates, from 0, of each sentence.
@@ -128,16 +112,15 @@ class TokenisedText:
         Raises:
             ConfigError: no run finds them.
         """
-        self._asked = True
-        finder = load(_installed() if self._finder is None else self._finder, self._device)
+        finder = load(_find_installed() if self._finder is None else self._finder, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
                 f"--predicates {finder.folder.path}: it tags no predicates; `spen-run predicates` trains one"
             )
         tagged = finder.predict([{"words": list(words)} for words in sentences])
-        found = [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in tagged]
-        self._without_predicates = 0 if any(found) else len(found)
-        return found
+        predicates = [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in tagged]
+        self._without_predicates = 0 if any(predicates) else len(predicates)
+        return predicates
 
     @cached_property
     def _tokeniser(self) -> Any:
@@ -160,16 +143,10 @@ def standard_input(stream: BinaryIO) -> str:
     """Raw text from standard input.
 
     Raises:
-        DataError: it is too large, not UTF-8, or no raw text but lines of cells or of JSON, which a file could hold.
+        DataError: it is not UTF-8, or no raw text but lines of cells or of JSON, which a file could hold.
     """
     where = "standard input"
-    try:
-        data = stream.read(LARGEST + 1)
-    except OSError as error:  # it is closed, or a folder
-        raise DataError(where, None, f"what can't be read ({error.strerror})", "raw text") from None
-    if len(data) > LARGEST:
-        raise DataError(where, None, f"more than {LARGEST / 1e9:.1f} GB", "less, as all of it is kept in memory")
-    text = decoded(where, recoded(where, data))
+    text = decoded(where, recoded(where, stream.read()))
     first = next((line for line in split_lines(text) if line.strip()), "")
     if "\t" in first or first.lstrip()[:1] in ("{", "["):
         raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")
@@ -208,7 +185,7 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
             raw.words = examples.words
             return read_text(task, raw), [*notes, f"{file}: no predicate is marked; they are found as in raw text"]
     examples = read_text(task, raw)
-    return examples, [f"{file}: {raw.said()}"]
+    return examples, [f"{file}: {raw.describe()}"]
 
 
 def _texts(task: Task, path: Path) -> list[str] | None:
@@ -240,22 +217,17 @@ def _text(item: Any) -> str:
 
 def _is_raw(task: Task, path: Path) -> bool:
     if not isinstance(task, ReadsText) or not path.is_file() or path.suffix.lower() == ".csv":
-        return False  # what a CSV file lacks is said
+        return False  # the task's reader says what a CSV file lacks
     return is_prose(head_of(path))
 
 
-def _installed() -> Path:
+def _find_installed() -> Path:
     """The run of an installed plugin that finds predicates."""
     registry = Registry()
     plugins = registry.providers("model").get(ROLES, [])
     if not plugins:
         broken = "".join(f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None)
         raise ConfigError(f"the input has no predicates marked; {_HOW}{broken}")
-    types = [f"{plugin}.{ROLES}" for plugin in plugins]
-    if len(types) > 1:
-        names = ", ".join(sorted(registry.plugin(found).distribution for found in types))
-        raise ConfigError(f"several plugins find predicates ({names}); name a run: --predicates RUN")
-    try:
-        return Path(registry.resolve("model", types[0])()) / "predicates"
-    except Exception as error:  # whatever a plugin raises
-        raise PluginError(f"the model of {registry.plugin(types[0])} can't be found: {error}") from error
+    if len(plugins) > 1:
+        raise ConfigError(f"several plugins find predicates ({', '.join(plugins)}); name a run: --predicates RUN")
+    return Path(registry.resolve("model", f"{plugins[0]}.{ROLES}")()) / "predicates"

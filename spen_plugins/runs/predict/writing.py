@@ -8,22 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.files import to_json, writing
+from spen_plugins.files import save_bytes, to_json
 from spen_plugins.runs.predict.predictor import Predictor
 from spen_plugins.task_parts import ListsLabels, WritesFormats
 
 JSON_LINES = "jsonl"
-_HOLD = {
-    "conll": "tags and semantic roles",
-    "conllu": "tags and semantic roles",
-    "props": "semantic roles",
-    "docbin": "tags",
-    "csv": "label sets",
-}
-"""What formats hold, for messages."""
 
 
-def writer(
+def make_writer(
     predictor: Predictor, form: str, out: Path | None, energy: bool = False
 ) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """A function that writes predictions and their examples in a format, to a file or to standard output.
@@ -35,10 +27,8 @@ def writer(
     task = predictor.task
     formats = {JSON_LINES: json_lines, **(task.formats() if isinstance(task, WritesFormats) else {})}
     if form not in formats:
-        kind = predictor.experiment.task.type
-        holds = f" holds {_HOLD[form]}" if form in _HOLD else " is unknown"
-        known = ", ".join(formats)
-        raise ConfigError(f"--format {form}{holds}; this run's task {kind!r} can be written as {known}")
+        kind, known = predictor.experiment.task.type, ", ".join(formats)
+        raise ConfigError(f"found --format {form}; this run's task {kind!r} can be written as {known}")
     if energy and form != JSON_LINES:
         raise ConfigError(f"--energy adds a field to JSON, and --format {form} has no place for it; omit one of them")
     if form == "docbin" and out is None:
@@ -50,8 +40,7 @@ def writer(
         if out is None:
             sys.stdout.write(data.decode())
             return
-        with writing(out, parents=True) as temporary:
-            temporary.write_bytes(data)
+        save_bytes(data, out, parents=True)
 
     return write
 

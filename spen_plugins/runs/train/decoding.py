@@ -20,9 +20,9 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
-from spen_plugins.runs.folder.weights import put, tensors_of
+from spen_plugins.runs.folder.weights import copy_tensors, list_tensors
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.predict.evaluating import task_again
+from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.predict.predictor import Predictor
 from spen_plugins.runs.train.finishing import finish
 from spen_plugins.task_parts import FitsDecoder
@@ -30,7 +30,7 @@ from spen_plugins.task_parts import FitsDecoder
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
 """Files of a run that are copied, with its assets."""
 NOTED = ("chosen", "threshold")
-"""What `Predictor.refined` says beside the inference net's settings."""
+"""Keys of `Predictor.refined` that are no settings of the inference net."""
 ON_CPU = RunOptions("cpu")
 INSTEAD = "an empty OUT, or a name that is free"
 
@@ -40,7 +40,6 @@ def decode(
     out: Path,
     settings: Mapping[str, Any],
     options: RunOptions = ON_CPU,
-    registry: Registry | None = None,
 ) -> Path:
     """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
     the scores that it has; the nets are those of the epoch that the run chose.
@@ -50,7 +49,6 @@ def decode(
         out: the new folder.
         settings: settings of the task in place of the run's: `decode`, `threshold`, `decode_temperature`.
         options: device of the nets; if quiet, no table is printed.
-        registry: source of the types.
 
     Returns:
         The new folder's path.
@@ -60,7 +58,7 @@ def decode(
         DataError: the run's data are not there.
         RunError: they have changed since training.
     """
-    source, registry = _finished(run), registry or Registry()
+    source, registry = _open_finished(run), Registry()
     config = source.config()
     experiment = check(config, str(run / "config.json"), registry)
     if not issubclass(experiment.task.cls, FitsDecoder):
@@ -72,7 +70,7 @@ def decode(
             "expected the run that was decoded by the energy"
         )
     config["task"] = {**config["task"], **settings}
-    return _write(source, out, config, source.weights(), options, registry)
+    return _write(source, out, config, source.weights(), options)
 
 
 def decode_by_energy(
@@ -80,7 +78,6 @@ def decode_by_energy(
     out: Path,
     refine: str | Mapping[str, Any],
     options: RunOptions = ON_CPU,
-    registry: Registry | None = None,
 ) -> Path:
     """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
     with the scores that it has. What the run's validation part chooses, such as the energy's weight, is chosen once.
@@ -88,7 +85,7 @@ def decode_by_energy(
     Args:
         run: a finished run with an energy.
         refine: the inference net on top of the run's own, by its name or as a table.
-        out, options, registry: as of `decode`.
+        out, options: as of `decode`.
 
     Returns:
         The new folder's path.
@@ -96,7 +93,7 @@ def decode_by_energy(
     Raises:
         ConfigError, DataError, RunError: as of `decode`; or the run has no energy.
     """
-    source, registry = _finished(run), registry or Registry()
+    source, registry = _open_finished(run), Registry()
     RunFolder.check_free(out, INSTEAD)
     predictor = Predictor(source, options.device or "cpu", registry, refine)
     config = source.config()
@@ -105,10 +102,10 @@ def decode_by_energy(
     if isinstance(predictor.task, FitsDecoder):
         config["task"] |= predictor.task.decoder_settings()
     weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
-    return _write(source, out, config, weights, options, registry)
+    return _write(source, out, config, weights, options)
 
 
-def _finished(run: Path) -> RunFolder:
+def _open_finished(run: Path) -> RunFolder:
     source = RunFolder.open(run)
     if source.metrics() is None:
         raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
@@ -121,18 +118,17 @@ def _write(
     config: Mapping[str, Any],
     weights: Mapping[str, Tensor],
     options: RunOptions,
-    registry: Registry,
 ) -> Path:
     """A run folder with another config and a run's weights, by the names they have there, and its scores.
 
     It is whole or not there: without its scores it would look like a run that can be resumed.
     """
     run = source.path
-    experiment = check(config, f"spen decode {run}", registry)  # not the run's own config, which is right
+    experiment = check(config, f"spen decode {run}", Registry())  # not the run's own config, which is right
     RunFolder.check_free(out, INSTEAD)
-    task = task_again(experiment, source, "Train again")
+    task = load_own_data(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
-    put(weights, tensors_of(built.model), run)
+    copy_tensors(weights, list_tensors(built.model), run)
     accelerator = make_accelerator("no", options.device)
     built.model.to(accelerator.device)
     with writing_folder(out) as fresh:

@@ -1,8 +1,7 @@
-"""The end of a run: the trained model's scores, and what is written and said with them."""
+"""The end of a run: the trained model's scores, and the files and messages with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from accelerate import Accelerator
@@ -30,8 +29,7 @@ def finish(
     predictor: Constant,
     trained: bool = True,
 ) -> None:
-    """Score the model, and write and print what a finished run has, beside a constant predictor's score; also say so if
-    what was trained is no better than that."""
+    """Score the model, write and print the scores beside a constant predictor's, and warn if they are no better."""
     task = built.task
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
@@ -41,29 +39,27 @@ def finish(
             folder.save_ratios(ratios[last], last, ratios["validation"] if last != "validation" else None)
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
-        found = predictor.scores(list(scores))
-        said = {**protocol(folder, built.model, task), **built.trainer.protocol()}
-        if found:
-            said["constant_predictor"] = {"score": task.selection, **found}
-        folder.write("metrics.json", {**scores, "protocol": said})
+        constant = predictor.scores(list(scores))
+        notes = {**protocol(folder, built.model, task), **built.trainer.protocol()}
+        if constant:
+            notes["constant_predictor"] = {"score": task.selection, **constant}
+        folder.write("metrics.json", {**scores, "protocol": notes})
         print_scores(console, folder)
-        if trained and test and found and not console.quiet and _learned_nothing(task, scores["validation"], found):
-            Console(stderr=True).print(_nothing_learned(task, scores["validation"], found), soft_wrap=True)
+        if trained and test and constant and not console.quiet:
+            _warn_if_nothing_learned(task, scores["validation"][task.selection], constant["validation"])
 
 
-def _learned_nothing(task: Task, validation: Mapping[str, Any], constant: Mapping[str, float]) -> bool:
-    reached, without = validation[task.selection], constant["validation"]
-    return reached < without or reached == without < 1
-
-
-def _nothing_learned(task: Task, validation: Mapping[str, Any], constant: Mapping[str, float]) -> str:
-    return (
-        f"warning: nothing was learned that helps {task.selection} on the validation part: it is "
-        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. "
-        f"There are {len(task.part('train'))} training examples; more of them help most. Where the method has such "
-        "settings, more updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or another "
-        "trainer.net.lr may help, and of label sets another task.threshold."
+def _warn_if_nothing_learned(task: Task, score: float, constant: float) -> None:
+    """Print a warning unless the selection score on the validation part is above a constant predictor's."""
+    if score > constant or score == constant == 1:
+        return
+    text = (
+        f"warning: nothing was learned that helps {task.selection} on the validation part: it is {score:.4f}, and "
+        f"{constant:.4f} if every input gets the same output. There are {len(task.part('train'))} training examples; "
+        "more of them help most. More updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or "
+        "another trainer.net.lr may help, and of label sets another task.threshold."
     )
+    Console(stderr=True).print(text, soft_wrap=True)
 
 
 def _score(

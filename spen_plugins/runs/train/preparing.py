@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,14 @@ from spen_plugins.config.experiment import Built, Experiment, build, make_task
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.loop import Loop
 from spen_plugins.loop.memory import memory_errors
-from spen_plugins.loop.ownership import Owned, check_stages
-from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
+from spen_plugins.loop.recipe import Recipe
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.environment import environment, packages, parameter_counts
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.train.warm_start import warm_start
 from spen_plugins.task import HELD_OUT
-from spen_plugins.trainer import Stage
 
 
 @dataclass(frozen=True)
@@ -40,21 +37,14 @@ class Ready:
 
     Attributes:
         experiment, built: its config and its parts, on the device.
-        stages, owned: the trainer's stages, checked, and the owners of all parameters.
+        recipe: the arguments of its loop, checked.
         accelerator: device, precision and processes.
     """
 
     experiment: Experiment
     built: Built
-    stages: Sequence[Stage]
-    owned: Owned
+    recipe: Recipe
     accelerator: Accelerator
-
-    def loop(self, folder: RunFolder, reporter: Reporter, **settings: Any) -> Loop:
-        """The run's loop; the settings are arguments of `Loop`."""
-        model, task, config = self.built.model, self.built.task, self.built.trainer.config
-        place = (folder, self.experiment.seed, self.accelerator, reporter)
-        return Loop(model, task, self.stages, config, *place, owned=self.owned, **settings)
 
 
 def build_first(experiment: Experiment, given: Given | None = None) -> Built:
@@ -114,7 +104,8 @@ def make_ready(experiment: Experiment, built: Built, accelerator: Accelerator) -
     with memory_errors("moving the nets to their device", "take smaller ones"):
         built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
-    return Ready(experiment, built, stages, check_stages(built.model, stages), accelerator)
+    recipe = Recipe(built.model, built.task, stages, built.trainer.config, experiment.seed)
+    return Ready(experiment, built, recipe, accelerator)
 
 
 def describe(
@@ -131,9 +122,9 @@ def describe(
         network.save_assets(folder.assets)
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
     data, files = built.task.checksums(), _other_checksums(built)
-    found = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
+    versions = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
     sizes = {"parameters": parameter_counts(built.model), "training_examples": len(built.task.part("train"))}
-    folder.write("environment.json", found | sizes)
+    folder.write("environment.json", versions | sizes)
 
 
 def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
@@ -142,7 +133,7 @@ def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
 
 def _other_checksums(built: Built) -> dict[str, str]:
     """sha256 of files that the trainer and feature networks read, by path."""
-    found = built.trainer.checksums()
+    checksums = built.trainer.checksums()
     for network in _feature_networks(built):
-        found = found | network.checksums()
-    return found
+        checksums = checksums | network.checksums()
+    return checksums

@@ -9,13 +9,13 @@ import torch
 
 from spen_plugins.config.experiment import Built
 from spen_plugins.inference.gbi import Gbi, gbi_score
-from spen_plugins.loop.evaluation import batches
+from spen_plugins.loop.evaluation import each_batch
 
 STARTS = {"net_gbi": "net", "random_gbi": "random"}
 """Score in a history record -> starting points of the descent."""
 
 
-def probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
+def make_probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
     """The callback after validation for `trainer.probe`.
 
     It takes the epoch and its validation scores, and returns a history record's `probe`: the scores of the net and of
@@ -26,11 +26,10 @@ def probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]],
     def after_validation(epoch: int, scores: dict[str, Any]) -> dict[str, Any]:
         if config is None or model.energy is None or epoch % config.every:
             return {}
-        parts = batches(task, task.part("validation"), built.trainer.config.inferred_at_once, device)
+        batches = list(each_batch(task, task.part("validation"), built.trainer.config.inferred_at_once, device))
         fields = config.model_dump(exclude={"every"})
-        found = {
-            name: gbi_score(model, task, parts, Gbi.Config(**fields, starts=[start])) for name, start in STARTS.items()
-        }
-        return {"probe": {"net": float(scores[task.selection]), **found}}
+        descents = {name: Gbi.Config(**fields, starts=[start]) for name, start in STARTS.items()}
+        reached = {name: gbi_score(model, task, batches, descent) for name, descent in descents.items()}
+        return {"probe": {"net": float(scores[task.selection]), **reached}}
 
     return after_validation

@@ -15,17 +15,18 @@ from spen_plugins.config.experiment import Built, check
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files.lock import locked
-from spen_plugins.loop.processes import everyones, wait_for_all
+from spen_plugins.loop import Loop
+from spen_plugins.loop.processes import gather, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
-from spen_plugins.loop.rehearsal import rehearse
+from spen_plugins.loop.recipe import Callbacks
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import is_main_process, make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train.finishing import finish
 from spen_plugins.runs.train.preparing import Given, Ready, build_again, build_first, describe, make_ready
-from spen_plugins.runs.train.probe import probe
+from spen_plugins.runs.train.probe import make_probe
 from spen_plugins.runs.train.signals import last_evaluation, training
 from spen_plugins.task import Task
 from spen_plugins.task_parts import PartlyLabelled, TakesExamples
@@ -39,7 +40,6 @@ def run(
     source: str,
     out: Path | None = None,
     options: RunOptions = DEFAULTS,
-    registry: Registry | None = None,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
     given: Given | None = None,
@@ -53,7 +53,6 @@ def run(
         source: its file, for messages.
         out: the run folder, new or empty; by default a dated one below `runs/`.
         options: device, output and checkpoints.
-        registry: source of the types.
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
         given: the examples, if the config's task has them in memory; None: the task loads its files.
@@ -65,16 +64,15 @@ def run(
         ConfigError, DataError, PluginError: before training starts.
         RunError: training failed.
     """
-    registry = registry or Registry()
+    registry = Registry()
     experiment = check(dict(config), source, registry)
     accelerator = make_accelerator(experiment.precision, options.device)
     built = build_first(experiment, given)
     ready = make_ready(experiment, built, accelerator)
-    rehearse(built.model, built.task, built.trainer, ready.owned, experiment.seed, accelerator)
-    folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
+    folder = RunFolder(Path(gather(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
-    with _held(folder, accelerator):
+    with _hold(folder, accelerator):
         if accelerator.is_main_process:
             RunFolder.create(folder.path, experiment.table())
             describe(folder, experiment, built, accelerator, registry, source)
@@ -82,7 +80,7 @@ def run(
         return _train(ready, folder, options, False, test, after_epoch)
 
 
-def resume(path: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> Path:
+def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
     """Resume a stopped run, with the same weights and history as without the stop.
 
     Raises:
@@ -97,15 +95,15 @@ def resume(path: Path, options: RunOptions = DEFAULTS, registry: Registry | None
         raise ConfigError(
             f"{path} is trained together with other parts; go on with: spen together {quote(str(path.parent))} --resume"
         )
-    registry = registry or Registry()
+    registry = Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
     accelerator = make_accelerator(experiment.precision, options.device or folder.environment().get("device"))
-    with _held(folder, accelerator):
+    with _hold(folder, accelerator):
         built = build_again(experiment, folder, accelerator, registry, console)
         return _train(make_ready(experiment, built, accelerator), folder, options, resume=True)
 
 
-def _held(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
+def _hold(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
     """Keep other runs out of a folder; the main process does, for all of this run."""
     return locked(folder.path) if accelerator.is_main_process else nullcontext()
 
@@ -128,30 +126,25 @@ def _train(
     model, task, accelerator, seed = ready.built.model, ready.built.task, ready.accelerator, ready.experiment.seed
     if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
         seed_everything(seed + 1_000_003 * accelerator.process_index)
-    console, afterwards = Console(quiet=options.quiet), _afterwards(task, folder, accelerator)
+    console, afterwards = Console(quiet=options.quiet), _advice(task, folder, accelerator)
     quiet = options.quiet or not accelerator.is_main_process
     with Reporter(console, task.selection, quiet) as reporter, training(afterwards) as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {folder.path}; seed {seed}; {accelerator.device}{processes}")
-        for note in (*task.notes(), *_passed_over(ready.built)):
+        for note in (*task.notes(), *_note_unused_examples(ready.built)):
             reporter.say(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        loop = ready.loop(
-            folder,
-            reporter,
-            checkpoint_seconds=options.checkpoint_seconds,
-            stop=stop.is_set,
-            after_epoch=after_epoch,
-            after_validation=probe(ready.built, accelerator.device),
-        )
+        after_validation = make_probe(ready.built, accelerator.device)
+        callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch, after_validation)
+        loop = Loop(ready.recipe, folder, accelerator, reporter, callbacks)
         loop.run(resume)
     with last_evaluation(afterwards):
         finish(ready.built, folder, accelerator, console, test, loop.constant)
     return folder.path
 
 
-def _passed_over(built: Built) -> list[str]:
+def _note_unused_examples(built: Built) -> list[str]:
     """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
     keys = built.task.keys_without_gold if isinstance(built.task, PartlyLabelled) else ()
     if not keys or "energy_loss" in built.trainer.needs:
@@ -162,7 +155,7 @@ def _passed_over(built: Built) -> list[str]:
     ]
 
 
-def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
+def _advice(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
     """Advice to the user of a run that was stopped."""
     if isinstance(task, TakesExamples) and task.in_memory:
         return "Its examples were given in Python and are not kept: train again"

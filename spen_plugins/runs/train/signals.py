@@ -1,4 +1,4 @@
-"""Signals that stop a run, and what it says then."""
+"""Signals and errors that stop a run, and how to go on then."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from spen_plugins.errors import Interrupted
+from spen_plugins.errors import Interrupted, PluginError
 from spen_plugins.loop.memory import memory_errors
+from spen_plugins.loop.mistakes import translate_mistakes
 from spen_plugins.loop.processes import ProcessLost
 
 
@@ -20,8 +21,8 @@ def interrupts() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in found.items() if handler is not None}  # None: not Python's own
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if handler is not None}  # None: not Python's own
 
     def ask(number: int, _: Any) -> None:
         stop.set()
@@ -39,11 +40,11 @@ def interrupts() -> Iterator[threading.Event]:
 @contextmanager
 def training(afterwards: str) -> Iterator[threading.Event]:
     """As `interrupts`, for a loop that trains: an error that stops it ends in a sentence on how to go on, `afterwards`,
-    and memory that runs out is an error, too."""
+    and memory that runs out, or a mistake in a component, is an error, too."""
     try:
-        with interrupts() as stop, memory_errors("training"):
+        with interrupts() as stop, memory_errors("training"), translate_mistakes():
             yield stop
-    except (Interrupted, ProcessLost) as error:
+    except (Interrupted, ProcessLost, PluginError) as error:
         raise type(error)(f"{error}. {afterwards}") from error
 
 

@@ -1,4 +1,4 @@
-"""Training from Python: `sp.train("mlc_seal", data="bibtex", method="nce")`."""
+"""Training from Python: `sp.train("labels", data="bibtex", method="nce")`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.registry import Registry
-from spen_plugins.runs.devices import callers_settings
+from spen_plugins.runs.devices import restore_settings
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.predictor import Predictor, load
 from spen_plugins.runs.train import runner
@@ -34,8 +34,8 @@ def train(
 ) -> Predictor:
     """Train and evaluate what a config describes, as `spen-run` does, and load the finished run.
 
-        sp.train("mlc_seal", data="bibtex", method="nce", **{"trainer.epochs": 3})
-        sp.train("mlc_seal", data=(X, Y), out="runs/mine")
+        sp.train("labels", data="bibtex", method="nce", **{"trainer.epochs": 3})
+        sp.train("labels", data=(X, Y), out="runs/mine")
 
     The random states of Python, NumPy and torch, torch's deterministic mode and its current GPU are left as they were.
 
@@ -71,12 +71,11 @@ def train(
     arguments = arguments if data is None else {"data": data, **arguments}
     evaluated = evaluate(config, {name: _text(name, value) for name, value in arguments.items()})
     source = "config" if isinstance(config, Mapping) else str(config)
-    registry = Registry()
     if given is not None:
-        evaluated = _in_memory(evaluated, source, registry)
-    with _own_random_state(), callers_settings(device):
+        evaluated = _in_memory(evaluated, source)
+    with _restore_random_state(), restore_settings(device):
         place = None if out is None else Path(out)
-        path = runner.run(evaluated, source, place, RunOptions(device, quiet), registry, given=given)
+        path = runner.run(evaluated, source, place, RunOptions(device, quiet), given=given)
     return load(path, device or "cpu")
 
 
@@ -92,9 +91,9 @@ def _text(name: str, value: Any) -> str:
         raise ConfigError(f"argument {name!r}: found a {type(value).__name__}; expected a JSON value") from None
 
 
-def _in_memory(config: dict[str, Any], source: str, registry: Registry) -> dict[str, Any]:
+def _in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
     """The config, which says that its task's examples are given in Python."""
-    task = check(config, source, registry).task
+    task = check(config, source, Registry()).task
     if not issubclass(task.cls, TakesExamples):
         raise ConfigError(
             f"task {task.type!r} reads files; examples in Python are for tasks such as multilabel, text and tagging"
@@ -103,8 +102,8 @@ def _in_memory(config: dict[str, Any], source: str, registry: Registry) -> dict[
 
 
 @contextmanager
-def _own_random_state() -> Iterator[None]:
-    """What is drawn inside doesn't change what is drawn afterwards."""
+def _restore_random_state() -> Iterator[None]:
+    """Restores random states afterwards."""
     before = random_state()
     try:
         yield

@@ -10,7 +10,7 @@ from spen_plugins.config.experiment import Built, Init
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.model import Model
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.folder.weights import below, put, tensors_of
+from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_below
 from spen_plugins.task_parts import fitted_facts
 
 
@@ -36,15 +36,15 @@ def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
     try:
         other = RunFolder.open(run)
         theirs = other.facts()
-        found = below(net, other.weights())
-        if not found:
+        saved = select_below(net, other.weights())
+        if not saved:
             raise ConfigError(f"init.{net}: the run {run} has no {net}")
-        wanted = below(net, tensors_of(model))
+        wanted = select_below(net, list_tensors(model))
         # The inner net of an optimiser over y may have been trained without it; learned step sizes start anew.
-        inner = below("net", wanted)
-        if inner and not any(name.startswith("net.") for name in found):
+        inner = select_below("net", wanted)
+        if inner and not any(name.startswith("net.") for name in saved):
             wanted = inner
-        put(found, wanted, run)
+        copy_tensors(saved, wanted, run)
     except RunError as error:
         raise ConfigError(f"init.{net}: {error}") from error
     for name in sorted(facts.keys() & theirs.keys()):

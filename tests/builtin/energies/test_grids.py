@@ -12,7 +12,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.energies.conv import Conv
 from spen_plugins.builtin.nets.fcn import Fcn
 from spen_plugins.errors import ConfigError
-from spen_plugins.nn.grids import GroupNorm, insides
+from spen_plugins.nn.grids import GroupNorm, make_masks
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyLabels
 
@@ -66,7 +66,7 @@ def test_numbers_on_padding_of_an_output_change_no_energy() -> None:
 
 def test_masks_of_lower_resolutions_have_a_place_for_every_two() -> None:
     _, x, _ = images((9, 5), (4, 7))
-    sizes = [[int(inside[i, 0].sum()) for i in (0, 1)] for inside in insides(x.mask, torch.zeros(()), 3)]
+    sizes = [[int(inside[i, 0].sum()) for i in (0, 1)] for inside in make_masks(x.mask, torch.zeros(()), 3)]
     assert sizes == [[45, 28], [5 * 3, 2 * 4], [3 * 2, 1 * 2]]
 
 

@@ -101,8 +101,8 @@ def test_initial_weights_are_kaiming_uniform(binary):
 def test_dropout_per_layer_and_bad_configs():
     net = Mlp(Mlp.Config(hidden=[4, 4], dropout=[0, 0.25]), task())
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.25]
-    with pytest.raises(ConfigError, match="3 numbers"):
-        Mlp(Mlp.Config(hidden=[4, 4], dropout=[0.1, 0.1, 0.1]), task())
+    with pytest.raises(ConfigError, match="found 3 numbers"):
+        parsed("features", "mlp", hidden=[4, 4], dropout=[0.1, 0.1, 0.1])
     with pytest.raises(ConfigError, match=r"features\.dropout\.0': found 1\.5; input should be less than 1"):
         parsed("features", "mlp", hidden=[4], dropout=[1.5])
     with pytest.raises(ConfigError, match=r"features\.hidden\.0': found 0"):

@@ -147,7 +147,7 @@ def test_only_this_network_changes_order_and_batches() -> None:
 
 def test_what_it_needs_is_said(tmp_path: Path) -> None:
     task = loaded("srl", corpus="sample")
-    with pytest.raises(ConfigError, match="found no reader; expected a table"):
+    with pytest.raises(ConfigError, match="found no reader; expected one"):
         OneReading(OneReading.Config(), task)
     with pytest.raises(ConfigError, match="have 0"):
         made("bilstm", tmp_path, task={"type": "tagging", "corpus": "ner"})

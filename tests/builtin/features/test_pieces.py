@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import AutoTokenizer
 
-from spen_plugins.builtin.features.pieces import PieceIndexer, window_starts
+from spen_plugins.builtin.features.pieces import PieceIndexer, find_window_starts
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
@@ -32,7 +32,7 @@ def by_hand(network: Transformer, words: list[str], room: int) -> list[list[Tens
     tokenizer, model = network.indexer()[1]._tokenizer, network.encoder
     pieces = [(i, piece) for i, word in enumerate(words) for piece in tokenizer.tokenize(word)]
     start, end, found = tokenizer.cls_token_id, tokenizer.sep_token_id, {}
-    for first in window_starts(len(pieces), room):
+    for first in find_window_starts(len(pieces), room):
         window = pieces[first : first + room]
         ids = [start, *tokenizer.convert_tokens_to_ids([piece for _, piece in window]), end]
         types = [0, *(int(i == PREDICATE) for i, _ in window), 0]
@@ -82,7 +82,7 @@ def test_words_take_their_vectors_where_they_have_most_context(
 @pytest.mark.parametrize("room", [1, 2, 4, 5, 10])
 def test_windows_cover_a_sentence(room: int) -> None:
     for pieces in range(30):
-        starts = window_starts(pieces, room)
+        starts = find_window_starts(pieces, room)
         assert starts[0] == 0 and starts[-1] == max(0, pieces - room)
         assert all(0 < after - before <= room - room // 4 for before, after in pairwise(starts))
 

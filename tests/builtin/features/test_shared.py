@@ -101,7 +101,7 @@ def test_without_a_network_of_the_net_it_is_a_sentence(tables: dict[str, Any]) -
 def test_it_trains_and_is_read_back(tmp_path: Path) -> None:
     small = {"features.hidden": [8], "energy.hidden": 4, "energy_loss.samples": 3, "trainer.epochs": 2}
     small |= {"trainer.epoch_updates": 1, "energy.features.type": "shared"}
-    sp.train("mlc_seal", out=tmp_path / "run", quiet=True, **small)
+    sp.train("labels", out=tmp_path / "run", quiet=True, **small)
     names = load_file(tmp_path / "run/weights.safetensors")
     assert any(name.startswith("energy.") for name in names)
     assert not any(name.startswith("energy.features.") for name in names)

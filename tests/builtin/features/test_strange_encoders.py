@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sys
 from collections.abc import Callable
@@ -49,21 +48,11 @@ def written(name: str, data: bytes) -> Callable[[Path], None]:
 def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         path = folder / "model.safetensors"
-        found = {name: tensor.clone() for name, tensor in load_file(path).items()}
-        change(found)
-        save_file(found, path, {"format": "pt"})
+        tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
+        change(tensors)
+        save_file(tensors, path, {"format": "pt"})
 
     return damage
-
-
-def pipe(folder: Path) -> None:
-    (folder / "vocab.txt").unlink()
-    os.mkfifo(folder / "vocab.txt")
-
-
-def endless(folder: Path) -> None:
-    (folder / "vocab.txt").unlink()
-    (folder / "vocab.txt").symlink_to("/dev/zero")
 
 
 def cut(name: str) -> Callable[[Path], None]:
@@ -79,31 +68,16 @@ LAST = "encoder.layer.1.output.dense.weight"
 STRANGE = {
     "cut weights": (cut("model.safetensors"), "."),
     "cut config": (cut("config.json"), r"config\.json"),
-    "empty config": (written("config.json", b""), r"config\.json"),
-    "a list": (written("config.json", b"[]"), "found a list"),
-    "deep config": (written("config.json", b'{"a":' * 100_000), "."),
+    "a list": (written("config.json", b"[]"), "."),
     "empty table": (written("config.json", b"{}"), "."),
-    "deep tokeniser": (written("tokenizer.json", b"[" * 100_000), "."),
     "strange tokeniser": (written("tokenizer.json", b'{"model": {"type": "None"}}'), "."),
-    "tokeniser's settings": (written("tokenizer_config.json", b"[1]"), "."),
-    "pipe": (pipe, r"vocab\.txt, a pipe"),
-    "device": (endless, r"vocab\.txt, a pipe or a device"),
     "type": (settings(model_type="nothing"), "nothing"),
     "code": (settings(model_type="mine", auto_map={"AutoConfig": "mine.Mine"}), "custom code, which is never run"),
-    "no heads": (settings(num_attention_heads=0), "."),
     "text": (settings(hidden_size="16"), "."),
-    "list": (settings(vocab_size=[3]), "."),
-    "negative": (settings(hidden_size=-16), "."),
     "other size": (settings(hidden_size=32), "."),
-    "layers": (settings(num_hidden_layers=10**6), "num_hidden_layers 1e.06"),
     "missing layer": (settings(num_hidden_layers=3), "found no weights of encoder.layer.2"),
-    "memory": (settings(hidden_size=10**12), "hidden_size 1e.12"),
-    "activation": (settings(hidden_act="nothing"), "."),
-    "padding": (settings(pad_token_id=10**6), "."),
-    "positions": (settings(max_position_embeddings="many"), "."),
     "quantised": (settings(quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
-    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), f"numbers in {LAST} NaN or infinite"),
-    "whole numbers": (weights(lambda w: w.update({LAST: w[LAST].int()})), f"found I32 in {LAST}"),
+    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), "numbers in its states of a sentence NaN or infinite"),
     "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights of {LAST}"),
     "fewer words": (weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),
     "more pieces": (
@@ -153,7 +127,7 @@ def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert load("minilm")[0].config.hidden_size == 16
 
 
-@pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
+@pytest.mark.parametrize("path", ["./missing", "/missing/model"])
 def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
     with pytest.raises(
         ConfigError, match=f"found {path!r}, which is not there; expected a folder made by save_pretrained"
@@ -161,10 +135,10 @@ def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
         load(path)
 
 
-def test_a_short_name_that_is_misspelt_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_short_name_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise OSError("no such model")
 
-    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._loaded", fails)
+    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._read", fails)
     with pytest.raises(ConfigError, match=r"found 'minlm', which could not be loaded .*Did you mean 'minilm'\?"):
         load("minlm")

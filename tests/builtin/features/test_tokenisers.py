@@ -1,8 +1,7 @@
-"""Tokenisers of many kinds: spaces before words, texts without pieces, characters without any, and long texts."""
+"""Tokenisers of many kinds: spaces before words, texts without pieces, and long texts."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Sp
 from transformers import AutoConfig, AutoModel, BertConfig, BertModel, PreTrainedTokenizerFast
 
 from spen_plugins.builtin.features.pieces import PieceIndexer
-from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
+from spen_plugins.builtin.features.pretrained import WEIGHTLESS, find_longest, load
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
@@ -115,17 +114,10 @@ def test_a_tokeniser_that_reads_words_so_stays_as_it_is(tmp_path: Path, make: Ca
     assert tokenizer.backend_tokenizer.to_str() == wanted.backend_tokenizer.to_str()
 
 
-def test_a_run_of_an_earlier_version_reads_as_it_was_trained(tmp_path: Path) -> None:
-    folder = save(bytes_of(plain()), tmp_path)
-    (tmp_path / WEIGHTLESS).touch()
-    _, tokenizer = load(folder)
-    assert tokenizer.backend_tokenizer.normalizer is None
-
-
 def test_a_tokeniser_that_can_t_read_words_so_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._glued", lambda fast: True)
+    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._glues_words", lambda fast: True)
     with pytest.raises(ConfigError, match="as if no space were between them"):
         load(save(bytes_of(plain()), tmp_path))
 
@@ -187,34 +179,6 @@ def test_a_sentence_without_pieces_is_read(tmp_path: Path, pooling: str) -> None
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        lambda: models.Unigram([(END, 0.0), ("a", -1.0), ("b", -1.0)], None),
-        lambda: models.WordPiece({END: 0, "a": 1, "b": 2}, unk_token="[UNK]"),
-        lambda: models.WordLevel({END: 0, "a": 1, "b": 2}, unk_token="[UNK]"),
-        lambda: models.BPE({END: 0, "a": 1, "b": 2}, [], unk_token="[UNK]"),
-    ],
-    ids=["unigram", "word pieces", "words", "bpe"],
-)
-def test_a_word_of_unknown_characters_needs_no_unknown_piece(model: Callable[[], Any]) -> None:
-    tokenizer = Tokenizer(model())
-    tokenizer.pre_tokenizer = Whitespace()
-    indexer = PieceIndexer("p", PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END), 9)
-    with pytest.warns(UserWarning, match="no piece for a character of '語', and no unknown piece"):
-        item = indexer.index(["a", "語", "b"])
-    assert item.ids.tolist() == [[1, 2]] and item.owner.tolist() == [[0, 2]] and item.first.tolist() == [0, 0, 1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # it was said
-        assert indexer.index(["語"]).ids.shape == (1, 1)
-
-
-def test_other_errors_of_a_tokeniser_are_raised() -> None:
-    indexer = PieceIndexer("p", PreTrainedTokenizerFast(tokenizer_object=bytes_of(plain()), eos_token=END), 9)
-    with pytest.raises((TypeError, ValueError)):
-        indexer.index([3])  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize(
     ("kind", "room"),
     [
         ("bert", 20),
@@ -232,7 +196,7 @@ def test_other_errors_of_a_tokeniser_are_raised() -> None:
 def test_the_longest_sentence_is_read(kind: str, room: int) -> None:
     settings = AutoConfig.for_model(kind, vocab_size=30, max_position_embeddings=20, pad_token_id=1, **SIZES)
     encoder = AutoModel.from_config(settings).eval()
-    assert longest(encoder, SimpleNamespace(model_max_length=10**9)) == room
+    assert find_longest(encoder, SimpleNamespace(model_max_length=10**9)) == room
     ids = torch.full((1, room), 5)
     with torch.no_grad():
         assert encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.shape[1] == room

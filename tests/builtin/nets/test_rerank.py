@@ -271,8 +271,8 @@ def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
 
 CONFIGS = ROOT / "configs"
 RUNS = {
-    "pos_infnet.jsonnet": {},
-    "mlc_seal.jsonnet": {"method": "nce", "features.hidden": "[16]", "energy.hidden": "8", "energy_loss.samples": "3"},
+    "tags.jsonnet": {},
+    "labels.jsonnet": {"method": "nce", "features.hidden": "[16]", "energy.hidden": "8", "energy_loss.samples": "3"},
     "srl_seal.jsonnet": {"energy_loss.samples": "2"},
 }
 
@@ -316,7 +316,7 @@ def test_a_reranked_run(run: Path) -> None:
 
 
 def test_commands(tmp_path: Path) -> None:
-    path, train = CONFIGS / "pos_infnet.jsonnet", tmp_path / "plain"
+    path, train = CONFIGS / "tags.jsonnet", tmp_path / "plain"
     run = runner.run(evaluate(path, {"trainer.epochs": "1"}), str(path), train, runner.RunOptions("cpu", quiet=True))
     file = tmp_path / "some.txt"
     file.write_text("the\tX\nmeeting\tX\n\nhello\tX\n")
@@ -331,7 +331,7 @@ def test_commands(tmp_path: Path) -> None:
 
 
 def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
-    path = CONFIGS / "pos_infnet.jsonnet"
+    path = CONFIGS / "tags.jsonnet"
     config = evaluate(path, {"trainer.epochs": "1", "method": "cross_entropy"})
     loaded = sp.load(runner.run(config, str(path), tmp_path / "run", runner.RunOptions("cpu", quiet=True)))
     with pytest.raises(ConfigError, match="no energy"):
@@ -341,7 +341,7 @@ def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
 
 
 def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
-    path = CONFIGS / "pos_infnet.jsonnet"
+    path = CONFIGS / "tags.jsonnet"
     net = {"inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}'}
     run = runner.run(
         evaluate(path, {"trainer.epochs": "1", **net}),

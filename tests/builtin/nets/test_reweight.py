@@ -17,7 +17,7 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.nets.rerank import Rerank
-from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _by_token
+from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _draw_by_token
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
@@ -207,8 +207,8 @@ def test_tags_depend_neither_on_their_batch_nor_on_chance() -> None:
 
 
 def test_long_sentences_draw_in_blocks() -> None:
-    assert torch.equal(_by_token(5, 3 * BLOCK)[: BLOCK + 7], _by_token(5, BLOCK + 7))
-    assert len({round(float(number), 9) for number in _by_token(5, 2 * BLOCK).flatten()}) == 10 * BLOCK
+    assert torch.equal(_draw_by_token(5, 3 * BLOCK)[: BLOCK + 7], _draw_by_token(5, BLOCK + 7))
+    assert len({round(float(number), 9) for number in _draw_by_token(5, 2 * BLOCK).flatten()}) == 10 * BLOCK
 
 
 def test_other_outputs_and_nets_are_refused() -> None:
@@ -230,7 +230,7 @@ def test_other_outputs_and_nets_are_refused() -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = {"features.hidden": "[24]", "energy.hidden": "8", "energy_loss.samples": "4", "trainer.epochs": "2"}
-    made = evaluate("configs/mlc_seal.jsonnet", small)
+    made = evaluate("configs/labels.jsonnet", small)
     return run(made, "x.jsonnet", tmp_path_factory.mktemp("reweight") / "run", RunOptions("cpu", quiet=True))
 
 
@@ -259,13 +259,14 @@ def test_the_choice_is_the_best_on_validation(trained: Path) -> None:
     assert len(set(others)) > 1 and score(chosen) >= max(others)
 
 
-ROLES = {
+SMALL = {"features.hidden": "8", "features.layers": "1", "trainer.epochs": "1"}
+ROLES = SMALL | {
     "method": "static_crf",
     "energy.features.type": "bilstm",
-    "trainer.epochs": "1",
+    "energy.features.hidden": "8",
     "trainer.energy_epochs": "1",
 }
-SHARED = {"method": "nce", "energy.features.type": "shared", "trainer.epochs": "1", "energy_loss.samples": "2"}
+SHARED = SMALL | {"method": "nce", "energy.features.type": "shared", "energy_loss.samples": "2"}
 
 
 @pytest.mark.parametrize("given", [ROLES, SHARED], ids=["two encoders", "one encoder"])
@@ -301,5 +302,5 @@ def test_a_run_without_energy_and_two_ways_at_once_are_refused(trained: Path, tm
     assert "omit --by" in refused(str(trained), out, "--refine", "reweight", "--by", "threshold")
     assert "not empty" in refused(str(trained), str(trained), "--refine", "reweight")
     config = {"method": "cross_entropy", "trainer.epochs": "1", "features.hidden": "[4]"}
-    run(evaluate("mlc_seal", config), "mlc_seal", tmp_path / "ce", RunOptions("cpu", quiet=True))
+    run(evaluate("labels", config), "labels", tmp_path / "ce", RunOptions("cpu", quiet=True))
     assert "without an energy" in refused(str(tmp_path / "ce"), out, "--refine", "reweight")

@@ -44,7 +44,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 
 
 def test_weights_are_scikit_learns(files: dict[str, str]) -> None:
-    made = built(config("mlc_seal", **files, **{"trainer.c": "[0.5, 1]"}))
+    made = built(config("labels", **files, **{"trainer.c": "[0.5, 1]"}))
     assert made.task.config.threshold == "validation"
     first, second = made.trainer.stages(made.model, made.task)
     assert (first.name, first.goes_on, second.name, second.goes_on) == ("C=0.5", False, "C=1", True)
@@ -65,7 +65,7 @@ def test_texts_are_tf_idf(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(text)
     file = str(tmp_path / "a.tsv")
     given = {"data": file, "validation": file, "features.words": "1", "features.buckets": "0"}
-    made = built(config("text_seal", **given))
+    made = built(config("texts", **given))
     made.trainer.stages(made.model, made.task)[0].start(made.model)
     batch = made.task.collate(made.task.part("train"))
     words = list(made.task.inputs.words)
@@ -79,7 +79,7 @@ def test_texts_are_tf_idf(tmp_path: Path) -> None:
 
 
 def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
-    out = run(config("mlc_seal", **files), "mlc_seal", tmp_path / "run", RunOptions("cpu", quiet=True))
+    out = run(config("labels", **files), "labels", tmp_path / "run", RunOptions("cpu", quiet=True))
     folder = sp.RunFolder.open(out)
     scores = folder.metrics()
     assert scores["test"]["micro_f1"] > 0.7  # easy rows: chance is 0.5
@@ -101,13 +101,13 @@ def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
 )
 def test_what_it_cannot_fit(change: dict, found: str) -> None:
     with pytest.raises(ConfigError, match=found):
-        made = built({**config("mlc_seal"), **change})
+        made = built({**config("labels"), **change})
         made.trainer.stages(made.model, made.task)
 
 
 @pytest.mark.parametrize("weights", ["balanced", '{"y1": 3}'])
 def test_class_weights_are_scikit_learns(files: dict[str, str], weights: str) -> None:
-    made = built(config("mlc_seal", **files, **{"trainer.c": "[1]", "class_weight": weights}))
+    made = built(config("labels", **files, **{"trainer.c": "[1]", "class_weight": weights}))
     made.trainer.stages(made.model, made.task)[0].start(made.model)
     batch = made.task.collate(made.task.part("train"))
     x, gold = batch.x.inputs["vector"].double().numpy(), batch.gold[:, 0].numpy()
@@ -123,7 +123,7 @@ def test_weights_of_examples_are_scikit_learns() -> None:
     rng = np.random.default_rng(0)
     x, weights = rng.normal(size=(60, 4)), rng.uniform(0.5, 2, 60)
     y = (x @ rng.normal(size=(4, 2)) > 0).astype(int)
-    table = config("mlc_seal", **{"trainer.c": "[1]"}) | {"task": {"type": "multilabel", "in_memory": True}}
+    table = config("labels", **{"trainer.c": "[1]"}) | {"task": {"type": "multilabel", "in_memory": True}}
     experiment = check(table, "test", Registry())
     task = experiment.task.cls(experiment.task.config)
     task.take({"train": (x, y, weights), "validation": (x, y)})

@@ -23,13 +23,13 @@ from spen_plugins.testing.comparing import double
 SMALL = {"features.hidden": "[8]", "energy.hidden": "4"}
 NARROW = {"features.hidden": "4", "features.word_dim": "4"}
 METHODS = [
-    ("mlc_seal", {"method": "cross_entropy", "features.hidden": "[8]"}),
-    ("mlc_seal", {"method": "margin", **SMALL}),
-    ("mlc_seal", {"method": "regression_s", **SMALL}),
-    ("mlc_seal", {"method": "unrolled", **SMALL}),
-    ("ner_infnet", {"method": "compound", **NARROW}),
-    ("ner_infnet", {"method": "crf", **NARROW}),
-    ("pos_infnet", {"method": "static_crf", "trainer.energy_share": "null", **NARROW}),
+    ("labels", {"method": "cross_entropy", "features.hidden": "[8]"}),
+    ("labels", {"method": "margin", **SMALL}),
+    ("labels", {"method": "regression_s", **SMALL}),
+    ("labels", {"method": "unrolled", **SMALL}),
+    ("names", {"method": "compound", **NARROW}),
+    ("names", {"method": "crf", **NARROW}),
+    ("tags", {"method": "static_crf", "trainer.energy_share": "null", **NARROW}),
 ]
 
 
@@ -116,7 +116,7 @@ def test_weights_of_1_change_no_bit() -> None:
 
 @pytest.mark.parametrize("per_variable", [False, True])
 def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
-    made = built("pos_infnet", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
+    made = built("tags", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
     batch = double(made.task.collate(made.task.part("train")[:4]))
     assert batch.weights is None
     context = sp.OneBatch(made.model, batch)
@@ -127,7 +127,7 @@ def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
 
 
 def test_without_weights_a_batch_has_none() -> None:
-    for name in ("mlc_seal", "text_seal", "ner_infnet"):
+    for name in ("labels", "texts", "names"):
         made = built(name, method="cross_entropy")
         batch = made.task.collate(made.task.part("train")[:3])
         assert batch.weights is None and batch.class_weights is None
@@ -176,16 +176,16 @@ def test_a_table_weighs_the_presence_of_labels() -> None:
     ("arguments", "said"),
     [
         (
-            {"config": "mlc_seal", "class_weight": {"sciense": 2}},
+            {"config": "labels", "class_weight": {"sciense": 2}},
             "found 'sciense'; expected some of the 40 labels.*'sci",
         ),
-        ({"config": "ner_infnet", "task.class_weight": {"B-PER": 2}}, "entity types and O.*Did you mean 'PER'"),
-        ({"config": "pos_infnet", "task.class_weight": {"noun": 2}}, "expected some of the 14 tags"),
-        ({"config": "mlc_seal", "class_weight": {"science": -1}}, "class_weight"),
-        ({"config": "mlc_seal", "class_weight": "equal"}, '"balanced"'),
-        ({"config": "ner_infnet", "method": "crf", "task.class_weight": "balanced"}, "CrfProposal has one probability"),
-        ({"config": "ner_infnet", "class_weight": "balanced"}, r"Did you mean 'task\.class_weight'"),
-        ({"config": "mlc_seal", "method": "dvn", "class_weight": "balanced"}, "no net learns here"),
+        ({"config": "names", "task.class_weight": {"B-PER": 2}}, "entity types and O.*Did you mean 'PER'"),
+        ({"config": "tags", "task.class_weight": {"noun": 2}}, "expected some of the 14 tags"),
+        ({"config": "labels", "class_weight": {"science": -1}}, "class_weight"),
+        ({"config": "labels", "class_weight": "equal"}, '"balanced"'),
+        ({"config": "names", "method": "crf", "task.class_weight": "balanced"}, "CrfProposal has one probability"),
+        ({"config": "names", "class_weight": "balanced"}, r"Did you mean 'task\.class_weight'"),
+        ({"config": "labels", "method": "dvn", "class_weight": "balanced"}, "no net learns here"),
     ],
 )
 def test_wrong_weights_are_an_error_before_training(arguments, said, tmp_path) -> None:

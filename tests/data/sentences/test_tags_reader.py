@@ -393,7 +393,7 @@ def test_lists_under_names_of_the_users(tmp_path):
     found = read_tagged(config(scheme="bio", words="forms", tags="types", columns={"p": "pos"}), path, gold=True)
     assert found.sentences[0].tags == BIO[0] and found.sentences[0].columns == {"p": tuple(POS[0])}
     path.write_text(lines({"tokens": ["a"], "ner_tags": [1]}))
-    with pytest.raises(DataError, match=r"a\.jsonl:1: found the tag '1'.*int2str"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1: found the tag '1'; expected O, B-X, I-X under bio"):
         loaded(path, scheme="bio")
 
 

@@ -17,11 +17,10 @@ from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.data.texts.words import LONGEST, words_of
-from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from tests.loaded import ROOT, loaded
 
-CONFIG = ROOT / "configs/text_seal.jsonnet"
+CONFIG = ROOT / "configs/texts.jsonnet"
 AS_THEY_ARE = {"lowercase": False, "digits": False}
 ACUTE = "\u0301"
 
@@ -64,8 +63,6 @@ def test_words_between_blanks() -> None:
     text = "It’s  the goal, (law-court)\n1,950\u00a0किताब ❤\ufe0f!"
     assert words(text, words="blanks", **AS_THEY_ARE) == text.split()
     assert words(text, words="blanks")[-4:] == ["(law-court)", "0,000", "किताब", "❤\ufe0f!"]
-    with pytest.raises(ConfigError, match=r"task\.punctuation=false goes with task\.words=rule"):
-        loaded("text", corpus="sample", words="blanks", punctuation=False)
 
 
 def test_long_words_between_blanks_are_cut_where_punctuation_is() -> None:
@@ -96,7 +93,7 @@ def test_characters_of_scripts_without_blanks_are_words(text: str, wanted: list[
 
 
 def test_texts_without_blanks_are_split_where_training_has_them(tmp_path: Path) -> None:
-    """A few foreign words in other texts leave their words as they are; an earlier run keeps its rule."""
+    """A few foreign words in other texts leave their words as they are."""
 
     def task(chinese: int, **fields: Any) -> TextLabels:
         rows = ["我很好\tx\n"] * chinese + ["so fine 中国\tx\n"] + ["a day\ty\n"] * (199 - chinese)
@@ -112,8 +109,6 @@ def test_texts_without_blanks_are_split_where_training_has_them(tmp_path: Path) 
     again = TextLabels(many.config)
     again.restore(many.facts())
     assert again.words("我很好") == ["我", "很", "好"]
-    again.restore({name: value for name, value in many.facts().items() if name != "unspaced"})
-    assert again.words("我很好") == ["我很好"]
 
 
 # What pretrained encoders read

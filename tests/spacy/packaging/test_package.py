@@ -59,8 +59,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     out = tmp_path_factory.mktemp("work") / "runs"
     predicates = {"task__corpus": "predicates", "task__columns": "{}", "task__encoding": "bio"}
     return {
-        "ner": trained(out / "ner", "ner_infnet", task__columns="{}", trainer__epochs=4, trainer__net__lr=0.02),
-        "predicates": trained(out / "predicates", "ner_infnet", **predicates),
+        "ner": trained(out / "ner", "names", task__columns="{}", trainer__epochs=4, trainer__net__lr=0.02),
+        "predicates": trained(out / "predicates", "names", **predicates),
         "srl": trained(out / "srl", "srl_seal"),
     }
 

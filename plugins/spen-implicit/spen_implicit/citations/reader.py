@@ -61,13 +61,13 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
         if gold:
             raise DataError(path, None, "a file of XML, which is read without its fields", "fields tagged inline")
         return _read_xml(path)
-    found = []
+    sentences = []
     for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             pieces = list(_pieces(path, number, line, fields, gold))
             if any(text.strip() for _, text in pieces):
-                found.append(tagged(pieces, number))
-    return found
+                sentences.append(tagged(pieces, number))
+    return sentences
 
 
 def citation(text: str, fields: Collection[str] = FIELDS) -> TaggedSentence:
@@ -93,15 +93,12 @@ def _pieces(
     last, at = None, 0
     for opening, closing in zip(tags[::2], [*tags[1::2], None], strict=False):
         name = opening[2]
-        if opening[1]:
-            raise DataError(path, number, f"</{name}>, which no <{name}> opens, in {shown}", f"<{name}> before it")
         if name not in fields:
             known = f"one of {', '.join(fields)}.{did_you_mean(name, fields)}"
             raise DataError(path, number, f"field <{name}> in {shown}", known)
-        if closing is None or not closing[1]:
-            raise DataError(path, number, f"<{name}>, which nothing closes, in {shown}", f"</{name}> before the next")
-        if closing[2] != name:
-            raise DataError(path, number, f"<{name}> closed by </{closing[2]}>, in {shown}", f"</{name}>")
+        if opening[1] or closing is None or not closing[1] or closing[2] != name:
+            tag = opening[0] + ("" if closing is None else f" before {closing[0]}")
+            raise DataError(path, number, f"{tag} in {shown}", f"<{name}> … </{name}>, one field after the other")
         yield from _between(path, number, line[at : opening.start()], last or name, shown)
         yield name, line[opening.end() : closing.start()]
         last, at = name, closing.end()
@@ -143,8 +140,7 @@ def _read_xml(path: Path) -> list[TaggedSentence]:
     except ElementTree.ParseError as error:
         raise DataError(path, error.position[0], f"broken XML ({error})", _XML) from None
     texts = (" ".join(sequence.itertext()) for sequence in root.iter("sequence"))
-    found = [tagged([(None, text)]) for text in texts]
-    found = [one for one in found if one.words]
-    if not found:
+    sentences = [sentence for text in texts if (sentence := tagged([(None, text)])).words]
+    if not sentences:
         raise DataError(path, None, f"<{root.tag}> without a <sequence>", _XML)
-    return found
+    return sentences

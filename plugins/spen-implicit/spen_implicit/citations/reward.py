@@ -20,9 +20,9 @@ class Shape:
 
 
 def reward(y: Tensor, mask: Tensor, votes: Tensor, breaks: Tensor, shape: Shape) -> Tensor:
-    """What rules say about words times the weighted mean of the other `terms`, whose arguments these are."""
-    found = terms(y, mask, votes, breaks, shape)
-    return found["words"] * sum(weight * found[name] for name, weight in WEIGHTS.items())
+    """The share of words that agree with rules, times the weighted mean of the other `terms`; arguments are theirs."""
+    values = terms(y, mask, votes, breaks, shape)
+    return values["words"] * sum(weight * values[name] for name, weight in WEIGHTS.items())
 
 
 def terms(y: Tensor, mask: Tensor, votes: Tensor, breaks: Tensor, shape: Shape) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ They are written from general knowledge and the first 50 citations of Cora alone
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from spen_implicit.citations.reader import BREAK, GLUED
 
@@ -30,41 +30,41 @@ RULES: dict[str, tuple[str, ...]] = {
 """The rules, in order of precedence, and the fields of each."""
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_MONTHS = _words(
+_MONTHS = _split_words(
     "january february march april may june july august september october november december "
     "jan feb mar apr jun jul aug sep sept oct nov dec spring summer autumn fall winter"
 )
 _LISTS = {
-    "venue": _words("proceedings proc conference conf workshop symposium symp congress colloquium advances"),
-    "journal": _words("journal transactions trans letters magazine bulletin communications comm quarterly"),
-    "report": _words("technical report tech thesis dissertation phd memo memorandum"),
-    "institution": _words(
+    "venue": _split_words("proceedings proc conference conf workshop symposium symp congress colloquium advances"),
+    "journal": _split_words("journal transactions trans letters magazine bulletin communications comm quarterly"),
+    "report": _split_words("technical report tech thesis dissertation phd memo memorandum"),
+    "institution": _split_words(
         "university univ department dept institute laboratory laboratories lab school faculty center centre college"
     ),
-    "publisher": _words(
+    "publisher": _split_words(
         "press springer verlag wiley addison wesley elsevier kluwer kaufmann publishers publishing publisher prentice "
         "mcgraw holland birkhauser sons publ benjamin academic freeman macmillan plenum"
     ),
-    "place": _words(
+    "place": _split_words(
         "usa u.s.a uk california massachusetts germany france canada italy japan australia netherlands england spain "
         "sweden switzerland austria israel scotland berlin london paris boston amsterdam tokyo sydney vienna zurich "
         "york francisco diego jose angeles washington chicago seattle portland austin pittsburgh philadelphia atlanta "
         "cambridge oxford edinburgh montreal toronto vancouver heidelberg reading dordrecht "
         "ca ma ny pa il wa tx nj md az fl ga mi mn nc oh va dc"
     ),
-    "state": _words("submitted unpublished forthcoming manuscript preprint draft available"),
+    "state": _split_words("submitted unpublished forthcoming manuscript preprint draft available"),
 }
-_CAPITALS_ONLY = _words("ca ma ny pa il wa tx nj md az fl ga mi mn nc oh va dc usa uk")
+_CAPITALS_ONLY = _split_words("ca ma ny pa il wa tx nj md az fl ga mi mn nc oh va dc usa uk")
 _YEAR = re.compile(r"(?:18|19|20)\d\d[a-z]?")
-_PARTICLES = _words("and de van der von den la le di da del el al ten ter & , . - ' ; et jr")
+_PARTICLES = _split_words("and de van der von den la le di da del el al ten ter & , . - ' ; et jr")
 _OPENING = {'"': '"', "“": "”", "`": "'", "‘": "’", "«": "»"}
 
 
-def rules_of(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
+def find_rules(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
     """The rule of each token, or `NONE`; where several hold, the first of `RULES`.
 
     Args:
@@ -73,50 +73,65 @@ def rules_of(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
     """
     words = list(words)
     lower = [word.lower() for word in words]
-    found: dict[str, set[int]] = {name: set() for name in RULES}
-    for i, word in enumerate(lower):
-        if word in ("pp", "pages", "page", "p") and _number_after(lower, i) is not None:
-            found["pages"].update(range(i, _pages_end(words, i + 1)))
-        elif word.isdigit() and _is_range(words, i) and not _YEAR.fullmatch(word):
-            found["pages"].update(range(i, _pages_end(words, i)))
-        elif _YEAR.fullmatch(word):
-            found["year"].update(_closed(words, gaps, i))
-        elif word in _MONTHS and words[i][0].isupper() and (word != "may" or _is_year(lower, i + 1)):
-            found["month"].update(_closed(words, gaps, i))
-        elif word in ("editor", "editors", "eds", "edited") or (word == "ed" and "".join(lower[i + 1 : i + 2]) in ".)"):
-            found["editors"].add(i)
-        elif word in ("vol", "volume", "no", "number") and _number_after(lower, i) is not None:
-            found["volume"].update(range(i, 1 + (_number_after(lower, i) or i)))
-        elif word.isdigit() and len(word) < 4 and lower[i + 1 : i + 2] == ["("] and lower[i + 3 : i + 4] == [")"]:
-            found["volume"].update(range(i, i + 4))
-        for name, known in _LISTS.items():
-            capital = words[i].isupper() if word in _CAPITALS_ONLY else words[i][0].isupper() or name == "state"
-            if word in known and capital:
-                found[name].add(i)
-    found["names"].update(_names(words, gaps))
-    found["quoted"].update(_quoted(words))
+    places: dict[str, set[int]] = {name: set() for name in RULES}
+    for i in range(len(words)):
+        for name, tokens in (*_match_number(words, lower, gaps, i), *_match_word(words, lower, gaps, i)):
+            places[name].update(tokens)
+    places["names"].update(_find_names(words, gaps))
+    places["quoted"].update(_find_quotation(words))
     rules = [NONE] * len(words)
     for name in reversed(RULES):
-        for i in found[name]:
+        for i in places[name]:
             rules[i] = name
     return tuple(rules)
 
 
-def _number_after(lower: Sequence[str], i: int) -> int | None:
+def _match_number(
+    words: Sequence[str], lower: Sequence[str], gaps: Sequence[str], i: int
+) -> Iterator[tuple[str, Iterable[int]]]:
+    """The rule of pages, years and volumes that holds from a token on, and its tokens."""
+    word, number = lower[i], _find_number(lower, i)
+    if word in ("pp", "pages", "page", "p") and number is not None:
+        yield "pages", range(i, _end_pages(words, i + 1))
+    elif word.isdigit() and _is_range(words, i) and not _YEAR.fullmatch(word):
+        yield "pages", range(i, _end_pages(words, i))
+    elif _YEAR.fullmatch(word):
+        yield "year", _extend(words, gaps, i)
+    elif word in ("vol", "volume", "no", "number") and number is not None:
+        yield "volume", range(i, 1 + number)
+    elif word.isdigit() and len(word) < 4 and lower[i + 1 : i + 2] == ["("] and lower[i + 3 : i + 4] == [")"]:
+        yield "volume", range(i, i + 4)
+
+
+def _match_word(
+    words: Sequence[str], lower: Sequence[str], gaps: Sequence[str], i: int
+) -> Iterator[tuple[str, Iterable[int]]]:
+    """The rules of months, editors and listed words that hold for a token, and its tokens."""
+    word, is_capital = lower[i], words[i][0].isupper()
+    if word in _MONTHS and is_capital and (word != "may" or _is_year(lower, i + 1)):
+        yield "month", _extend(words, gaps, i)
+    elif word in ("editor", "editors", "eds", "edited") or (word == "ed" and "".join(lower[i + 1 : i + 2]) in ".)"):
+        yield "editors", (i,)
+    for name, known in _LISTS.items():
+        if word in known and (words[i].isupper() if word in _CAPITALS_ONLY else is_capital or name == "state"):
+            yield name, (i,)
+
+
+def _find_number(lower: Sequence[str], i: int) -> int | None:
     """The next token, a full stop passed over, if it is a number."""
     at = i + 2 if lower[i + 1 : i + 2] == ["."] else i + 1
     return at if at < len(lower) and lower[at][0].isdigit() else None
 
 
 def _is_range(words: Sequence[str], i: int) -> bool:
-    """Whether two numbers with a dash between them begin here."""
+    """True if two numbers with a dash between them begin here."""
     at = i + 1
     while at < len(words) and words[at] in "-–—":
         at += 1
     return i + 1 < at < len(words) and words[at].isdigit() and len(words[at]) <= 5
 
 
-def _pages_end(words: Sequence[str], start: int) -> int:
+def _end_pages(words: Sequence[str], start: int) -> int:
     at = start
     while at < len(words) and (words[at].isdigit() or words[at] in ".-–—"):
         at += 1
@@ -127,7 +142,7 @@ def _is_year(lower: Sequence[str], i: int) -> bool:
     return i < len(lower) and _YEAR.fullmatch(lower[i]) is not None
 
 
-def _closed(words: Sequence[str], gaps: Sequence[str], i: int) -> range:
+def _extend(words: Sequence[str], gaps: Sequence[str], i: int) -> range:
     """A token and the brackets and full stops that touch it."""
     first = i - 1 if i and words[i - 1] == "(" and gaps[i] == GLUED else i
     last = i + 1
@@ -136,7 +151,7 @@ def _closed(words: Sequence[str], gaps: Sequence[str], i: int) -> range:
     return range(first, last)
 
 
-def _names(words: Sequence[str], gaps: Sequence[str]) -> range:
+def _find_names(words: Sequence[str], gaps: Sequence[str]) -> range:
     """The names that a citation begins with: capitalised words and particles, up to a break, if one is an initial."""
     end, last = 0, 0
     while end < len(words) and (words[end][0].isupper() or words[end] in _PARTICLES):
@@ -155,7 +170,7 @@ def _is_initial(words: Sequence[str], i: int) -> bool:
     return i >= 0 and len(words[i]) == 1 and words[i].isupper() and words[i + 1 : i + 2] == ["."]
 
 
-def _quoted(words: Sequence[str]) -> range:
+def _find_quotation(words: Sequence[str]) -> range:
     """The first quotation of at least three words, its marks included."""
     for i, word in enumerate(words):
         if word in _OPENING:

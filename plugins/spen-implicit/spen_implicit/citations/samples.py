@@ -69,11 +69,11 @@ class _Writer:
     def _paper(self) -> list[tuple[str, str]]:
         one = self.source.choice
         meeting = f"{one(('Conference', 'Workshop', 'Symposium'))} on {one(_FIELDS)}"
-        found = [("booktitle", f"In {one(('Proceedings of the', 'Proc. of the'))} International {meeting},")]
+        pieces = [("booktitle", f"In {one(('Proceedings of the', 'Proc. of the'))} International {meeting},")]
         if self.source.random() < 0.2:
-            found.insert(0, ("editor", f"In {self._people(False).rstrip('.')}, editors,"))
+            pieces.insert(0, ("editor", f"In {self._people(False).rstrip('.')}, editors,"))
         others = [("pages", self._pages()), ("location", f"{one(_PLACES)},"), ("publisher", f"{one(_PUBLISHERS)},")]
-        return found + [piece for piece in others if self.source.random() < 0.6]
+        return pieces + [piece for piece in others if self.source.random() < 0.6]
 
     def _article(self) -> list[tuple[str, str]]:
         name = self.source.choice(("Journal of", "IEEE Transactions on", "Annals of", "SIAM Letters on"))
@@ -105,8 +105,8 @@ def sample_citations(seed: int = 2022) -> dict[str, list[TaggedSentence]]:
     for part, size in SIZES.items():
         parts[part] = []
         while len(parts[part]) < size:
-            found = writer.citation()
-            if found.words not in seen:
-                seen.add(found.words)
-                parts[part].append(found)
+            citation = writer.citation()
+            if citation.words not in seen:
+                seen.add(citation.words)
+                parts[part].append(citation)
     return parts

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 RULE = 4.0
-"""What the fields that no rule of a token names lose, in nats: about ln of one mistake in fifty."""
+"""Loss of fields that no rule of a token names, in nats: about ln of one mistake in fifty."""
 COSTS = {"break": 1.0, "space": 5.0, "glued": 20.0}
-"""What a change of field costs, by what stands before the token."""
+"""Costs of a change of field, by the gap before the token."""
 AGAIN = 4.0
-"""What a token loses by the field of a longer piece elsewhere."""
+"""Loss of a token by the field of a longer piece elsewhere."""
 ROUNDS = 3
 NET = (0.5, 0.25, 0.12, 0.06)
 """Weights of the net's ln q, one for each result."""

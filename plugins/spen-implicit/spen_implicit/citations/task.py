@@ -16,7 +16,7 @@ from torch import Tensor
 import spen_plugins as sp
 from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, citation, read_citations
 from spen_implicit.citations.reward import Shape, reward
-from spen_implicit.citations.rules import RULES, rules_of
+from spen_implicit.citations.rules import RULES, find_rules
 from spen_implicit.citations.search import COSTS, search
 from spen_plugins.sentences import (
     FileParts,
@@ -54,11 +54,6 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         """Numbers of training, validation and test citations, if `train` holds them all, in this order."""
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
-
-    def __init__(self, config: Any) -> None:
-        super().__init__(config)
-        if len(set(config.fields)) < len(config.fields):
-            raise sp.ConfigError(f"task.fields: found {config.fields}; expected each field once")
 
     @in_file_encoding
     def load(self) -> None:
@@ -104,8 +99,8 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
     def read(self, path: str) -> list[TaggedExample]:
         """Citations of a file, tagged inline or plain, one a line; or of anystyle's XML, without fields."""
         where = sp.locate(path)
-        found = read_citations(where, self.config.fields, gold=False)
-        return [self._tagging.example(_ruled(sentence), where) for sentence in found]
+        sentences = read_citations(where, self.config.fields, gold=False)
+        return [self._tagging.example(_apply_rules(sentence), where) for sentence in sentences]
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
         """A citation a line."""
@@ -119,18 +114,18 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
             raise sp.DataError(
                 "input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}'
             )
-        return self._tagging.example(_ruled(sentence), "input")
+        return self._tagging.example(_apply_rules(sentence), "input")
 
     def reward(self, x: sp.X, y: Tensor) -> Tensor:
         """The rules' votes on words, times a mean of terms about the shape of a citation: `reward.reward`."""
-        return reward(y, *self._looks(x, y))
+        return reward(y, *self._look_up(x, y))
 
     @torch.no_grad()
     def search(self, x: sp.X, proposal: sp.Proposal) -> Tensor:
         """The best pieces near the net's marginals under the rules, for several weights of the net; the net's weight
         is highest in the first sample."""
         log_q = torch.log(proposal.mean[:, 0].float().clamp(min=1e-4))
-        mask, votes, _, shape = self._looks(x, log_q)
+        mask, votes, _, shape = self._look_up(x, log_q)
         costs = self._costs.to(log_q)[x.inputs[GAP]]
         begins = log_q.new_zeros(log_q.shape[-1])
         begins[list(shape.first)] = 1
@@ -142,10 +137,10 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         """Tags and scores as task `tagging`, and `fields`: each `field` with its `text`, in order."""
         self._tagging.temperature = self.temperature
         predictions = self._tagging.predictions(proposal, batch, examples)
-        for found, example in zip(predictions, examples, strict=True):
-            written = ["" if gap == self._gaps.get(GLUED) else " " for gap in example.columns[GAP]]
-            tokens = zip(found["tags"], written, found["words"], strict=True)
-            found["fields"] = [
+        for prediction, example in zip(predictions, examples, strict=True):
+            spaces = ["" if gap == self._gaps.get(GLUED) else " " for gap in example.columns[GAP]]
+            tokens = zip(prediction["tags"], spaces, prediction["words"], strict=True)
+            prediction["fields"] = [
                 {"field": tag, "text": "".join(gap + word for _, gap, word in some).strip()}
                 for tag, some in groupby(tokens, key=lambda token: token[0])
             ]
@@ -159,7 +154,7 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
             "selection": "on the validation part with its fields, whatever the number of labelled training citations",
         }
 
-    def _looks(self, x: sp.X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Shape]:
+    def _look_up(self, x: sp.X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Shape]:
         mask = y.new_ones(x.inputs[RULE].shape) if x.mask is None else x.mask.to(y.dtype)
         votes = self._votes.to(y)[x.inputs[RULE]]
         breaks = (x.inputs[GAP] == self._gaps[BREAK]).to(y.dtype)
@@ -191,37 +186,37 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
     def _read_parts(self) -> FileParts[TaggedSentence]:
         c = self.config
         if c.parts is not None:
-            found = self._cut()
+            read = self._cut()
         elif files := files_of(c, ["sample"]):
-            found = read_file_parts(files, self._read_file, lambda s: set(s.tags or ()), "fields")
+            read = read_file_parts(files, self._read_file, lambda s: set(s.tags or ()), "fields")
         else:
             from spen_implicit.citations.samples import sample_citations
 
             parts = {part: ("the sample", some) for part, some in sample_citations().items()}
-            found = FileParts(parts, {}, [], "sample (synthetic)")
-        ruled: Parts = {part: (where, list(map(_ruled, some))) for part, (where, some) in found.parts.items()}
+            read = FileParts(parts, {}, [], "sample (synthetic)")
+        ruled: Parts = {part: (where, list(map(_apply_rules, some))) for part, (where, some) in read.parts.items()}
 
-        def read(path: Path) -> list[TaggedSentence]:
-            return [_ruled(s) for s in read_citations(path, c.fields, gold=False)]
+        def read_plain(path: Path) -> list[TaggedSentence]:
+            return [_apply_rules(s) for s in read_citations(path, c.fields, gold=False)]
 
-        return hide_tags(c, found._replace(parts=ruled), read)
+        return hide_tags(c, read._replace(parts=ruled), read_plain)
 
     def _read_file(self, path: Path) -> tuple[list[TaggedSentence], str]:
-        found = read_citations(path, self.config.fields)
-        return found, f"{len(found):,} citations"
+        sentences = read_citations(path, self.config.fields)
+        return sentences, f"{len(sentences):,} citations"
 
     def _cut(self) -> FileParts[TaggedSentence]:
         """The parts of `train` in its order, as many citations each as `parts` says."""
         c = self.config
         if c.corpus is not None or named_files(c).keys() != {"train"}:
-            found = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
-            raise sp.ConfigError(f"task.parts: they cut task.train, which stands alone beside them; found {found}")
+            others = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
+            raise sp.ConfigError(f"task.parts: they cut task.train, which stands alone beside them; found {others}")
         where = sp.locate(c.train)
-        some = read_citations(where, c.fields)
-        if len(some) < sum(c.parts):
-            raise sp.DataError(where, None, f"{len(some)} citations", f"{sum(c.parts)}, the sum of task.parts")
+        sentences = read_citations(where, c.fields)
+        if len(sentences) < sum(c.parts):
+            raise sp.DataError(where, None, f"{len(sentences)} citations", f"{sum(c.parts)}, the sum of task.parts")
         ends = [0, c.parts[0], c.parts[0] + c.parts[1], sum(c.parts)]
-        parts: Parts = {part: (where, some[ends[i] : ends[i + 1]]) for i, part in enumerate(sp.PARTS)}
+        parts: Parts = {part: (where, sentences[ends[i] : ends[i + 1]]) for i, part in enumerate(sp.PARTS)}
         shared = shared_inputs({part: [s.words for s in each] for part, (_, each) in parts.items()})
         split = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}"
         return FileParts(parts, {c.train: sp.sha256(where)}, shared, split)
@@ -231,7 +226,7 @@ _WHOLE = (("author", "editor"), ("title",), ("date",))
 """Groups of fields, one of each of which a citation should have; it begins with one of the first."""
 
 
-def _ruled(sentence: TaggedSentence) -> TaggedSentence:
+def _apply_rules(sentence: TaggedSentence) -> TaggedSentence:
     """The sentence with the column of rules."""
-    rules = rules_of(sentence.words, sentence.columns[GAP])
+    rules = find_rules(sentence.words, sentence.columns[GAP])
     return replace(sentence, columns={**sentence.columns, RULE: rules})

@@ -62,6 +62,6 @@ def _beside(taken: Sequence[str], names: Sequence[str]) -> list[str]:
 def _joined(labels: Sequence[str], separator: str) -> str:
     odd = next((name for name in labels if separator in name), None)
     if odd is not None:
-        wanted = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"
-        raise DataError("output", None, f"label {odd!r}", wanted)
+        expected = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"
+        raise DataError("output", None, f"label {odd!r}", expected)
     return separator.join(labels)

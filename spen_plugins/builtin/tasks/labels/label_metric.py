@@ -68,8 +68,8 @@ class LabelMetric(Metric):
 
     def details(self) -> dict[str, Any]:
         p, gold = self.collected()
-        found = {"example_ap": average_precision(p, gold), "label_ap": average_precision(p.T, gold.T)}
-        scores = {name: value for name, value in found.items() if value is not None}
+        precisions = {"example_ap": average_precision(p, gold), "label_ap": average_precision(p.T, gold.T)}
+        scores = {name: value for name, value in precisions.items() if value is not None}
         return {**scores, "ranking": at_k(p, gold, self.at)}
 
     def ratios(self) -> tuple[Tensor, Tensor]:

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from spen_plugins.builtin.tasks.labels.label_task import LabelTask
-from spen_plugins.data.parts.file_parts import EncodedConfig, OnDiskConfig, named_files, of_the_corpus, stays_on_disk
-from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, needs_memory
+from spen_plugins.data.parts.file_parts import EncodedConfig, OnDiskConfig, of_the_corpus
+from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig
 from spen_plugins.data.tables.label_names import columns_named
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
@@ -47,17 +47,17 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
 
     @field_validator("labels", mode="before")
     @classmethod
-    def _apart(cls, value: Any) -> Any:
+    def _divide_names(cls, value: Any) -> Any:
         return columns_named(value)
 
     @field_validator("drop", mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
+    def _list_names(cls, value: Any) -> Any:
         value = columns_named(value)
         return [value] if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _weighs_files(self) -> Self:
+    def _check_weights(self) -> Self:
         if self.sample_weight is not None and (self.corpus is not None or self.in_memory):
             raise ValueError("sample_weight names a column of a file; beside data in Python, give (X, Y, weights)")
         return self
@@ -122,50 +122,21 @@ class TextsConfig(DataConfig, OnDiskConfig):
     rule."""
 
 
-def check_vectors(c: Any) -> None:
-    """Raise ConfigError for settings without data, or with unused ones."""
-    named, fits = _named(c, ("corpus", "in_memory"), ("labels", "label_count", "drop"))
-    if isinstance(c.labels, int):
+def check_data(c: Any, alone: Sequence[str], beside_files: Sequence[str] = ("labels",)) -> None:
+    """Raise ConfigError unless the settings name data in one way.
+
+    Args:
+        alone: settings of which one names all data.
+        beside_files: settings that go with files only.
+    """
+    keys = (*alone, "file", "split", *PARTS, *beside_files)
+    named = [key for key in keys if getattr(c, key, None) not in (None, False, [])]
+    if not ({*named} - {*beside_files} in _FILES or (len(named) == 1 and named[0] in alone)):
+        found = ", ".join(f"task.{name}" for name in named) or "no data"
         raise ConfigError(
-            f"task.labels: found the number {c.labels}; expected names of columns, or label_count={c.labels} for the "
-            "last columns"
-        )
-    if not fits or {"labels", "label_count"} <= {*named}:
-        raise _refused(
-            named,
-            "one of corpus='sample' or in_memory=true alone, file=FILE perhaps with split=JSON, or train= with "
-            "validation= or test= (or both); files perhaps with drop=, and with labels= or label_count=n, not both",
-            bool(c.corpus and c.train),
+            f"task: found {found}; expected one of {', '.join(f'task.{key}' for key in alone)} alone, file= perhaps "
+            f"with split=, or train= with validation= or test= (or both); {', '.join(beside_files)} go with files. To "
+            "put files in the place of a config's own data set, pass data=files"
         )
     if c.corpus is not None:
-        of_the_corpus(c, ("file_encoding",))
-
-
-def check_texts(c: Any) -> None:
-    """Raise ConfigError for settings without data, or with unused ones."""
-    named, fits = _named(c, ("corpus", "in_memory", "reuters"), ("labels",))
-    if not fits:
-        raise _refused(
-            named,
-            "one of corpus='sample', in_memory=true or reuters=FOLDER alone, file= perhaps with split=, or train= with "
-            "validation= or test= (or both), files perhaps with labels=",
-            "train" in named,
-        )
-    if c.words == "blanks" and not c.punctuation:
-        raise ConfigError("task.punctuation=false goes with task.words=rule; words between blanks keep theirs")
-    if c.on_disk:
-        stays_on_disk(c, named_files(c), needs_memory(c))
-    if c.corpus is not None:
-        of_the_corpus(c, ("text", "labels", "separator", "drop", "header", "file_encoding"))
-
-
-def _named(c: Any, alone: Sequence[str], more: Sequence[str]) -> tuple[list[str], bool]:
-    """The data's settings that are given; and whether they are files, perhaps with `more`, or one that is alone."""
-    named = [key for key in (*alone, "file", "split", *PARTS, *more) if getattr(c, key) not in (None, False, [])]
-    return named, {*named} - {*more} in _FILES or (len(named) == 1 and named[0] in alone)
-
-
-def _refused(named: Sequence[str], expected: str, in_its_place: bool) -> ConfigError:
-    found = ", ".join(f"task.{name}" for name in named) or "no data"
-    hint = " To put files in the place of a config's own data set, pass data=files." if in_its_place else ""
-    return ConfigError(f"task: found {found}; expected {expected}.{hint}")
+        of_the_corpus(c, ("text", "separator", "drop", "header", "file_encoding", "on_disk"))

@@ -47,12 +47,12 @@ def text_index(
                 for row in some if check is not None else ():
                     check(row.labels, shard, row.line)
                 kept = [row for row in some if row.labels or config.keep_empty]
-                found = {
+                columns = {
                     "words": [words(row.text) for row in kept],
                     "labels": [row.labels for row in kept],
                     "length": [[str(len(row.text))] for row in kept],
                 }
-                yield {name: pa.array(lists, strings) for name, lists in found.items()}
+                yield {name: pa.array(lists, strings) for name, lists in columns.items()}
 
     source = locate(config.train)
     kinds = {key: getattr(config, key) for key in ("keep_empty", "words", "lowercase", "digits", "punctuation")}

@@ -94,9 +94,9 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         return {"words": self._vocabulary.words, "tags": self.space.tags}
 
     def read(self, path: str) -> list[Example]:
-        found = read_roles(locate(path), self.config.layout, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
-        return self._examples(kept(self.config, found.sentences))
+        file = read_roles(locate(path), self.config.layout, gold=False)
+        self._read = self._read._replace(notes=[f"{path}: {file.said}"])
+        return self._examples(kept(self.config, file.sentences))
 
     def read_text(self, raw: RawText) -> list[Example]:
         return self._examples(sentences_of_text(raw))
@@ -108,8 +108,8 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional gold are `"tags"`, or
         `"arguments"`: `[{"role": "ARG0", "start": 0, "end": 1}]`, `end` exclusive."""
         sentence = of_one_predicate(item)
-        [given] = sentence.propositions
-        return self._example(self._vocabulary.entry(sentence.words), given)
+        [proposition] = sentence.propositions
+        return self._example(self._vocabulary.entry(sentence.words), proposition)
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         b = len(examples)
@@ -126,7 +126,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
 
         The score is the calibrated probability that the argument is right; a C-X has the score of its X.
         """
-        best, lengths = self._decided(proposal, examples)
+        best, lengths = self._decide(proposal, examples)
         predictions = [self._prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)]
         spans = self._table.spans(best, lengths)
         _, owner, confidences = self._confidences(proposal, best, lengths, spans)
@@ -143,7 +143,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
-        best, lengths = self._decided(proposal, batch.examples)
+        best, lengths = self._decide(proposal, batch.examples)
         spans = self._table.spans(best, np.where(batch.labelled.cpu().numpy(), lengths, 0))
         arguments, _, confidences = self._confidences(proposal, best, lengths, spans)
         right = [argument in batch.examples[row].arguments for row, argument in arguments]
@@ -171,10 +171,10 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         self._tag = {tag: i for i, tag in enumerate(tags)}
         self._outside = self._tag["O"]
 
-    def _example(self, entry: Entry, given: Proposition) -> Example:
-        names = given.tags
+    def _example(self, entry: Entry, proposition: Proposition) -> Example:
+        names = proposition.tags
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
-        return Example(entry, given.predicate, names, tags, given.pos)
+        return Example(entry, proposition.predicate, names, tags, proposition.pos)
 
     def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
         examples, words, rows = [], [], []
@@ -193,7 +193,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         predicate = {"index": example.predicate, "word": words[example.predicate]}
         return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
 
-    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+    def _decide(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Tag indices `(predicate, token)`, and the number of tokens in each predicate's sentence."""
         best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)

@@ -24,17 +24,17 @@ def tag_formats(config: Any, values: Mapping[str, Sequence[str]]) -> dict[str, W
     def sentences(predictions: Sequence[Any], examples: Sequence[Any]) -> list[TaggedSentence]:
         """With predicted tags in the files' scheme, and the columns that were read, `_` where unknown."""
         known = {name: ["_", "_", *some] for name, some in values.items()}
-        found = []
+        tagged = []
         for prediction, example in zip(predictions, examples, strict=True):
             columns = {name: tuple(some[n] for n in example.columns[name].tolist()) for name, some in known.items()}
-            found.append(replace(tagged_of(prediction, config.scheme), columns=columns))
-        return found
+            tagged.append(replace(tagged_of(prediction, config.scheme), columns=columns))
+        return tagged
 
     def columns(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        found = sentences(predictions, examples)
+        tagged = sentences(predictions, examples)
         if any(isinstance(place, str) for place in (config.words, config.tags, *config.columns.values())):
-            return write_tags.columns(found)  # the config's are fields of CoNLL-U
-        return write_tags.columns(found, config.words or 0, -1 if config.tags is None else config.tags, config.columns)
+            return write_tags.columns(tagged)  # the config's are fields of CoNLL-U
+        return write_tags.columns(tagged, config.words or 0, -1 if config.tags is None else config.tags, config.columns)
 
     def conllu(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
         return write_tags.conllu(sentences(predictions, examples), field or "upos")

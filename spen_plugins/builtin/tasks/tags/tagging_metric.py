@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch
-from spen_plugins.errors import DataError
-from spen_plugins.scores.entities import EntityCounts, chunks, strict_spans, table
-from spen_plugins.sentences.batches import SentenceBatch, TaggedExample
+from spen_plugins.builtin.tasks.sequence_metric import Labelled, SequenceMetric
+from spen_plugins.scores.entities import chunks, strict_spans
+from spen_plugins.scores.spans import SpanCounts
 from spen_plugins.spaces import Proposal, allowed_transitions
-from spen_plugins.task import Metric
 
 TAG_DEFINITIONS = {
     "metric": "accuracy: the share of tokens whose tag is right",
@@ -34,67 +30,27 @@ SPAN_DEFINITIONS = {
 """Definitions of the scores, for a run's protocol."""
 
 
-class TagMetric(Metric):
-    """`accuracy` and `tags`, a table of scores per tag.
-
-    Args:
-        tags: the tags' names.
-        decode: the task's decoding, so that reported outputs are scored.
-    """
+class TagMetric(SequenceMetric):
+    """`accuracy` and `tags`, a table of scores per tag."""
 
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
-        self._decode = decode
-        self._tags = np.array(tags, dtype=object)
-        self._right: Counter[str] = Counter()
-        self._predicted: Counter[str] = Counter()
-        self._gold: Counter[str] = Counter()
-        self._ratios: list[Tensor] = []
+        super().__init__(tags, decode)
+        self._counts = SpanCounts()
 
-    def update(self, proposal: Proposal, batch: Batch) -> None:
-        assert isinstance(batch, SentenceBatch)
-        rows = batch.labelled.nonzero().squeeze(1).cpu().numpy()
-        ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
-        self._ratios.append(ratios)
-        if not len(rows):
-            return
-        best = self._decode(proposal)[:, 0].argmax(-1).cpu().numpy()[rows]
-        inside = batch.x.mask.cpu().numpy()[rows]
-        examples = [batch.examples[i] for i in rows]
-        gold = np.full_like(best, -1)
-        gold[inside] = np.concatenate([example.tags for example in examples])
-        right = (best == gold) & inside
-        self._right.update(self._tags[best[right]])
-        self._predicted.update(self._tags[best[inside]])
-        for example in examples:
-            self._gold.update(example.names)
-        lengths = inside.sum(1)
-        ratios[rows] = torch.from_numpy(self._pairs(proposal, examples, rows, best, right.sum(1), lengths)).double()
-
-    def _pairs(
-        self,
-        proposal: Proposal,
-        examples: Sequence[TaggedExample],
-        rows: np.ndarray,
-        best: np.ndarray,
-        right: np.ndarray,
-        lengths: np.ndarray,
-    ) -> np.ndarray:
-        """Numerator and denominator of the selection score for each labelled sentence, `(sentence, 2)`."""
-        return np.stack([right, lengths], 1)
-
-    def ratios(self) -> tuple[Tensor, Tensor]:
+    def add(self, batch: Labelled) -> np.ndarray:
         """Right tokens and all tokens of each sentence: accuracy is the ratio of their sums."""
-        numerator, denominator = torch.cat(self._ratios).unbind(1)
-        return numerator, denominator
+        right = (batch.best == batch.gold) & batch.inside
+        self._counts.right.update(self._tags[batch.best[right]])
+        self._counts.predicted.update(self._tags[batch.best[batch.inside]])
+        for example in batch.examples:
+            self._counts.gold.update(example.names)
+        return np.stack([right.sum(1), batch.lengths], 1)
 
     def compute(self) -> dict[str, Any]:
-        if not self._gold:
-            raise DataError("scores", None, "no sentence with gold tags", "at least one to score")
-        accuracy = self._right.total() / self._gold.total()
-        return {"accuracy": accuracy, "tags": table(self._right, self._predicted, self._gold)}
+        return {"accuracy": self.accuracy(), "tags": self._counts.table()}
 
 
-class SpanMetric(TagMetric):
+class SpanMetric(SequenceMetric):
     """`precision`, `recall`, `f1`, `conlleval_f1`, token `accuracy`, `invalid`, and `types`, a table of scores per
     type."""
 
@@ -104,28 +60,19 @@ class SpanMetric(TagMetric):
         super().__init__(tags, decode)
         self._encoding = encoding
         self._allowed = [part.numpy() for part in allowed_transitions(list(tags), encoding)]
-        self._strict, self._conlleval = EntityCounts(), EntityCounts()
-        self._sentences = self._invalid = 0
+        self._strict, self._conlleval = SpanCounts(), SpanCounts()
+        self._invalid = 0
 
-    def _pairs(
-        self,
-        proposal: Proposal,
-        examples: Sequence[TaggedExample],
-        rows: np.ndarray,
-        best: np.ndarray,
-        right: np.ndarray,
-        lengths: np.ndarray,
-    ) -> np.ndarray:
-        likely = proposal.mean[:, 0].argmax(-1).cpu().numpy()[rows]
-        self._sentences += len(rows)
-        self._invalid += int(self._breaks(likely, lengths).sum())
-        said = [tags[:n] for tags, n in zip(self._tags[best].tolist(), lengths, strict=True)]
+    def add(self, batch: Labelled) -> list[tuple[int, int]]:
+        """Twice the right spans, and predicted plus gold ones, of each sentence: F1 is the ratio of their sums."""
+        self._invalid += int(self._breaks(batch.likely, batch.lengths).sum())
+        sentences = [tags[:n] for tags, n in zip(self._tags[batch.best].tolist(), batch.lengths, strict=True)]
         pairs = []
-        for tags, found, example in zip(said, strict_spans(said, self._encoding), examples, strict=True):
+        strict = strict_spans(sentences, self._encoding)
+        for tags, spans, example in zip(sentences, strict, batch.examples, strict=True):
             self._conlleval.add(chunks(tags), example.spans)
-            exact, predicted, gold = self._strict.add(found, example.spans)
-            pairs.append((2 * exact, predicted + gold))
-        return np.array(pairs)
+            pairs.append((2 * self._strict.add(spans, example.spans), len(spans) + len(example.spans)))
+        return pairs
 
     def _breaks(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """`(sentence,)` boolean: true if tag indices `(sentence, token)` violate the scheme."""
@@ -135,18 +82,15 @@ class SpanMetric(TagMetric):
         links = following[tags[:, :-1], tags[:, 1:]] | ~within
         return ~(links.all(1) & start[tags[:, 0]] & end[tags[sentence, lengths - 1]])
 
-    def ratios(self) -> tuple[Tensor, Tensor]:
-        """Twice the right spans, and predicted plus gold ones, of each sentence: F1 is the ratio of their sums."""
-        return super().ratios()
-
     def compute(self) -> dict[str, Any]:
-        accuracy = super().compute()["accuracy"]
-        scores = self._strict.scores()
-        types = scores.pop("types")
+        accuracy = self.accuracy()
+        precision, recall, f1 = self._strict.overall()
         return {
-            **scores,
-            "conlleval_f1": self._conlleval.scores()["f1"],
+            "precision": precision,
+            "recall": recall,
+            "f1": f1,
+            "conlleval_f1": self._conlleval.overall()[2],
             "accuracy": accuracy,
-            "invalid": self._invalid / self._sentences,
-            "types": types,
+            "invalid": self._invalid / self._examples,
+            "types": self._strict.table(),
         }

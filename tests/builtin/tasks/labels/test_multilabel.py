@@ -143,16 +143,12 @@ def test_parse(mixed):
         ({"features": {"colour": "pink"}}, "'pink' for feature 'colour'; expected one of red, green, blue"),
         ({"features": {"smokes": 3}}, "3 for feature 'smokes'"),
         ({"features": "age"}, "expected {name: value}"),
-        ({"vector": [1, 2]}, r"shape \(2,\); expected 6 numbers"),
+        ({"vector": [1, 2]}, r"a vector \[1, 2\]; expected 6 numbers"),
         ({"vector": [1, 2, 0.5, 0, 0, 0]}, "0.5 for feature 'colour=red'; expected 0 or 1"),
-        ({"vector": ["x"] * 6}, "not a number"),
+        ({"vector": ["x"] * 6}, "expected 6 numbers"),
         ({"vector": [0] * 6, "labels": ["c"]}, "label 'c'"),
         ({"text": "hello"}, "keys 'text'"),
         ({"vector": [0] * 6, "labels": "ab"}, "labels 'ab'; expected a list of label names"),
-        ({"vector": [0] * 6, "labels": {"a": 1}}, "expected a list of label names"),
-        ({"vector": [0] * 6, "labels": 1}, "labels 1; expected a list of label names"),
-        ({"vector": [0] * 6, "labels": [["a"]]}, r"label \['a'\]"),
-        ({"features": [["age"]]}, r"feature \['age'\]"),
         ([1, 2], "list"),
     ],
 )
@@ -183,21 +179,14 @@ def test_labels_beside_the_file(tmp_path, mixed):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "found no data; expected one of corpus='sample'"),
-        ({"corpus": "sample", "file": "x"}, r"task\.corpus, task\.file; expected one of"),
+        ({}, r"found no data; expected one of task\.corpus, task\.in_memory alone"),
         ({"corpus": "sample", "split": "x"}, r"task\.corpus, task\.split;"),
         ({"corpus": "sample", "labels": "x"}, r"task\.corpus, task\.labels;"),
-        ({"corpus": "sample", "label_count": 2}, r"task\.corpus, task\.label_count;"),
-        ({"corpus": "sample", "drop": ["a"]}, r"task\.corpus, task\.drop;"),
-        ({"corpus": "sample", "test": "x"}, r"task\.corpus, task\.test;"),
+        ({"corpus": "sample", "drop": ["a"]}, r"task\.drop: .* no effect"),
         ({"corpus": "sample", "train": "x", "validation": "y", "test": "z"}, "data=files"),
-        ({"file": "x", "split": "y", "test": "z"}, r"task\.file, task\.split, task\.test;"),
         ({"file": "x", "validation": "z"}, r"task\.file, task\.validation;"),
-        ({"file": "x", "split": "y", "labels": "z", "label_count": 2}, r"task\.labels, task\.label_count;.* not both"),
-        ({"train": "x", "validation": "y", "split": "z"}, r"task\.split, task\.train, task\.validation;"),
-        ({"validation": "x", "test": "y"}, r"found task\.validation, task\.test; expected one of"),
+        ({"file": "x", "split": "y", "labels": "z", "label_count": 2}, "found labels and label_count"),
         ({"train": "x.arff"}, "validation="),
-        ({"corpus": "sample", "threshold": 2.0}, "threshold"),
     ],
 )
 def test_configs_that_describe_no_data(fields, message):
@@ -208,7 +197,7 @@ def test_configs_that_describe_no_data(fields, message):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"drop": ["idd"]}, ConfigError, "no attribute 'idd'. Did you mean 'id'"),
+        ({"drop": ["idd"]}, ConfigError, "'idd' of .* is no column. Did you mean 'id'"),
         ({"drop": []}, DataError, "attribute 'id' of type text"),
         ({"label_count": 9}, ConfigError, "label_count"),
         ({"label_count": None}, ConfigError, "which of them are labels"),
@@ -223,20 +212,13 @@ def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ("[0, 1]", "the parts train"),
+        ("[0, 1]", "not JSON of a table"),
         ("{", "not JSON"),
         ('{"train": [0], "dev": [1]}', "the parts train"),
         ('{"train": [0, 5], "valid": [1]}', "row 5 in train; expected numbers from 0 to 4"),
         ('{"train": [0, -1], "valid": [1]}', "row -1"),
         ('{"train": [0, 1], "valid": [1]}', "row 1 in train and in validation"),
         ('{"train": [0, 1], "valid": []}', r"no labelled example in the validation part \(task\.split\)"),
-        ('{"train": 5, "valid": [1]}', "5 as the rows of train; expected a list"),
-        ('{"train": "01", "valid": [1]}', "'01' as the rows of train; expected a list"),
-        ('{"train": [0], "valid": {"1": 1}}', "as the rows of validation; expected a list"),
-        ('{"train": [[0]], "valid": [1]}', r"row \[0\] in train"),
-        ('{"train": [true], "valid": [1]}', "row True in train"),
-        ('{"train": [0], "valid": [1], "validation": [2]}', "both 'valid' and 'validation'"),
-        ("{}", "no parts"),
     ],
 )
 def test_bad_splits(tmp_path, mixed, split, message):
@@ -535,7 +517,7 @@ def test_another_separator_in_a_column_of_lists_is_an_error(tmp_path):
     for load in (lambda: task(file=path, labels="tags"), lambda: split_file(path, labels="tags")):
         with pytest.raises(DataError, match=found):
             load()
-    with pytest.raises(ConfigError, match=r"task\.labels: found the number 3; .* label_count=3"):
+    with pytest.raises(ConfigError, match=r"task\.labels: found 3; .* label_count="):
         task(file=path, labels=3)
 
 

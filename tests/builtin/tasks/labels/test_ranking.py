@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError
-from spen_plugins.report.compare import score_of
+from spen_plugins.report.group_scores import score_of
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.scores.ranking import at_k, average_precision

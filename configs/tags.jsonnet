@@ -1,13 +1,13 @@
 // Parts of speech with inference networks (Tu, Pang & Gimpel 2020), and the baselines: a BiLSTM and a CRF.
 //
-//     spen-run configs/pos_infnet.jsonnet                                  # embedded corpus, seconds on a CPU
-//     spen-run configs/pos_infnet.jsonnet data=twitter_pos                 # the paper's task, every feature there is
-//     spen-run configs/pos_infnet.jsonnet data=twitter_pos features=paper split=reference
-//     spen-run configs/pos_infnet.jsonnet energy_loss.cost_net.type=infnet.shared trainer.net.lr=0.003
-//     spen-run configs/pos_infnet.jsonnet data=ewt tags=xpos encoder=bert-base-cased
-//     spen-run configs/pos_infnet.jsonnet data=train.conllu validation=dev.conllu test=test.conllu
+//     spen-run configs/tags.jsonnet                                  # embedded corpus, seconds on a CPU
+//     spen-run configs/tags.jsonnet data=twitter_pos                 # the paper's task, every feature there is
+//     spen-run configs/tags.jsonnet data=twitter_pos features=paper split=reference
+//     spen-run configs/tags.jsonnet energy_loss.cost_net.type=infnet.shared trainer.net.lr=0.003
+//     spen-run configs/tags.jsonnet data=ewt tags=xpos encoder=bert-base-cased
+//     spen-run configs/tags.jsonnet data=train.conllu validation=dev.conllu test=test.conllu
 local choose = import 'lib/choose.libsonnet';
-local tagging = import 'lib/tagging.libsonnet';
+local tagging = import 'lib/tags.libsonnet';
 
 local ewt(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
 local tweets(train, validation) = {

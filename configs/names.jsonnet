@@ -1,11 +1,11 @@
 // Names in texts with inference networks (Tu, Pang & Gimpel 2020), and the baselines: a BiLSTM and a CRF.
 //
-//     spen-run configs/ner_infnet.jsonnet                                  # embedded corpus, seconds on a CPU
-//     spen-run configs/ner_infnet.jsonnet data=btc energy=ge_c             # or data=wnut17
-//     spen-run configs/ner_infnet.jsonnet data=btc features=plus columns_from=btc-with-pos
-//     spen-run configs/ner_infnet.jsonnet data=train.conll validation=dev.conll test=test.conll
+//     spen-run configs/names.jsonnet                                  # embedded corpus, seconds on a CPU
+//     spen-run configs/names.jsonnet data=btc energy=ge_c             # or data=wnut17
+//     spen-run configs/names.jsonnet data=btc features=plus columns_from=btc-with-pos
+//     spen-run configs/names.jsonnet data=train.conll validation=dev.conll test=test.conll
 local choose = import 'lib/choose.libsonnet';
-local tagging = import 'lib/tagging.libsonnet';
+local tagging = import 'lib/tags.libsonnet';
 
 local wnut(name) = 'data:ner/wnut17/' + name;
 local btc(part) = 'data:ner/btc/btc.' + part;

@@ -1,15 +1,15 @@
 // Labels of raw texts with SEAL-dynamic (Lee et al. 2022) and its cross-entropy baseline, over bags of n-grams or a pretrained encoder.
 //
-//     spen-run configs/text_seal.jsonnet                                  # embedded corpus, seconds on a CPU
-//     spen-run configs/text_seal.jsonnet data=goemotions method=cross_entropy
-//     spen-run configs/text_seal.jsonnet data=goemotions method=cross_entropy encoder=minilm
-//     spen-run configs/text_seal.jsonnet features.words=1 features.buckets=0   # a plain bag of words
-//     spen-run configs/text_seal.jsonnet data=mine.csv text=comment labels=tags
-//     spen-run configs/text_seal.jsonnet data=train.tsv validation=dev.tsv test=test.tsv labels=names.txt
+//     spen-run configs/texts.jsonnet                                  # embedded corpus, seconds on a CPU
+//     spen-run configs/texts.jsonnet data=goemotions method=cross_entropy
+//     spen-run configs/texts.jsonnet data=goemotions method=cross_entropy encoder=minilm
+//     spen-run configs/texts.jsonnet features.words=1 features.buckets=0   # a plain bag of words
+//     spen-run configs/texts.jsonnet data=mine.csv text=comment labels=tags
+//     spen-run configs/texts.jsonnet data=train.tsv validation=dev.tsv test=test.tsv labels=names.txt
 //
-// Numbers by data set and method are in lib/text.libsonnet.
+// Numbers by data set and method are in lib/texts.libsonnet.
 local choose = import 'lib/choose.libsonnet';
-local texts = import 'lib/text.libsonnet';
+local texts = import 'lib/texts.libsonnet';
 
 function(
   data='sample',  // sample, goemotions, reuters, files, or a training file of your own (TSV, CSV, JSONL, Parquet)

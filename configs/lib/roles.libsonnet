@@ -81,8 +81,8 @@ local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 }
     }, reading, 'reading'),
   },
 
-  default(method, data, energy, schedule)::
-    if method != null then method else if data == 'sample' || energy != null || schedule != 'light' then 'nce' else 'crf',
+  default(method, energy, schedule)::
+    if method != null then method else if energy != null || schedule != 'light' then 'nce' else 'crf',
 
   method(data, encoder, name, energy, schedule, reading='predicate')::
     if schedule == 'released' && !choose.is_pretrained(encoder) then

@@ -1,9 +1,9 @@
 // Fields of citations from few labelled ones and rules (Shankar & Piratla 2022; Rooshenas et al. 2019): author, title, journal, …
 //
-//     spen-run citations_implicit                          # embedded citations, a minute on a CPU
-//     spen-run citations_implicit data=cora labelled=10
-//     spen-run citations_implicit data=cora method=crf
-//     spen-run citations_implicit data=mine.txt validation=dev.txt test=test.txt labelled=null pool=more.txt
+//     spen-run citations                          # embedded citations, a minute on a CPU
+//     spen-run citations data=cora labelled=10
+//     spen-run citations data=cora method=crf
+//     spen-run citations data=mine.txt validation=dev.txt test=test.txt labelled=null pool=more.txt
 local citations = import 'citations.libsonnet';
 
 function(

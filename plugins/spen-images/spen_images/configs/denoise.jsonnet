@@ -1,9 +1,9 @@
 // Image denoising with end-to-end SPENs (Belanger, Yang & McCallum 2017): deep priors and fields of experts, unrolled or by SSVM.
 //
-//     spen-run denoise_e2e                                 # embedded images, a minute on a CPU
-//     spen-run denoise_e2e data=bsd                        # Berkeley's images, BSD68 to test on
-//     spen-run denoise_e2e data=bsd method=foe20_plus task.test=data:images/bsd/Set12
-//     spen-run denoise_e2e data=./photos test=./others sigma=15
+//     spen-run denoise                                 # embedded images, a minute on a CPU
+//     spen-run denoise data=bsd                        # Berkeley's images, BSD68 to test on
+//     spen-run denoise data=bsd method=foe20_plus task.test=data:images/bsd/Set12
+//     spen-run denoise data=./photos test=./others sigma=15
 local images = import 'images.libsonnet';
 
 function(

@@ -57,7 +57,7 @@ local schedules = {
   // Logistic regression ranks labels better than it decides at 0.5, so that its threshold is chosen unless one is given.
   task(data, validation, test, split, columns, threshold, decode, method, class_weight)::
     if columns.text != null then
-      error 'text=%s: mlc_seal learns from columns of features; of texts, text_seal does: spen-run text_seal data=%s text=%s' % [columns.text, std.toString(data), columns.text]
+      error 'text=%s: labels learns from columns of features; of texts, texts does: spen-run texts data=%s text=%s' % [columns.text, std.toString(data), columns.text]
     else {
       task: { type: 'multilabel' }
             + choose.decoding(data, threshold, decode, if method == 'linear' then 'validation' else 0.5)

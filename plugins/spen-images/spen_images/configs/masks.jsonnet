@@ -1,9 +1,9 @@
 // Segmentation with energies (Lee et al. 2022, Sec. 4.4; Shankar & Piratla 2022): a fully convolutional net, and energies that teach it.
 //
-//     spen-run masks_implicit                              # embedded images of shapes, a minute on a CPU
-//     spen-run masks_implicit data=horses                  # Weizmann's horses, 32x32
-//     spen-run masks_implicit data=./mine.npz method=nce   # your own, in train_images, train_masks, validation_… and test_…
-//     spen-run masks_implicit data=./train.npz validation=./val.npz test=./test.npz
+//     spen-run masks                              # embedded images of shapes, a minute on a CPU
+//     spen-run masks data=horses                  # Weizmann's horses, 32x32
+//     spen-run masks data=./mine.npz method=nce   # your own, in train_images, train_masks, validation_… and test_…
+//     spen-run masks data=./train.npz validation=./val.npz test=./test.npz
 local masks = import 'masks.libsonnet';
 
 function(

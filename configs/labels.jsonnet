@@ -1,16 +1,16 @@
 // Multi-label classification with SEAL-dynamic (Lee et al. 2022), its cross-entropy baseline, and energies alone.
 //
-//     spen-run configs/mlc_seal.jsonnet                                  # embedded corpus, seconds on a CPU
-//     spen-run configs/mlc_seal.jsonnet data=bibtex method=nce seed=1
-//     spen-run configs/mlc_seal.jsonnet data=bibtex trainer.energy_weight=0 energy_loss.samples=40 features.hidden=[400,400]
-//     spen-run configs/mlc_seal.jsonnet data=mine.arff label_count=5
-//     spen-run configs/mlc_seal.jsonnet data=mine.csv split=mine.split.json labels=tag_*
-//     spen-run configs/mlc_seal.jsonnet data=train.svm test=test.svm
-//     spen-run configs/mlc_seal.jsonnet task.train=a.arff task.validation=b.arff task.test=c.arff
+//     spen-run configs/labels.jsonnet                                  # embedded corpus, seconds on a CPU
+//     spen-run configs/labels.jsonnet data=bibtex method=nce seed=1
+//     spen-run configs/labels.jsonnet data=bibtex trainer.energy_weight=0 energy_loss.samples=40 features.hidden=[400,400]
+//     spen-run configs/labels.jsonnet data=mine.arff label_count=5
+//     spen-run configs/labels.jsonnet data=mine.csv split=mine.split.json labels=tag_*
+//     spen-run configs/labels.jsonnet data=train.svm test=test.svm
+//     spen-run configs/labels.jsonnet task.train=a.arff task.validation=b.arff task.test=c.arff
 //
 // Numbers by data set and method are in lib/tuned/.
 local choose = import 'lib/choose.libsonnet';
-local multilabel = import 'lib/multilabel.libsonnet';
+local multilabel = import 'lib/labels.libsonnet';
 
 function(
   data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or a file of your own: ARFF, CSV, Parquet or libsvm
@@ -19,7 +19,7 @@ function(
   test=null,  // and the one to test on; of all three none, data= is divided 6 : 2 : 2
   labels=null,  // of a file of your own: its label columns, "a,b" or "tag_*"; or a file of their names
   label_count=null,  // or how many of the last columns are labels
-  text=null,  // a column of texts is for text_seal
+  text=null,  // a column of texts is for texts
   separator=null,  // what separates the labels in one cell; null: a comma
   drop=null,  // columns that are not used, "a,b"
   encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …

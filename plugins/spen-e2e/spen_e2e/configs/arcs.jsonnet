@@ -1,8 +1,8 @@
 // Semantic role labelling as arcs, with an energy that learns end to end (Belanger, Yang & McCallum 2017), and its baselines.
 //
-//     spen-run arcs_e2e                       # embedded corpus, all spans up to 6 words, CPU
-//     spen-run arcs_e2e data=ewt              # candidates from Universal Dependencies
-//     spen-run arcs_e2e data=a.conll validation=b.conll test=c.conll trees='[a.conllu, b.conllu, c.conllu]'
+//     spen-run arcs                       # embedded corpus, all spans up to 6 words, CPU
+//     spen-run arcs data=ewt              # candidates from Universal Dependencies
+//     spen-run arcs data=a.conll validation=b.conll test=c.conll trees='[a.conllu, b.conllu, c.conllu]'
 //
 // Scores are span F1 after repair by task.repair, and f1_none, f1_heuristic and f1_ilp. Numbers are in arcs.libsonnet.
 local arcs = import 'arcs.libsonnet';

@@ -1,0 +1,140 @@
+"""Parts of the tasks with label sets: files divided, gold hidden, weights given."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.equal_inputs import shared_inputs
+from spen_plugins.data.parts.carving import same_files
+from spen_plugins.data.parts.file_parts import checksums_of, named_files, note_unseen
+from spen_plugins.data.parts.given import checked_weights
+from spen_plugins.data.parts.part_rows import keys_of_parts, rows_of_parts
+from spen_plugins.data.parts.partly_labelled import WithoutGold, hide_gold
+from spen_plugins.data.parts.strata import Kind
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.texts.own_columns import Columns
+from spen_plugins.errors import DataError
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import Task
+
+Rows = Mapping[str, tuple[str, Sequence[int]]]
+"""Part -> the setting that names its file, and its rows there."""
+
+
+class LabelParts(Task, WithoutGold):
+    """The examples of a task with label sets, each with `gold`, the indices of its labels or None, and `weight`."""
+
+    space: LabelSet
+    kind: ClassVar[Kind]
+    """The kind of a table's rows."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self._parts: dict[str, Sequence[Any]] = {}
+        self._files: dict[str, str] = {}
+        self._source: Path | None = None  # of the examples to predict
+        self._split = ""
+        self._notes: list[str] = []
+
+    def notes(self) -> Sequence[str]:
+        return self._notes
+
+    def part(self, name: str) -> Sequence[Any]:
+        return self._parts.get(name, [])
+
+    def checksums(self) -> dict[str, str]:
+        return dict(self._files)
+
+    def _weigh_examples(self, parts: Rows) -> None:
+        """Give the training examples the weights in the column `task.sample_weight`; 0 leaves one out."""
+        name = self.config.sample_weight
+        if name is None:
+            return
+        key, rows = parts["train"]
+        path = named_files(self.config)[key]
+        names, cells = self._own_columns(locate(path)) or ([], [])
+        if name not in names:
+            raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r}, of weights (task.sample_weight)")
+        at = names.index(name)
+        weights = checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
+        both = zip(self._parts["train"], weights.tolist(), strict=True)
+        self._parts["train"] = [self._weigh(example, weight) for example, weight in both if weight]
+
+    @abstractmethod
+    def _weigh(self, example: Any, weight: float) -> Any:
+        """The example with a weight."""
+
+    def _own_columns(self, path: Path) -> Columns | None:
+        """A file's columns as they stand; None if they have no names."""
+        return None
+
+    def _divide(
+        self, gold: Mapping[str, Sequence[np.ndarray | None]], inputs: Mapping[str, Sequence[Hashable]]
+    ) -> Rows:
+        """The rows of each part; notes how files were divided.
+
+        Args:
+            gold: label numbers of each row of each file, by its setting.
+            inputs: of each row, a key that equal inputs have in common.
+        """
+        files = named_files(self.config)
+        self._files |= checksums_of({key: name for key, name in files.items() if name not in self._files})
+        parts, made = rows_of_parts(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
+        self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
+        if made is not None:
+            self._split = made if "file" in files else f"{self._split}; {made}"
+            self._notes.append(made)
+        return parts
+
+    def _warn_of_shared(self, parts: Rows, inputs: Mapping[str, Sequence[Hashable]]) -> None:
+        """Note the parts that are the same or share inputs."""
+        self._notes += same_files(named_files(self.config), self._files) or shared_inputs(keys_of_parts(parts, inputs))
+
+    def _hide_gold(self, hidden: Callable[[Any], Any], read: Callable[[Path], Sequence[Any]]) -> None:
+        """Give the training part the gold that the config allows, and its files without gold.
+
+        Args:
+            hidden, read: as `hide_gold`.
+        """
+        c = self.config
+        gold, others, sums = hide_gold(c, c.train or c.file or "the data", self._parts["train"], hidden, read)
+        self._parts["train"] = [*gold * c.repeat, *others]
+        self._files |= sums
+        if others:
+            self._split += f"; {len(gold)} training examples with gold, {len(others)} without"
+
+    def _check_parts(self, seen: set[int] | None = None) -> None:
+        """Check that there are examples to learn from, and gold wherever scores are computed; warn of labels that no
+        training example has.
+
+        Args:
+            seen: the labels of the training part if it stays on disk, where all examples have gold.
+
+        Raises:
+            DataError: a part for training has no example with gold, or a scored part has an example without.
+        """
+        for name, examples in self._parts.items():
+            if name == "train" and seen is not None:
+                continue
+            source = "split" if self.config.split else name
+            where = getattr(self.config, source) or self.config.train or self.config.file or "the data"
+            labelled = sum(example.gold is not None for example in examples)
+            if name != "test" and not labelled:
+                raise DataError(where, None, f"no labelled example in the {name} part (task.{source})", "at least one")
+            if name != "train" and labelled < len(examples):
+                raise DataError(
+                    where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
+                )
+        known = {name: self._labels_in(some) for name, some in self._parts.items() if name != "train" or seen is None}
+        seen = known.pop("train") if seen is None else seen
+        unseen, labels = sorted(set().union(*known.values()) - seen), self.space.labels
+        self._notes += note_unseen([labels[i] for i in unseen], len(labels), "labels")
+
+    def _labels_in(self, examples: Sequence[Any]) -> set[int]:
+        return {i for example in examples if example.gold is not None for i in example.gold.tolist()}

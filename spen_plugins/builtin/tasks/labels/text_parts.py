@@ -1,0 +1,206 @@
+"""Parts of task `text`: from files, in memory or on disk, from Reuters-21578 and from the sample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.builtin.tasks.labels import reuters_parts
+from spen_plugins.builtin.tasks.labels.known_labels import KnownLabels
+from spen_plugins.builtin.tasks.labels.label_task import LabelTask
+from spen_plugins.builtin.tasks.labels.text_on_disk import TextMaker, text_index
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.disk.on_disk import Index, OnDisk
+from spen_plugins.data.disk.shards import checksum
+from spen_plugins.data.equal_inputs import digest, shared_inputs, warn_of_shared
+from spen_plugins.data.parts.carving import same_files
+from spen_plugins.data.parts.file_parts import named_files, stays_on_disk
+from spen_plugins.data.parts.partly_labelled import needs_memory
+from spen_plugins.data.tables.label_cells import SEPARATOR, joined_label
+from spen_plugins.data.tables.label_columns import lists_names
+from spen_plugins.data.tables.label_names import read_names
+from spen_plugins.data.text import sha256
+from spen_plugins.data.texts.labelled_texts import TextFile, read_texts
+from spen_plugins.data.texts.reuters import Document, sgm_files
+from spen_plugins.data.texts.text_columns import Layout, Row
+from spen_plugins.data.texts.words import is_unspaced, words_of
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import TextInputs
+
+
+@dataclass(eq=False)
+class Example:
+    """A text and its label indices, None without gold."""
+
+    text: str
+    gold: np.ndarray | None
+    items: dict[str, Any] = field(default_factory=dict)
+    """Output of each indexer for the text, by the indexer's name."""
+    weight: float = 1.0
+    """The weight of its loss."""
+
+
+class TextParts(LabelTask):
+    """Texts with label sets, and what is known of their words and labels."""
+
+    inputs: TextInputs
+    kind = "texts"
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self._index: Index | None = None  # of a training part on disk
+        self._unspaced = False  # unless the training texts are of such a script
+        self._labels = KnownLabels([])
+        self._listing: str | None = None  # the file of label names that is `labels`
+        for name in ("text", "labels"):
+            column = getattr(config, name)
+            if isinstance(column, int) and column < 1:
+                raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
+
+    def _learn(self) -> None:
+        """Check the parts, and set what is known of their words."""
+        self._notes.append(self._name_labels())
+        names = self.space.labels
+        joined = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
+        if joined is not None and self.config.separator is None:
+            self._notes.append(f"warning: label {joined!r} consists of other labels; give each label apart, in a list")
+        if not self.config.keep_empty:
+            for name, some in self._parts.items():
+                if not isinstance(some, OnDisk):  # indexed without them
+                    self._parts[name] = [e for e in some if e.gold is None or len(e.gold)]
+            self._split += "; texts without any label are left out"
+        elif self.config.reuters:
+            self._split += "; documents with none of these topics stay, with no gold label"
+        if self._index is None:
+            self._look_at_script(example.text for example in self._parts["train"])
+            self._hide_gold(lambda example: replace(example, gold=None), lambda path: self._read(path, gold=False)[1])
+            self._check_parts()
+            counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
+        else:
+            self._check_parts({self._labels.places[name] for name in self._index.values["labels"]})
+            counts = Counter(dict(zip(self._index.values["words"], self._index.counts["words"].tolist(), strict=True)))
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
+        self._weigh_classes()
+
+    def _look_at_script(self, texts: Iterable[str]) -> None:
+        self._unspaced = self.config.words == "rule" and is_unspaced(texts)
+        if self._unspaced:
+            self._notes.append("each character of Han, Kana, Thai, Lao, Khmer and Myanmar is a word of its own")
+
+    def words(self, text: str) -> list[str]:
+        """A text's words, normalised for the look-up."""
+        return words_of(text, self.config, self._unspaced)
+
+    def _input(self, text: str) -> bytes:
+        """A key that texts of equal words have in common."""
+        return digest(*self.words(text))
+
+    def _pads(self) -> bool:
+        return any(indexer.pads for indexer in self.indexers.values())
+
+    def _load_sample(self) -> None:
+        from spen_plugins.samples import labels as sample
+
+        self._set_labels(sample.labels())
+        self._parts = {name: [Example(*pair) for pair in pairs] for name, pairs in sample.texts().items()}
+        self._split = "the sample corpus's own (synthetic)"
+
+    def _load_files(self) -> None:
+        c = self.config
+        names = {key: name for key, name in named_files(c).items() if key != "split"}
+        places = {key: locate(name) for key, name in names.items()}
+        if lists_names(c.labels):
+            self._set_labels(read_names(locate(c.labels)), numbered=True)
+            self._files[c.labels] = sha256(locate(c.labels))
+        on_disk = stays_on_disk(c, named_files(c), needs_memory(c))
+        in_memory = {key: place for key, place in places.items() if key != "train" or not on_disk}
+        files = {key: read_texts(place, self._layout()) for key, place in in_memory.items()}
+        if on_disk:
+            self._index_texts(places["train"], next(iter(files.values())))
+        if not self._labels.numbered:
+            self._set_labels(self._labels_in_files(files))
+        if not self.space.labels:
+            raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= is their column)")
+        self._notes += [f"{names[key]}: read as {file.said} ({len(file.rows)} texts)" for key, file in files.items()]
+        self._set_parts({key: self._rows(places[key], file.rows) for key, file in files.items()})
+        if self._index is not None:
+            if not same_files(names, self._files):
+                self._warn_of_indexed(self._index)
+            make = TextMaker(self._index, self._labels.places, self._restore_example)
+            self._parts["train"] = OnDisk(self._index, make, self._lengths_on_disk)
+
+    def _set_parts(self, examples: Mapping[str, Sequence[Example]]) -> None:
+        """Divide the examples of each file into parts."""
+        gold = {key: [example.gold for example in some] for key, some in examples.items()}
+        inputs = {key: [self._input(example.text) for example in some] for key, some in examples.items()}
+        parts = self._divide(gold, inputs)
+        self._warn_of_shared(parts, inputs)
+        self._parts = {part: [examples[key][row] for row in rows] for part, (key, rows) in parts.items()}
+        self._weigh_examples(parts)
+
+    def _index_texts(self, train: Path, other: TextFile) -> None:
+        """Index the training part on disk; the script is that of another part's texts."""
+        self._look_at_script(row.text for row in other.rows)
+        check = self._labels.indices if self._labels.numbered else None
+        self._files[self.config.train] = checksum(train)
+        self._index, note = text_index(self.config, self._layout(), self.words, check, self._files, self._unspaced)
+        self._notes.append(note)
+
+    def _labels_in_files(self, files: Mapping[str, TextFile]) -> list[str]:
+        """Names of all labels in these files, and on disk."""
+        labels = {label for file in files.values() for row in file.rows for label in row.labels or ()}
+        return sorted(labels.union(() if self._index is None else self._index.values["labels"]))
+
+    def _warn_of_indexed(self, index: Index) -> None:
+        """Note parts in memory that share inputs with the training part on disk."""
+        words = {part: [self.words(example.text) for example in some] for part, some in self._parts.items()}
+        counts = {part: int(index.contains({"words": some}).sum()) for part, some in words.items()}
+        self._notes += warn_of_shared(("train", part, counts[part], len(some)) for part, some in words.items())
+
+    def _lengths_on_disk(self) -> np.ndarray:
+        """`length` of each text on disk, `(example,)`."""
+        assert self._index is not None
+        return self._index.whole_numbers("length") if self._pads() else np.ones(len(self._index), dtype=np.int8)
+
+    def _restore_example(self, words: Sequence[str], gold: np.ndarray) -> Example:
+        """The example of a text on disk, of which its words are kept."""
+        items = {name: indexer.index(words) for name, indexer in self.indexers.items()}
+        return Example(" ".join(words), gold, items)
+
+    def _load_reuters(self) -> None:
+        folder = locate(self.config.reuters)
+        labels, parts, self._split = reuters_parts.read_parts(folder)
+        self._set_labels(labels)
+        self._parts = {part: self._documents(some) for part, some in parts.items()}
+        self._notes += shared_inputs({name: [self._input(e.text) for e in some] for name, some in self._parts.items()})
+        self._files = {f"{self.config.reuters}/{file.name}": sha256(file) for file in sgm_files(folder)}
+
+    def _set_labels(self, names: Sequence[str], numbered: bool = False) -> None:
+        self.space, self._labels = LabelSet(list(names)), KnownLabels(names, numbered)
+        self._listing = self.config.labels if numbered else None
+
+    def _layout(self) -> Layout:
+        c = self.config
+        by_names = SEPARATOR if self._labels.numbered else None  # other labels than those named are errors anyway
+        labels = None if c.labels == self._listing else c.labels
+        return Layout(
+            c.text or Layout.text, labels or Layout.labels, c.separator or by_names, c.header, tuple(c.unused)
+        )
+
+    def _rows(self, path: Path, rows: Iterable[Row]) -> list[Example]:
+        indices = self._labels.indices
+        return [Example(row.text, None if row.labels is None else indices(row.labels, path, row.line)) for row in rows]
+
+    def _documents(self, documents: Sequence[Document]) -> list[Example]:
+        """Documents with the topics that the task knows."""
+        known = self._labels.places.keys()
+        topics = [[topic for topic in d.topics if topic in known] if d.indexed else None for d in documents]
+        golds = [None if names is None else self._labels.indices(names, "", None) for names in topics]
+        return [Example(d.text, gold) for d, gold in zip(documents, golds, strict=True)]

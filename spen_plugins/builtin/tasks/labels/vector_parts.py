@@ -1,0 +1,127 @@
+"""Parts of task `multilabel`: from files and from the sample, with scaled features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from spen_plugins.builtin.tasks.labels.label_parts import Rows
+from spen_plugins.builtin.tasks.labels.label_task import LabelTask
+from spen_plugins.builtin.tasks.labels.vector_examples import (
+    Example,
+    make_example,
+)
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.equal_inputs import keys_of_rows
+from spen_plugins.data.parts.file_parts import named_files
+from spen_plugins.data.table import Ragged, Table
+from spen_plugins.data.tables.cells import left_out
+from spen_plugins.data.tables.label_columns import chosen_labels, lists_names
+from spen_plugins.data.tables.label_names import label_sets
+from spen_plugins.data.tables.matrix import Matrix
+from spen_plugins.data.tables.scaling import Scaling, Size
+from spen_plugins.data.tables.table_columns import Columns
+from spen_plugins.data.tables.table_files import list_column, read_table
+from spen_plugins.data.text import sha256
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import VectorInputs
+
+
+class VectorParts(LabelTask):
+    """Vectors with label sets, and what is known of their columns."""
+
+    inputs: VectorInputs
+    kind = "vectors"
+
+    def _features(self, matrix: Matrix) -> Ragged | np.ndarray:
+        """Of each row, not scaled."""
+        if self.inputs.binary:
+            return matrix.on()
+        return matrix.listed() if self.inputs.sparse else matrix.dense()
+
+    def _load_files(self) -> None:
+        c = self.config
+        files = {key: name for key, name in named_files(c).items() if key != "split"}
+        first, *others = files.values()
+        lists = None if lists_names(c.labels) else list_column(locate(first), c.labels, c.separator)
+        tables = [read_table(locate(first), unused=c.unused, lists=lists)]
+        labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count, c.unused)
+        if listed is not None:
+            self._files[listed] = sha256(locate(listed))
+        start = Columns.of(tables[0], labels, c.unused, c.root)
+        if tables[0].sets is None:
+            start.gold(tables[0])  # an error in it comes before those of files that are read like it
+        tables += [read_table(locate(path), start.known, start.drop, lists) for path in others]
+        if tables[0].sets is not None:
+            start = replace(start, labels=tuple(label_sets(tables)))
+        self._set_columns(start)
+        encoded = dict(zip(files, map(self.columns.encode, tables), strict=True))
+        inputs = {key: keys_of_rows(features) for key, (features, _) in encoded.items()}
+        labelled = {key: gold for key, (_, gold) in encoded.items()}
+        parts = self._divide(labelled, inputs)
+        if c.unseen and "test" in parts:
+            parts["test"] = self._unseen(parts, inputs, labelled)
+        self._warn_of_shared(parts, inputs)
+        key, rows = parts["train"]
+        self._fit_scaling(encoded[key][0], rows)
+        for matrix, _ in encoded.values():
+            self._scale(matrix)
+        self._parts = {n: [make_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
+        self._weigh_examples(parts)
+        self._notes.insert(0, self._describe(zip(files.values(), tables, strict=True)))
+        self._notes += [left_out(name) for name in start.drop if name not in c.unused]
+
+    def _unseen(
+        self, parts: Rows, inputs: Mapping[str, Sequence[bytes]], gold: Mapping[str, Sequence[np.ndarray | None]]
+    ) -> tuple[str, Sequence[int]]:
+        """The test rows that repeat no training row, features and labels."""
+
+        def contents(key: str, row: int) -> tuple[bytes, bytes | None]:
+            labels = gold[key][row]
+            return inputs[key][row], None if labels is None else labels.tobytes()
+
+        (train, trained), (key, rows) = parts["train"], parts["test"]
+        seen = {contents(train, row) for row in trained}
+        kept = [row for row in rows if contents(key, row) not in seen]
+        self._split += f"; {len(rows) - len(kept)} of {len(rows)} test rows repeat a training row and are left out"
+        return key, kept
+
+    def _fit_scaling(self, features: Ragged | np.ndarray, rows: Sequence[int]) -> None:
+        rows = rows[: None if self.config.rest else self.config.labelled]  # those that are trained on
+        if isinstance(features, np.ndarray):
+            self.scaling = Scaling.fit(features[list(rows)], self.columns.real)
+        elif features.weight is not None:
+            self.scaling = Size.fit(np.concatenate([features.weights(i) for i in rows]))
+
+    def _scale(self, features: Ragged | np.ndarray) -> None:
+        values = features if isinstance(features, np.ndarray) else features.weight
+        if self.scaling is not None and values is not None:
+            self.scaling.apply(values)
+
+    def _describe(self, tables: Iterable[tuple[str, Table]]) -> str:
+        """The files as they were recognised, and how many features of which kind they have."""
+        files = ", ".join(f"{path} as {table.format} ({len(table)} rows)" for path, table in tables)
+        real = int(self.columns.real.sum())
+        kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
+        note = f"read {files}; {self.inputs.size} features ({kinds}); {self._name_labels()}"
+        if self.columns.apart and not self.columns.listed:
+            return note
+        names = list(self.columns.features)
+        some = ", ".join(names[:10]) + ", …" * (len(names) > 10)
+        return f"{note}; feature columns: {some} (to leave some out: drop=NAME)"
+
+    def _load_sample(self) -> None:
+        from spen_plugins.samples import labels as sample
+
+        words = dict.fromkeys(sample.words(), ("0", "1"))
+        self._set_columns(Columns(words, tuple(sample.labels())))
+        self._parts = {n: list(map(Example, x, y)) for n, (x, y) in sample.bags().items()}
+        self._split = "the sample corpus's own (synthetic)"
+
+    def _set_columns(self, columns: Columns) -> None:
+        self.columns = columns
+        self.scaling: Scaling | Size | None = None
+        self.space = LabelSet(list(columns.labels))
+        self.inputs = VectorInputs(len(columns.names), not columns.real.any(), columns.sparse)

@@ -1,0 +1,94 @@
+"""Base of the metrics of tagged sentences."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch
+from spen_plugins.errors import DataError
+from spen_plugins.sentences.batches import SentenceBatch
+from spen_plugins.spaces import Proposal
+from spen_plugins.task import Metric
+
+
+class Labelled(NamedTuple):
+    """The examples of a batch that have gold, with the net's and the decoded tags.
+
+    Attributes:
+        examples: the examples.
+        likely: index of the most probable tag at each token, before decoding, `(example, token)`.
+        best, gold: index of the decoded and of the gold tag, likewise; gold is -1 if it is not in the training part.
+        inside: true on tokens, false on padding.
+        lengths: number of tokens, `(example,)`.
+    """
+
+    examples: Sequence[Any]
+    likely: np.ndarray
+    best: np.ndarray
+    gold: np.ndarray
+    inside: np.ndarray
+    lengths: np.ndarray
+
+
+class SequenceMetric(Metric):
+    """Token accuracy; subclasses count in `add` what else they score.
+
+    Args:
+        tags: the tags' names.
+        decode: the task's decoding, so that reported outputs are scored.
+    """
+
+    examples = "sentence"
+    """What an example is, for errors."""
+
+    def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
+        self._tags = np.array(tags, dtype=object)
+        self._decode = decode
+        self._right = self._tokens = self._examples = 0
+        self._ratios: list[Tensor] = []
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        assert isinstance(batch, SentenceBatch)
+        rows = batch.labelled.nonzero().squeeze(1).cpu().numpy()
+        self._ratios.append(torch.zeros(len(batch.rows), 2, dtype=torch.double))
+        if not len(rows):
+            return
+        best, likely = (y[:, 0].argmax(-1).cpu().numpy()[rows] for y in (self._decode(proposal), proposal.mean))
+        inside = batch.x.mask.cpu().numpy()[rows]
+        examples = [batch.examples[i] for i in rows]
+        gold = np.full_like(best, -1)
+        gold[inside] = np.concatenate([example.tags for example in examples])
+        self._examples += len(rows)
+        self._tokens += int(inside.sum())
+        self._right += int(((best == gold) & inside).sum())
+        pairs = self.add(Labelled(examples, likely, best, gold, inside, inside.sum(1)))
+        self._ratios[-1][rows] = torch.from_numpy(np.asarray(pairs)).double()
+
+    @abstractmethod
+    def add(self, batch: Labelled) -> np.ndarray | Sequence[tuple[int, int]]:
+        """Count the labelled examples of a batch.
+
+        Returns:
+            Numerator and denominator of the selection score for each of them, `(example, 2)`.
+        """
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        """As `Metric.ratios`, by what `add` returned."""
+        numerator, denominator = torch.cat(self._ratios).unbind(1)
+        return numerator, denominator
+
+    def accuracy(self) -> float:
+        """The share of tokens whose tag is right.
+
+        Raises:
+            DataError: no example has gold.
+        """
+        if not self._tokens:
+            raise DataError("scores", None, f"no {self.examples} with gold tags", "at least one to score")
+        return self._right / self._tokens

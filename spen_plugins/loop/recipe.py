@@ -1,0 +1,68 @@
+"""Arguments of the loop: the recipe of a training, and its caller's part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop.ownership import Owned, check_stages
+from spen_plugins.model import Model
+from spen_plugins.task import Task
+from spen_plugins.trainer import Stage, TrainerConfig
+
+
+@dataclass
+class Recipe:
+    """A model, its task, and how it is trained.
+
+    Args:
+        model, task: the model to train, and its task.
+        stages: the trainer's stages.
+        config: batch size and the other settings of every trainer.
+        seed: seed of the row order.
+
+    Attributes:
+        owned: the owners of all parameters.
+
+    Raises:
+        ConfigError: the stages don't fit the model, as `check_stages`; or a part has no examples.
+    """
+
+    model: Model
+    task: Task
+    stages: Sequence[Stage]
+    config: TrainerConfig
+    seed: int
+    owned: Owned = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.owned = check_stages(self.model, self.stages)
+        if not len(self.task.part("train")):
+            raise ConfigError("the task has no training examples")
+        if not len(self.task.part("validation")):
+            raise ConfigError("the task has no validation examples; they choose the best epoch (give a split)")
+        empty = [stage.name for stage in self.stages if stage.examples is not None and not len(stage.examples)]
+        if empty:
+            raise ConfigError(f"stage {empty[0]!r} has no examples to train on")
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """The caller's part in a training.
+
+    Args:
+        checkpoint_seconds: minimal training time between two checkpoints (every stage ends with one).
+        stop: polled after every batch; true saves and raises `Interrupted`.
+        after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
+        after_validation: called with the epoch and its validation scores; its result is added to the record.
+    """
+
+    checkpoint_seconds: float = 60.0
+    stop: Callable[[], bool] = lambda: False
+    after_epoch: Callable[[dict[str, Any]], None] = lambda record: None
+    after_validation: Callable[[int, dict[str, Any]], dict[str, Any]] = lambda epoch, scores: {}
+
+
+ALONE = Callbacks()
