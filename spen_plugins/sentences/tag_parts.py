@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from spen_plugins.data.parts.file_parts import (
     FileParts,
     FilesConfig,
     files_of,
-    note_unseen,
     read_file_parts,
     stays_on_disk,
 )
@@ -28,18 +27,14 @@ from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.tag_items import tagged_of
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.sentences.batches import Vocabulary
 from spen_plugins.sentences.on_disk import Encode, column_key, tagged_index
+from spen_plugins.sentences.tag_warnings import warn_of_blank_tags
 from spen_plugins.settings.config import Config
 from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
-CLAUSE = 6
-"""Characters of a short clause in a script without blanks; words in such scripts have fewer on average."""
-NO_TAGS = "a file to predict may have no column of tags"
-"""For errors about tags of such a file."""
 
 
 class SentencesConfig(FilesConfig, PartlyLabelledConfig, ClassWeightConfig):
@@ -87,7 +82,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         if files
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
-    notes = [note for part in PARTS for note in _blank_tags(*found.parts[part])] if files else []
+    notes = [note for part in PARTS for note in warn_of_blank_tags(*found.parts[part])] if files else []
     found = found._replace(notes=[*found.notes, *notes])
     if not on_disk:
         return _with_hidden(config, found), None
@@ -138,77 +133,6 @@ def _tags(sentence: TaggedSentence) -> set[str] | None:
 def _input(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]:
     """A key that equal inputs have in common: words, and the columns that are read."""
     return sentence.words, *(sentence.columns[name] for name in config.columns)
-
-
-def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
-    """A warning if most tags are `_`, which is CoNLL's sign for no value."""
-    tags = [tag for sentence in sentences for tag in sentence.tags or ()]
-    blank = sum(tag == "_" for tag in tags)
-    if blank * 2 <= len(tags):
-        return []
-    share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
-    return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
-
-
-def unseen_tags(
-    config: Any, encoded: Mapping[str, Sequence[tuple[tuple[str, ...] | None, object]]], known: Collection[str]
-) -> list[str]:
-    """A warning if other parts than training have tags, or types of spans, that are not among the `known`.
-
-    Args:
-        encoded: sentences of each part, first of each its tags as they are learned, None if unknown.
-    """
-    others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
-    spans = config.scheme != "none"
-    ours, theirs = ({tag[2:] if spans else tag for tag in some if not spans or tag != "O"} for some in (known, others))
-    return note_unseen(sorted(theirs - ours), len(ours | theirs), "entity types" if spans else "tags")
-
-
-def unknown_tags(
-    config: Any,
-    path: object,
-    sentences: Sequence[TaggedSentence],
-    gold: Sequence[Sequence[str]],
-    known: Collection[str],
-) -> list[str]:
-    """A warning if a file to predict has tags, but none that the run knows; it shows tags in the files' scheme.
-
-    Args:
-        config: the task's.
-        path: the file.
-        sentences: its sentences.
-        gold: the tags of those that have some, as they are learned.
-        known: the run's tags, as they are learned.
-
-    Raises:
-        DataError: moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
-    """
-    tags = {tag for names in gold for tag in names if tag != "_"}
-    if not tags or any(tag in known for tag in tags):
-        return []
-    learned_only = ("E-", "S-") if config.scheme != "bioes" else ()
-    own = {tag for sentence in sentences for tag in sentence.tags or () if tag != "_"}
-    expected = {tag for tag in known if not tag.startswith(learned_only)}
-    if config.scheme == "io":
-        expected = {tag.partition("-")[2] or tag for tag in expected}
-    found, some = (", ".join(sorted(values)[:5]) for values in (own, expected))
-    if all(len(names) == 1 for names in gold):
-        raise DataError(path, None, f"tags such as {found}, no tag of the run", f"tags such as {some}; {NO_TAGS}")
-    return [
-        f"warning: {path} has tags such as {found}, and none of the run's ({some}). If that is raw text, give it to "
-        "--text or on standard input"
-    ]
-
-
-def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
-    """A warning if words of a script without blanks are as long as clauses, so that a text was read as its words."""
-    mean = sum(map(len, words)) / max(1, len(words))
-    if mean < CLAUSE or not is_mostly_unspaced("".join(words)):
-        return []
-    return [
-        f"warning: the words of {path} have {mean:.0f} characters on average. If that is raw text, give it to --text "
-        "or on standard input, with its language (--language zh, ja, th, …)"
-    ]
 
 
 def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.shards import checksum, of_shards, shards
-from spen_plugins.data.encodings import encoding_of, files_encoded, known_encoding
+from spen_plugins.data.encodings import files_encoded, known_encoding
 from spen_plugins.data.equal_inputs import shared_inputs
-from spen_plugins.data.parts.carving import carve, same_files
-from spen_plugins.data.parts.split import divide_file
-from spen_plugins.data.parts.strata import Kind
-from spen_plugins.data.row_split import read_split
+from spen_plugins.data.parts.carving import same_files
+from spen_plugins.data.parts.part_rows import Stratum, keys_of_parts, rows_of_parts
 from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError
 from spen_plugins.settings.config import Config
 from spen_plugins.settings.fields import refuse_unused
 from spen_plugins.task import PARTS
@@ -27,7 +24,6 @@ from spen_plugins.task import PARTS
 T = TypeVar("T")
 LARGE = 64 << 20
 """Bytes from which on Parquet and Arrow files of training examples stay on disk."""
-Stratum = Collection[Hashable] | None
 
 
 class EncodedConfig(Config):
@@ -175,62 +171,6 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
 
 def _is_large(name: str) -> bool:
     return sum(file.stat().st_size for file in shards(locate(name))) > LARGE
-
-
-def rows_of_parts(
-    files: Mapping[str, str],
-    strata: Mapping[str, Sequence[Stratum]],
-    inputs: Mapping[str, Sequence[Hashable]],
-    what: str = "labels",
-    keys: ColumnKeys | None = None,
-    kind: Kind | None = None,
-) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
-    """Part -> which file it is of, and its rows there; and a sentence about parts that are made here.
-
-    Args:
-        files: as `named_files`, not empty.
-        strata: of each file but the split, what its rows are stratified by, None where it is unknown.
-        inputs: of each of these files, a key for each row that equal inputs have in common.
-        what: what the strata are, in words.
-        keys, kind: as of `divide_file`, of one file without a split.
-
-    Raises:
-        ConfigError, DataError: the split is broken, or there are too few rows to divide or carve; or as `divide_file`.
-    """
-    said = None
-    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in strata.items()}
-    if files.keys() == {"file"}:
-        parts, said = _divided(files["file"], keys or ColumnKeys(), kind, len(strata["file"]))
-    elif "file" in files:
-        split = read_split(locate(files["split"]), len(strata["file"]))
-        parts = {part: ("file", some) for part, some in split.items()}
-    elif "validation" not in files:
-        carved = carve(strata["train"], files["train"], what, inputs=inputs["train"])
-        parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
-        said = carved.said
-    return parts, said
-
-
-def _divided(
-    name: str, keys: ColumnKeys, kind: Kind | None, total: int
-) -> tuple[dict[str, tuple[str, Sequence[int]]], str]:
-    """The parts of a file as `spen data split` divides it, and a sentence about them."""
-    rows, said = divide_file(name, keys, kind=kind)
-    if (count := sum(map(len, rows.values()))) != total:
-        found = f"{count} rows as `spen data split` reads it, and {total} as the task does"
-        raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or give split=")
-    encoding = encoding_of(b"")
-    words = ["spen data split", quote(name), keys.spelled(), encoding and f"encoding={encoding}"]
-    command = " ".join(filter(None, words))
-    again = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
-    return dict(zip(PARTS, (("file", some) for some in rows.values()), strict=True)), f"{said}, seed 0; {again}"
-
-
-def keys_of_parts(
-    parts: Mapping[str, tuple[str, Sequence[int]]], keys: Mapping[str, Sequence[T]]
-) -> dict[str, Sequence[T]]:
-    """The keys of each part's rows; arguments as in `rows_of_parts`."""
-    return {part: [keys[key][row] for row in rows] for part, (key, rows) in parts.items()}
 
 
 def checksums_of(files: Mapping[str, str]) -> dict[str, str]:

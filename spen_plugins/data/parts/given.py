@@ -219,8 +219,7 @@ def divide(
     if "validation" in parts:
         return parts, SOURCE, shared_inputs(inputs)
     if not isinstance(share, Real) or not 0 < share <= 0.5:
-        expected = "a number above 0, at most 0.5"
-        raise ConfigError(f"the share of the training examples that validate: found {share!r}; expected {expected}")
+        raise ConfigError(f"the validation share: found {share!r}; expected a number above 0, at most 0.5")
     train, keys = parts["train"], inputs["train"]
     carved = carve(strata, "data['train']", share=float(share), seed=seed, inputs=keys)
     rows = {"train": carved.train, "validation": carved.validation}

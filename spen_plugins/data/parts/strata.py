@@ -5,7 +5,7 @@ A file is read as a run reads it, by the readers of tables, texts, roles and tag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,18 +16,13 @@ from spen_plugins.data.catalogue.places import locate
 from spen_plugins.data.csv_rows import CSV, header_of, separator_of
 from spen_plugins.data.disk.shards import column_names, of_shards, shards
 from spen_plugins.data.equal_inputs import digest, keys_of_rows
-from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, one_of, recognise
+from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, head_of, one_of, recognise
 from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.parts.stratification import label_matrix
-from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props
-from spen_plugins.data.sentences.conllu_roles import is_conll_2009
-from spen_plugins.data.sentences.docbin import DOCBIN
-from spen_plugins.data.sentences.inline_fields import INLINE, read_fields
+from spen_plugins.data.parts.sentence_strata import ROLES, SENTENCES, Strata, read_sentence_strata, stratify_sets
 from spen_plugins.data.sentences.offset_items import is_sentence
-from spen_plugins.data.sentences.roles import read_roles, role_files
-from spen_plugins.data.sentences.tagged import CONLLU, JSON_LIST, TagPlaces, listed_items, read_tagged
+from spen_plugins.data.sentences.roles import role_files
+from spen_plugins.data.sentences.tagged import JSON_LIST, listed_items
 from spen_plugins.data.sentences.tagged_shards import WORDS
-from spen_plugins.data.sentences.token_rows import TOKEN_ROWS
 from spen_plugins.data.table import Attribute, Table
 from spen_plugins.data.tables.cells import left_out
 from spen_plugins.data.tables.column_keys import ColumnKeys
@@ -45,20 +40,6 @@ from spen_plugins.data.texts.words import words_of
 from spen_plugins.errors import ConfigError, DataError
 
 
-class Strata(NamedTuple):
-    """Strata and inputs of a file's rows.
-
-    Attributes:
-        labels: `(rows, labels)` boolean.
-        said: what was recognised, in words.
-        inputs: of each row, a key that equal inputs have in common.
-    """
-
-    labels: np.ndarray
-    said: str
-    inputs: Sequence[Hashable]
-
-
 class _Words(NamedTuple):
     """Settings of `words_of`: those of task `text` by default."""
 
@@ -70,31 +51,13 @@ class _Words(NamedTuple):
 
 Kind = Literal["texts", "vectors"]
 """Kinds of a table's rows."""
+_OF_WORDS = {"words", "tags", "scheme"}
+"""Keys of files of sentences."""
 _NO_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 """Names that pandas gives to the column of row numbers, which readers leave out."""
 
 
-def _has_brackets(head: Head) -> bool:
-    rows = [line.split() for line in head.filled[:50] if not line.startswith("#")]
-    return bool(rows) and all(len(row) > 2 and "*" in row[-1] for row in rows)
-
-
-def _is_columns(head: Head) -> bool:
-    """A blank line between lines of two or more cells."""
-    lines = [line for line in head.lines if not line.startswith("#")]
-    some = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
-    inside = "".join("x" if line.strip() else " " for line in lines).strip()
-    return " " in inside and all(len(cells) > 1 for cells in some)
-
-
-_ROLES = Format(
-    "columns with roles",
-    "CoNLL-2005, CoNLL-2009 or CoNLL-2012",
-    lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
-)
-_COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
-_SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, _ROLES, _COLUMNS)
-FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *_SENTENCES, LIBMULTILABEL, TSV, CSV)
+FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
 def strata_of(
@@ -115,21 +78,22 @@ def strata_of(
         ConfigError: it must be said which columns are labels, or it may not.
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
-    in_folder = path.is_dir() and role_files(path)
-    form = _ROLES if in_folder else PARQUET if of_shards(path) else recognise(path, FORMATS)
-    if form is JSON_LIST and not _lists_sentences(path):
-        head = head_of(path)
-        raise DataError(path, head.first, head.found, one_of([other for other in FORMATS if other is not JSON_LIST]))
+    form = _recognise(path)
     names = _names(path, form)
-    of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
-    if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
-        if unused := keys.given().keys() - {"words", "tags", "scheme"}:
-            key = min(unused)
-            raise ConfigError(f"{key}=: {path} is read as {form.name}, where no column is of that; tags= is the tags'")
-        return _of_sentences(path, form, keys)
-    if of_tags := keys.given().keys() & {"words", "tags", "scheme"}:
-        key = max(of_tags)
-        raise ConfigError(f"{key}=: {path} is read as {form.name}, which has no tags of words; labels= is its labels'")
+    if _is_of_sentences(path, form, names):
+        _reject(
+            path,
+            form,
+            min(keys.given().keys() - _OF_WORDS, default=None),
+            "where no column is of that; tags= is the tags'",
+        )
+        return read_sentence_strata(path, form, keys)
+    _reject(
+        path,
+        form,
+        max(keys.given().keys() & _OF_WORDS, default=None),
+        "which has no tags of words; labels= is its labels'",
+    )
     if kind is None and names:
         kind = "vectors" if _has_features(path, form, names, keys) else "texts"
     if form in (ARFF, LIBSVM) or kind == "vectors":
@@ -137,6 +101,28 @@ def strata_of(
     if keys.label_count is not None:
         raise ConfigError(f"label_count=: {path} is read as {form.name}, where labels are no columns to count")
     return _of_texts(path, form, names, keys)
+
+
+def _recognise(path: Path) -> Format:
+    if path.is_dir() and role_files(path):
+        return ROLES
+    form = PARQUET if of_shards(path) else recognise(path, FORMATS)
+    if form is JSON_LIST and not _lists_sentences(path):
+        head = head_of(path)
+        raise DataError(path, head.first, head.found, one_of([other for other in FORMATS if other is not JSON_LIST]))
+    return form
+
+
+def _is_of_sentences(path: Path, form: Format, names: Sequence[str]) -> bool:
+    if form is PARQUET:
+        return not {*TEXT} & {*names} and bool({*WORDS} & {*names})
+    return form in SENTENCES or (form is JSON_LINES and _has_words(path))
+
+
+def _reject(path: Path, form: Format, key: str | None, reason: str) -> None:
+    """Raise ConfigError for a key that a file's format does not use, if there is one."""
+    if key is not None:
+        raise ConfigError(f"{key}=: {path} is read as {form.name}, {reason}")
 
 
 def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> bool:
@@ -244,38 +230,4 @@ def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> S
     separator = keys.separator or (SEPARATOR if lists_names(keys.labels) else None)
     found = read_texts(path, Layout(keys.text or Layout.text, labels, separator, drop=tuple(keys.drop)))
     inputs = [digest(*words_of(row.text, _Words())) for row in found.rows]
-    return _of_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)
-
-
-def _of_sentences(path: Path, form: Format, keys: ColumnKeys) -> Strata:
-    words, tags = keys.words, keys.tags
-    if form is INLINE:
-        rows = read_fields(path)
-        return _of_sets([row.fields for row in rows], f"read as {form.name}", "fields", [row.words for row in rows])
-    may_be_roles = form is _ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
-    if tags is None and words is None and may_be_roles:
-        try:
-            roles = read_roles(path, gold=False)
-        except DataError:
-            if form is _ROLES:
-                raise
-        else:
-            found = [{tag for p in s.propositions for tag in p.tags or ()} for s in roles.sentences]
-            if form is _ROLES or any(s.propositions for s in roles.sentences):
-                return _of_sets(found, f"read as {roles.format}", "roles", [s.words for s in roles.sentences])
-    for scheme in (
-        ("none", "bio") if keys.scheme is None else (keys.scheme,)
-    ):  # of a format that has both, tags go before entities
-        if tags == "ents" and scheme == "none":
-            continue
-        tagged = read_tagged(TagPlaces(words=words, tags=tags, scheme=scheme), path, gold=False)
-        if any(sentence.tags for sentence in tagged.sentences):
-            break
-    inputs = [s.words for s in tagged.sentences]
-    return _of_sets([s.tags or () for s in tagged.sentences], f"read as {tagged.format}", "tags", inputs)
-
-
-def _of_sets(sets: Sequence[Collection[str]], said: str, what: str, inputs: Sequence[Hashable]) -> Strata:
-    matrix = label_matrix(sets)
-    how = f"stratified by {matrix.shape[1]} {what}" if matrix.shape[1] else f"not stratified, as it has no {what}"
-    return Strata(matrix, f"{said}, {how}", inputs)
+    return stratify_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)

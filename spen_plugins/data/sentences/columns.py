@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spen_plugins.data.sentences.srl import Sentence
-from spen_plugins.data.text import ends_within_a_line, read_lines, shorten
+from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import DataError
 
 _SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
@@ -105,13 +105,8 @@ def read_columns(
     places["words"] = word = _place(path, blocks[0].first, width, "words", words)
     tag = tags + width if tags < 0 else tags
     taken = next((name for name, place in places.items() if place == tag), None)
-    if gold and taken is not None:
-        found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
-        raise DataError(
-            path, blocks[0].first, found, "a column of its own for tags; name it (task.tags) if it is another"
-        )
     if gold:
-        _place(path, blocks[0].first, width, "tags", tags)
+        _check_tags(path, blocks[0].first, width, tags, taken)
     tagged = taken is None and 0 <= tag < width
     _check_header(path, blocks[0], tag if tagged else -1)
     if plain and tagged:
@@ -169,9 +164,7 @@ def _width(path: Path, blocks: Sequence[_Block]) -> int:
     (width, _), *others = Counter(len(row) for block in blocks for row in block.rows).most_common()
     if others:
         number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
-        last = blocks[-1].first + len(blocks[-1].rows) - 1
-        cut = ", where the file ends without a line break: cut off?" if ends_within_a_line(path) else ""
-        found = f"{len(row)} column{'s' * (len(row) != 1)}{cut if number == last else ''}"
+        found = f"{len(row)} column{'s' * (len(row) != 1)}"
         raise DataError(path, number, found, f"{width}, as in most of the file's lines, apart by tabs or blanks")
     return width
 
@@ -183,6 +176,14 @@ def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
         key = name if name in ("words", "tags") else f"columns.{name}"
         raise DataError(path, line, found, f"that column, or another number (task.{key}), {-width} to {width - 1}")
     return column % width
+
+
+def _check_tags(path: Path, line: int, width: int, tags: int, taken: str | None) -> None:
+    """Raise DataError if there is no column of tags; `taken` is the use of their column, if it has another."""
+    if taken is not None:
+        found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
+        raise DataError(path, line, found, "a column of its own for tags; name it (task.tags) if it is another")
+    _place(path, line, width, "tags", tags)
 
 
 def _check_header(path: Path, block: _Block, tag: int) -> None:

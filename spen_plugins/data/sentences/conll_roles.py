@@ -34,7 +34,7 @@ from spen_plugins.data.sentences.srl import (
     blocks_of,
     read_brackets,
 )
-from spen_plugins.data.text import ends_within_a_line, read_lines
+from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
 
 TOKEN, WORD, POS, LEMMA, FRAME = 2, 3, 4, 6, 7  # columns of CoNLL-2012, from 0
@@ -66,7 +66,7 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
     words with `(V*` in a column of brackets; in a file without brackets those with a frame.
     """
     lines = ["" if line.startswith(("#begin", "#end")) else line for line in read_lines(path)]
-    blocks = list(blocks_of(lines, ends_within_a_line(path)))
+    blocks = list(blocks_of(lines))
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
     for block in blocks:
@@ -89,7 +89,7 @@ def _check_width(path: Path, block: Block) -> None:
     width = len(block.rows[0])
     for number, row in enumerate(block.rows, block.first):
         if len(row) != width or width <= FRAME:
-            found = f"{len(row)} columns{block.end(number)}"
+            found = f"{len(row)} columns"
             raise DataError(path, number, found, f"{max(width, FRAME + 1)}, as in the sentence's first line")
 
 
@@ -104,7 +104,7 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
     for column in range(fixed, len(rows[0]) - after):
         predicate = next((i for i, row in enumerate(rows) if _VERB.search(row[column])), None)
         if predicate is None:
-            found = f"no (V*) in column {column + 1}{block.end(block.first)}"
+            found = f"no (V*) in column {column + 1}"
             raise DataError(path, block.first, found, "(V*) at the predicate, in each column of brackets")
         tags = tags_of_spans(len(rows), predicate, _spans(path, block, column))
         propositions.append(_proposition(rows[predicate], predicate, tags))
@@ -126,7 +126,7 @@ def _spans(path: Path, block: Block, column: int) -> list[tuple[str, int, int]]:
     for i, row in enumerate(block.rows):
         cell, number = _CELL.fullmatch(row[column]), block.first + i
         if cell is None:
-            raise DataError(path, number, f"{row[column]!r} {where}{block.end(number)}", "*, (ROLE*, *) or (ROLE*)")
+            raise DataError(path, number, f"{row[column]!r} {where}", "*, (ROLE*, *) or (ROLE*)")
         open_ += [(role, i) for role in cell["roles"].split("(")[1:]]
         for _ in cell["closed"]:
             if not open_:
@@ -135,8 +135,7 @@ def _spans(path: Path, block: Block, column: int) -> list[tuple[str, int, int]]:
             found.append((role, first, i))
     if open_:
         role, first = open_[-1]
-        last = block.first + len(block.rows) - 1
-        what = f"({role}* {where} not closed by the end of the sentence{block.end(last)}"
+        what = f"({role}* {where} not closed by the end of the sentence"
         raise DataError(path, block.first + first, what, f"*) closing ({role}*")
     return found
 
@@ -165,8 +164,7 @@ def read_props(path: Path, gold: bool = True) -> tuple[list[Sentence], str]:
     if props is None or _is_verbs(words):
         wanted = f"the words beside it, as {path.with_suffix('.words').name}, or one file that has the word first"
         raise DataError(path, None, "verbs and brackets without words (CoNLL-2005's props)", wanted)
-    both = list(_pasted(words, props))
-    blocks = list(blocks_of(both, ends_within_a_line(props)))
+    blocks = list(blocks_of(list(_pasted(words, props))))
     name = f"CoNLL-2005: words of {words.name}, props of {props.name}"
     return read_brackets(props, blocks, Layout(0, 1, 2), gold), name
 

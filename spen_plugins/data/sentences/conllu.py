@@ -88,28 +88,33 @@ def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> It
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    import conllu
-
     lines = read_lines(path)
     named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
     known = columns if named is None else [name.lower() for name in named]
     for first, block in _blocks(lines):
-        numbers = [n for n, line in enumerate(block, first) if not line.lstrip().startswith("#")]
-        if not numbers:
-            continue
-        width = max(line.count("\t") + 1 for line in block)
-        names = [*known, *(f"column {n}" for n in range(len(known), width))]
-        parsers = {name: _as_text for name in names if name != "id"}
-        try:
-            (tokens,) = conllu.parse("\n".join(block), fields=names, field_parsers=dict(parsers))
-        except conllu.exceptions.ParseException as error:
-            raise _broken(path, first, block, names, parsers, error) from None
-        words = [(n, token) for n, token in zip(numbers, tokens, strict=True) if _is_word(path, n, token)]
-        if words:
-            fields = tuple({name: value for name, value in token.items() if name != "id"} for _, token in words)
-            yield Words(
-                tokens.metadata.get("sent_id"), tuple(n for n, _ in words), tuple(t["id"] for _, t in words), fields
-            )
+        if (words := _parse(path, first, block, known)) is not None:
+            yield words
+
+
+def _parse(path: Path, first: int, block: Sequence[str], known: Sequence[str]) -> Words | None:
+    """The words of a block of lines; None if it has none."""
+    import conllu
+
+    numbers = [n for n, line in enumerate(block, first) if not line.lstrip().startswith("#")]
+    if not numbers:
+        return None
+    width = max(line.count("\t") + 1 for line in block)
+    names = [*known, *(f"column {n}" for n in range(len(known), width))]
+    parsers = {name: _as_text for name in names if name != "id"}
+    try:
+        (tokens,) = conllu.parse("\n".join(block), fields=names, field_parsers=dict(parsers))
+    except conllu.exceptions.ParseException as error:
+        raise _broken(path, first, block, names, parsers, error) from None
+    words = [(n, token) for n, token in zip(numbers, tokens, strict=True) if _is_word(path, n, token)]
+    if not words:
+        return None
+    fields = tuple({name: value for name, value in token.items() if name != "id"} for _, token in words)
+    return Words(tokens.metadata.get("sent_id"), tuple(n for n, _ in words), tuple(t["id"] for _, t in words), fields)
 
 
 def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], dict[str, tuple[str, ...]]]]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spen_plugins.data.text import ends_within_a_line, read_lines
+from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
 
 UNMARKED = frozenset(("-", "_"))
@@ -92,13 +92,6 @@ class Block:
     first: int
     rows: list[list[str]]
     name: str | None
-    cut: bool
-    """True if the file ends within the last line."""
-
-    def end(self, number: int) -> str:
-        """Hint for an error in line `number`, if it is the file's last and has no line break."""
-        last = self.first + len(self.rows) - 1
-        return ", where the file ends without a line break: cut off?" if self.cut and number == last else ""
 
 
 def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
@@ -113,7 +106,7 @@ def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> li
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    return read_brackets(path, list(blocks_of(read_lines(path), ends_within_a_line(path))), layout, gold)
+    return read_brackets(path, list(blocks_of(read_lines(path))), layout, gold)
 
 
 def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: bool) -> list[Sentence]:
@@ -124,8 +117,8 @@ def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: b
     return [_sentence(path, block, columns, gold) for block in blocks]
 
 
-def blocks_of(lines: Sequence[str], cut: bool) -> Iterator[Block]:
-    """Sentences' lines as cells; `cut`: the file ends within the last line."""
+def blocks_of(lines: Sequence[str]) -> Iterator[Block]:
+    """Sentences' lines as cells."""
     name, start = None, 0
     for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
         first = start + _comments(lines[start:end])
@@ -134,7 +127,7 @@ def blocks_of(lines: Sequence[str], cut: bool) -> Iterator[Block]:
             name = found.group(1).strip() if found else name
         if first < end:
             rows = [line.rstrip().split("\t") if "\t" in line else line.split() for line in lines[first:end]]
-            yield Block(first + 1, rows, name, cut and end == len(lines))
+            yield Block(first + 1, rows, name)
             name = None
         start = end + 1
 
@@ -184,17 +177,12 @@ def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence
     (width, _), *_ = Counter(len(row) for row in rows).most_common(1)
     for number, row in enumerate(rows, block.first):
         if len(row) != width or width < columns.brackets:
-            wanted = (
-                f"{width}, as in the rest of the sentence"
-                if width >= columns.brackets
-                else f"at least {columns.brackets}"
-            )
-            raise DataError(path, number, f"{len(row)} columns{block.end(number)}", wanted)
+            wanted = f"{max(width, columns.brackets)}, as in the rest of the sentence"
+            raise DataError(path, number, f"{len(row)} columns", wanted)
     predicates = [i for i, row in enumerate(rows) if row[columns.predicate] not in UNMARKED]
     count = width - columns.brackets
     if count != len(predicates) and (gold or count):
         found = f"{len(predicates)} predicates marked in column {columns.predicate + 1} and {count} columns of brackets"
-        found += block.end(block.first)
         raise DataError(path, block.first, found, "one column of brackets for each predicate")
     propositions = []
     for k, predicate in enumerate(predicates):
@@ -214,13 +202,7 @@ def bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple
         cell = row[column]
         found = _CELL.fullmatch(cell)
         if found is None:
-            nested = cell.count("(") > 1 or cell.count(")") > 1
-            wanted = (
-                "at most one bracket opened and closed a token (arguments don't nest)"
-                if nested
-                else "*, (ROLE*, *) or (ROLE*)"
-            )
-            raise DataError(path, number, f"{cell!r} {where}{block.end(number)}", wanted)
+            raise DataError(path, number, f"{cell!r} {where}", "*, (ROLE*, *) or (ROLE*); arguments don't nest")
         if found["role"]:
             if role is not None:
                 raise DataError(
@@ -235,14 +217,14 @@ def bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple
                 raise DataError(path, number, f"{cell!r} {where} with no bracket open", "* outside an argument")
             role = None
     if role is not None:
-        found = f"({role}* {where} not closed by the end of the sentence{block.end(number)}"
+        found = f"({role}* {where} not closed by the end of the sentence"
         raise DataError(path, opened, found, f"*) closing ({role}*")
     if tags[predicate][2:] not in ("V", "C-V"):
         number = block.first + predicate
         raise DataError(
             path,
             number,
-            f"{block.rows[predicate][column]!r} {where} at its predicate{block.end(number)}",
+            f"{block.rows[predicate][column]!r} {where} at its predicate",
             "(V*) at the predicate",
         )
     return tuple(tags)

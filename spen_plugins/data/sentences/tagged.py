@@ -91,54 +91,64 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
         ConfigError: a column does not fit the file's format.
         DataError: the file is missing, broken, or of no known format.
     """
-    wanted = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
     if not places.auxiliaries and places.format != "predicates":
         raise ConfigError("task.auxiliaries: it is of predicates (task.format: predicates), and the tags are others")
     if places.format == "predicates":
-        for key in ("words", "tags", "columns"):
-            if getattr(places, key):
-                raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
-        roles = read_roles(path, gold=gold)
-        kept = [s if places.auxiliaries else s.without_auxiliaries() for s in roles.sentences]
-        return TagFile(predicate_sentences(kept), f"{roles.format}, their predicates")
+        return _read_predicates(places, path, gold)
     if places.format == "auto" and (of_shards(path) or path.is_dir()):
-        for shard in shards(path):
-            check_in_memory(shard)
-        found = [sentence for rows in tagged_rows(places, path, gold) for sentence in rows.sentences()]
-        if not found:
-            raise DataError(path, None, "no row", "at least one")
-        return TagFile(found, "Parquet or Arrow")
-    name = _format(places.format, path, [column for column in wanted.values() if column is not None])
+        return _read_shards(places, path, gold)
+    wanted = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
+    wanted = {key: column for key, column in wanted.items() if column is not None}
+    name = _format(places.format, path, list(wanted.values()))
     if name in ("jsonl", "json"):
-        moved: list[str] = []
-        sentences = _read_json(places, path, gold, name, moved)
-        spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
-        several = f"{spans} widened to the boundaries of words, such as {moved[0]}" if moved else ""
-        return TagFile(sentences, FORMATS[name].name, f"; warning: {several}" if moved else "")
-    named = name in _NAMED
+        return _read_json(places, path, gold, name)
+    _check_columns(path, name, wanted)
+    settings: dict[str, Any] = {key: wanted[key] for key in ("words", "tags") if key in wanted}
+    settings |= {"columns": places.columns, "gold": gold}
+    form = FORMATS[name].name
+    if name == "columns":
+        sentences = read_columns(path, **settings, plain=gold and places.tags is None and places.scheme == "none")
+        return TagFile(sentences, form, _describe_column(places.tags) if gold else "")
+    if name == "conllu":
+        return TagFile(read_conllu(path, **settings), form)
+    read = read_docbin if name == "docbin" else read_token_rows
+    return TagFile(read(path, **settings, scheme=places.scheme), form)
+
+
+def _describe_column(tags: int | str | None) -> str:
+    return ", tags of the last column" if tags is None else f", tags of column {tags}"
+
+
+def _read_predicates(places: Any, path: Path, gold: bool) -> TagFile:
+    for key in ("words", "tags", "columns"):
+        if getattr(places, key):
+            raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
+    roles = read_roles(path, gold=gold)
+    sentences = [s if places.auxiliaries else s.without_auxiliaries() for s in roles.sentences]
+    return TagFile(predicate_sentences(sentences), f"{roles.format}, their predicates")
+
+
+def _read_shards(places: Any, path: Path, gold: bool) -> TagFile:
+    for shard in shards(path):
+        check_in_memory(shard)
+    sentences = [sentence for rows in tagged_rows(places, path, gold) for sentence in rows.sentences()]
+    if not sentences:
+        raise DataError(path, None, "no row", "at least one")
+    return TagFile(sentences, "Parquet or Arrow")
+
+
+def _check_columns(path: Path, name: str, wanted: Mapping[str, int | str]) -> None:
+    """Raise ConfigError if fields of a format that go by name are numbered, or columns are named."""
+    is_named = name in _NAMED
     for key, column in wanted.items():
-        if column is not None and isinstance(column, str) != named:
+        if isinstance(column, str) != is_named:
             form = FORMATS[name].name
             some = "Word, Tag" if name == "csv" else "form, upos, xpos, …"
-            has = f"fields of {form} go by name ({some})" if named else "columns go by number, from 0"
+            has = f"fields of {form} go by name ({some})" if is_named else "columns go by number, from 0"
             raise ConfigError(
                 f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
                 "The format is recognised by content, unless task.format is set"
             )
-    given: dict[str, Any] = {key: column for key in ("words", "tags") if (column := wanted[key]) is not None}
-    if name == "docbin":
-        sentences = read_docbin(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
-    elif name == "csv":
-        sentences = read_token_rows(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
-    elif name == "conllu":
-        sentences = read_conllu(path, **given, columns=places.columns, gold=gold)
-    else:
-        plain = gold and places.tags is None and places.scheme == "none"
-        sentences = read_columns(path, **given, columns=places.columns, gold=gold, plain=plain)
-        if gold:
-            last = "the last column" if places.tags is None else f"column {places.tags}"
-            return TagFile(sentences, FORMATS[name].name, f", tags of {last}")
-    return TagFile(sentences, FORMATS[name].name)
 
 
 def read_words(places: Any, path: Path) -> TagFile:
@@ -177,7 +187,15 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
     return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
 
 
-def _read_json(places: Any, path: Path, gold: bool, name: str, moved: list[str]) -> list[TaggedSentence]:
+def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
+    moved: list[str] = []
+    sentences = _json_sentences(places, path, gold, name, moved)
+    spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
+    warning = f"; warning: {spans} widened to the boundaries of words, such as {moved[0]}" if moved else ""
+    return TagFile(sentences, FORMATS[name].name, warning)
+
+
+def _json_sentences(places: Any, path: Path, gold: bool, name: str, moved: list[str]) -> list[TaggedSentence]:
     def make(item: Any) -> TaggedSentence:
         sentence = tagged_of(own_form(item, places, moved), places.scheme, places.columns or None)
         lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from spen_plugins.data.schemes import convert
 from spen_plugins.data.sentences.columns import TaggedSentence, cell
@@ -69,22 +68,25 @@ def docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str 
         from spacy.vocab import Vocab
     except ImportError as error:
         raise ConfigError("a DocBin needs spaCy: pip install 'spen-plugins[spacy]'") from error
-    names: dict[str, Any] = {"upos": "pos", "xpos": "tags"}
     seen = {tag for sentence in sentences for tag in sentence.tags or ()}
     fields = (tags or ("upos" if seen <= IDS.keys() else "xpos")).split("+")
     vocab, made = Vocab(), DocBin()
     for sentence in sentences:
         given = sentence.tags or ()
-        if scheme != "none":
-            layers = {"ents": convert(given, scheme, "bio")}  # type: ignore[arg-type]
-        else:
-            cells = [dict(zip(fields, tag.split("+", len(fields) - 1), strict=False)) for tag in given]
-            layers = {names[field]: [one.get(field) or "" for one in cells] for field in fields if field in names}
-            odd = next((name for name in layers.get("pos", ()) if name not in IDS), None)
-            if odd is not None or not layers:
-                found = f"the tags of the field {tags!r}, such as {given[0]!r}"
-                raise ConfigError(f"{found}, are no parts of speech that spaCy's docs have; conllu holds any")
+        spans = {"ents": convert(given, scheme, "bio")} if scheme != "none" else None  # type: ignore[arg-type]
+        layers = _layers(given, fields, IDS) if spans is None else spans
         starts = [i == 0 for i in range(len(sentence.words))]
         words = [word if word.strip() else _BLANK for word in sentence.words]
         made.add(Doc(vocab, words=words, sent_starts=starts, **layers))
     return made.to_bytes()
+
+
+def _layers(tags: Sequence[str], fields: Sequence[str], known: Mapping[str, int]) -> dict[str, list[str]]:
+    """Attributes of a doc by the fields of its tags; `known` are spaCy's parts of speech."""
+    names = {"upos": "pos", "xpos": "tags"}
+    cells = [dict(zip(fields, tag.split("+", len(fields) - 1), strict=False)) for tag in tags]
+    layers = {names[field]: [one.get(field) or "" for one in cells] for field in fields if field in names}
+    if not layers or not {*layers.get("pos", ())} <= known.keys():
+        found = f"the tags of the field {'+'.join(fields)!r}, such as {tags[0]!r}"
+        raise ConfigError(f"{found}, are no parts of speech that spaCy's docs have; conllu holds any")
+    return layers

@@ -99,7 +99,7 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
     ("text", "options", "line", "says"),
     [
         ("a\tO\n\nb\tO\nc\td\tO\n", {}, 4, r"found 3 columns; expected 2"),
-        ("a\tO\nb\tO\nc", {}, 3, r"found 1 column, where the file ends without a line break: cut off\?"),
+        ("a\tO\nb\tO\nc", {}, 3, "found 1 column; expected 2"),
         ("# a = b\n\n-DOCSTART- O\n", {}, None, r"comments or blank lines only"),
         ("a\n", {}, 1, r"1 column, so column -1 for tags is that of words; expected .*task\.tags"),
         ("a\tO\n", {"columns": {"pos": 1}}, 1, r"column -1 for tags is that of pos"),

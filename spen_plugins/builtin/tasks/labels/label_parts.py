@@ -12,14 +12,9 @@ import numpy as np
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.equal_inputs import shared_inputs
 from spen_plugins.data.parts.carving import same_files
-from spen_plugins.data.parts.file_parts import (
-    checksums_of,
-    keys_of_parts,
-    named_files,
-    note_unseen,
-    rows_of_parts,
-)
+from spen_plugins.data.parts.file_parts import checksums_of, named_files, note_unseen
 from spen_plugins.data.parts.given import checked_weights
+from spen_plugins.data.parts.part_rows import keys_of_parts, rows_of_parts
 from spen_plugins.data.parts.partly_labelled import WithoutGold, hide_gold
 from spen_plugins.data.parts.strata import Kind
 from spen_plugins.data.tables.column_keys import ColumnKeys

@@ -28,7 +28,7 @@ from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, rounded, span_confidences, tag_confidences
 from spen_plugins.scores.spans import SpanTable
-from spen_plugins.sentences import tag_parts
+from spen_plugins.sentences import tag_parts, tag_warnings
 from spen_plugins.sentences.batches import (
     PADDING,
     UNKNOWN,
@@ -81,7 +81,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         encoded = {part: [self._encoding.encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
-        unseen = tag_parts.unseen_tags(self.config, encoded, tags)
+        unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
         self._read = read._replace(notes=[*read.notes, *unseen])
         self._parts: dict[str, Sequence[TaggedExample]] = {
             part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(some, encoded[part], strict=True)]
@@ -112,9 +112,11 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         try:
             examples = [self.example(sentence, where) for sentence in file.sentences]
         except DataError as error:
-            raise DataError(error.path, error.line, error.found, f"{error.expected}; {tag_parts.NO_TAGS}") from None
+            raise DataError(
+                error.path, error.line, error.found, f"{error.expected}; a file to predict may have no column of tags"
+            ) from None
         gold = [example.names for example in examples if example.names is not None]
-        unseen = tag_parts.unseen_tags(self.config, {path: [(names, None) for names in gold]}, self.space.tags)
+        unseen = tag_warnings.unseen_tags(self.config, {path: [(names, None) for names in gold]}, self.space.tags)
         self._note_read(path, file, gold, unseen)
         return examples
 
@@ -125,12 +127,12 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         gold, warnings = [], []
         if file.format == "columns":  # raw text may look like it
             gold = [tags for s in file.sentences if (tags := self._encoding.encode_if_valid(s, where)) is not None]
-            warnings = tag_parts.unspaced_lines(path, [word for s in file.sentences for word in s.words])
+            warnings = tag_warnings.unspaced_lines(path, [word for s in file.sentences for word in s.words])
         self._note_read(path, file, gold, warnings)
         return [self._example(s.words, s.columns, None, frozenset()) for s in file.sentences]
 
     def _note_read(self, path: str, file: Any, gold: Sequence[Sequence[str]], warnings: Sequence[str]) -> None:
-        unknown = tag_parts.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
+        unknown = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
         self._read = self._read._replace(notes=[f"{path}: {file.said}", *(unknown or warnings)])
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:

@@ -1,0 +1,99 @@
+"""Strata and inputs of files of sentences: by tags, roles or fields."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from spen_plugins.data.formats import JSON_LINES, Format, Head
+from spen_plugins.data.parts.stratification import label_matrix
+from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props
+from spen_plugins.data.sentences.conllu_roles import is_conll_2009
+from spen_plugins.data.sentences.docbin import DOCBIN
+from spen_plugins.data.sentences.inline_fields import INLINE, read_fields
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.tagged import CONLLU, JSON_LIST, TagPlaces, read_tagged
+from spen_plugins.data.sentences.token_rows import TOKEN_ROWS
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.errors import DataError
+
+
+class Strata(NamedTuple):
+    """Strata and inputs of a file's rows.
+
+    Attributes:
+        labels: `(rows, labels)` boolean.
+        said: what was recognised, in words.
+        inputs: of each row, a key that equal inputs have in common.
+    """
+
+    labels: np.ndarray
+    said: str
+    inputs: Sequence[Hashable]
+
+
+def _has_brackets(head: Head) -> bool:
+    rows = [line.split() for line in head.filled[:50] if not line.startswith("#")]
+    return bool(rows) and all(len(row) > 2 and "*" in row[-1] for row in rows)
+
+
+def _is_columns(head: Head) -> bool:
+    """A blank line between lines of two or more cells."""
+    lines = [line for line in head.lines if not line.startswith("#")]
+    some = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
+    inside = "".join("x" if line.strip() else " " for line in lines).strip()
+    return " " in inside and all(len(cells) > 1 for cells in some)
+
+
+ROLES = Format(
+    "columns with roles",
+    "CoNLL-2005, CoNLL-2009 or CoNLL-2012",
+    lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
+)
+_COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
+SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, ROLES, _COLUMNS)
+
+
+def read_sentence_strata(path: Path, form: Format, keys: ColumnKeys) -> Strata:
+    """The strata and inputs of a file's sentences; errors as of its reader."""
+    if form is INLINE:
+        rows = read_fields(path)
+        return stratify_sets([row.fields for row in rows], f"read as {form.name}", "fields", [r.words for r in rows])
+    may_have_roles = form is ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
+    by_roles = _read_roles(path, form) if keys.tags is None and keys.words is None and may_have_roles else None
+    return _read_tags(path, keys) if by_roles is None else by_roles
+
+
+def _read_roles(path: Path, form: Format) -> Strata | None:
+    """Strata by roles; None if a file that may have tags in their place has none."""
+    try:
+        roles = read_roles(path, gold=False)
+    except DataError:
+        if form is ROLES:
+            raise
+        return None
+    if form is not ROLES and not any(sentence.propositions for sentence in roles.sentences):
+        return None
+    sets = [{tag for p in sentence.propositions for tag in p.tags or ()} for sentence in roles.sentences]
+    return stratify_sets(sets, f"read as {roles.format}", "roles", [sentence.words for sentence in roles.sentences])
+
+
+def _read_tags(path: Path, keys: ColumnKeys) -> Strata:
+    """Strata by tags; of a format that has both, tags go before entities."""
+    either = ("bio",) if keys.tags == "ents" else ("none", "bio")
+    for scheme in either if keys.scheme is None else (keys.scheme,):
+        tagged = read_tagged(TagPlaces(words=keys.words, tags=keys.tags, scheme=scheme), path, gold=False)
+        if any(sentence.tags for sentence in tagged.sentences):
+            break
+    inputs = [sentence.words for sentence in tagged.sentences]
+    return stratify_sets([s.tags or () for s in tagged.sentences], f"read as {tagged.format}", "tags", inputs)
+
+
+def stratify_sets(sets: Sequence[Collection[str]], said: str, what: str, inputs: Sequence[Hashable]) -> Strata:
+    """Strata by sets of names."""
+    matrix = label_matrix(sets)
+    how = f"stratified by {matrix.shape[1]} {what}" if matrix.shape[1] else f"not stratified, as it has no {what}"
+    return Strata(matrix, f"{said}, {how}", inputs)

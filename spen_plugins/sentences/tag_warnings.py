@@ -1,0 +1,86 @@
+"""Warnings about the tags and words of files of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from spen_plugins.data.parts.file_parts import note_unseen
+from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.texts.words import is_mostly_unspaced
+
+CLAUSE = 6
+"""Characters of a short clause in a script without blanks; words in such scripts have fewer on average."""
+
+
+def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
+    """A warning if most tags are `_`, which is CoNLL's sign for no value."""
+    tags = [tag for sentence in sentences for tag in sentence.tags or ()]
+    blank = sum(tag == "_" for tag in tags)
+    if blank * 2 <= len(tags):
+        return []
+    share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
+    return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
+
+
+def unseen_tags(
+    config: Any, encoded: Mapping[str, Sequence[tuple[tuple[str, ...] | None, object]]], known: Collection[str]
+) -> list[str]:
+    """A warning if other parts than training have tags, or types of spans, that are not among the `known`.
+
+    Args:
+        encoded: sentences of each part, first of each its tags as they are learned, None if unknown.
+    """
+    others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
+    spans = config.scheme != "none"
+    ours, theirs = ({tag[2:] if spans else tag for tag in some if not spans or tag != "O"} for some in (known, others))
+    return note_unseen(sorted(theirs - ours), len(ours | theirs), "entity types" if spans else "tags")
+
+
+def unknown_tags(
+    config: Any,
+    path: object,
+    sentences: Sequence[TaggedSentence],
+    gold: Sequence[Sequence[str]],
+    known: Collection[str],
+) -> list[str]:
+    """A warning if a file to predict has tags, but none that the run knows; it shows tags in the files' scheme.
+
+    Args:
+        config: the task's.
+        path: the file.
+        sentences: its sentences.
+        gold: the tags of those that have some, as they are learned.
+        known: the run's tags, as they are learned.
+    """
+    tags = {tag for names in gold for tag in names} - {"_"}
+    if not tags or tags & {*known}:
+        return []
+    own = {tag for sentence in sentences for tag in sentence.tags or ()} - {"_"}
+    expected = _list(_in_scheme(known, config.scheme))
+    return [
+        f"warning: {path} has tags such as {_list(own)}, and none of the run's ({expected}). "
+        "If that is raw text, give it to --text or on standard input"
+    ]
+
+
+def _in_scheme(tags: Collection[str], scheme: str) -> set[str]:
+    """The tags, as they are learned, that files in a scheme can have."""
+    learned_only = ("E-", "S-") if scheme != "bioes" else ()
+    in_files = {tag for tag in tags if not tag.startswith(learned_only)}
+    return {tag.partition("-")[2] or tag for tag in in_files} if scheme == "io" else in_files
+
+
+def _list(tags: Collection[str]) -> str:
+    return ", ".join(sorted(tags)[:5])
+
+
+def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
+    """A warning if words of a script without blanks are as long as clauses, so that a text was read as its words."""
+    mean = sum(map(len, words)) / max(1, len(words))
+    if mean < CLAUSE or not is_mostly_unspaced("".join(words)):
+        return []
+    return [
+        f"warning: the words of {path} have {mean:.0f} characters on average. If that is raw text, give it to --text "
+        "or on standard input, with its language (--language zh, ja, th, …)"
+    ]
