@@ -51,7 +51,8 @@ class SpenMultilabel(Component):
     def check(self, part: str, run: Run) -> None:
         if not isinstance(run.task, TextLabels):
             raise ConfigError(
-                f"{self.name}: found a run that doesn't label texts; expected one of task 'text', as the config `texts` trains"
+                f"{self.name}: found a run that doesn't label texts; expected one of task 'text', as the config "
+                "`texts` trains"
             )
 
     def annotate(self, docs: Sequence[Doc]) -> None:
