@@ -81,9 +81,9 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
                 if cells:
                     width = width or len(cells)
                     if len(cells) != width:
-                        found = f"{len(cells)} cells in {shorten(separator.join(cells))}"
+                        problem = f"{len(cells)} cells in {shorten(separator.join(cells))}"
                         wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
-                        raise DataError(path, start, found, wanted)
+                        raise DataError(path, start, problem, wanted)
                     yield start, [_as_meant(cell) for cell in cells]
                 start = reader.line_num + 1
         except UnicodeDecodeError:

@@ -70,8 +70,8 @@ def recoded(where: str | Path, data: bytes) -> bytes:
         return data.decode(encoding).encode()
     except UnicodeDecodeError as error:
         line = data[: error.start].decode(encoding, "replace").count("\n") + 1
-        found = f"byte 0x{data[error.start]:02x}, which is not {encoding}"
-        raise DataError(where, line, found, f"{encoding} text; or another encoding=") from None
+        problem = f"byte 0x{data[error.start]:02x}, which is not {encoding}"
+        raise DataError(where, line, problem, f"{encoding} text; or another encoding=") from None
     except UnicodeError as error:  # without a place: a byte order mark is missing, a surrogate stands alone
         raise DataError(where, None, f"what is not {encoding} ({error})", "another encoding=") from None
 

@@ -23,7 +23,7 @@ def is_prose(head: Head) -> bool:
         return False
     if sum(bool(_ENDS_A_SENTENCE.search(line)) for line in lines) * 2 > len(rows):
         return True
-    runs = [len(list(some)) for filled, some in groupby(lines, bool) if filled]
+    runs = [len(list(block)) for filled, block in groupby(lines, bool) if filled]
     (usual, count), *_ = Counter(rows).most_common(1)
     several = sum(n > 1 for n in rows) * 2 > len(rows)
     return several and ((max(runs) == 1 and usual > 2) or (len(rows) > 2 and count * 2 < len(rows)))

@@ -116,9 +116,9 @@ def opened_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
         return BytesIO(recoded(path, file.read()))
 
 
-def _too_large(path: str | Path, found: str, largest: int) -> DataError:
+def _too_large(path: str | Path, size: str, largest: int) -> DataError:
     wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
-    return DataError(path, None, found, wanted)
+    return DataError(path, None, size, wanted)
 
 
 def as_it_is(path: str | Path) -> BufferedReader:

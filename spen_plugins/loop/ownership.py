@@ -58,7 +58,7 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
         raise ConfigError(f"found the stages {', '.join(names)}; expected a name of its own for each")
     if not any(stage.epochs > 0 for stage in stages):
         raise ConfigError(f"the trainer trains for no epoch: found the stages {', '.join(names) or 'none'} with 0")
-    owners = {stage.name: {phase: list(some) for phase, some in assign(model, stage).items()} for stage in stages}
+    owners = {stage.name: {phase: list(owned) for phase, owned in assign(model, stage).items()} for stage in stages}
     _check_rates(model, [(phase, owners[stage.name][phase.name]) for stage in stages for phase in stage.phases])
     return owners
 

@@ -26,7 +26,7 @@ def sample_corpus(kind: Literal["pos", "ner", "predicates"]) -> dict[str, list[T
             columns `pos` (the Penn Treebank's) and `chunk` (BIO). "predicates": the sentences of task `srl`'s corpus.
     """
     if kind == "predicates":
-        return {part: predicate_sentences(some) for part, some in srl.sample_corpus().items()}
+        return {part: predicate_sentences(sentences) for part, sentences in srl.sample_corpus().items()}
     return cut(_sentences(kind), SIZES)
 
 

@@ -164,7 +164,7 @@ def fit_temperature(decisions: Sequence[Decisions]) -> float:
     """The maximum-likelihood T from 0.05 to 20; 1 if all decisions are right, or all wrong."""
     from scipy.optimize import minimize_scalar
 
-    n, right = sum(len(some.right) for some in decisions), sum(int(some.right.sum()) for some in decisions)
+    n, right = sum(len(batch.right) for batch in decisions), sum(int(batch.right.sum()) for batch in decisions)
     if right in (0, n):
         return 1.0
 
@@ -198,7 +198,7 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
             part: {
                 "ece": expected_calibration_error(decisions, temperature),
                 "ece_uncalibrated": expected_calibration_error(decisions),
-                "decisions": sum(len(some.right) for some in decisions),
+                "decisions": sum(len(batch.right) for batch in decisions),
             }
             for part, decisions in parts.items()
         },
@@ -207,5 +207,5 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
 
 def _at(decisions: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each batch's probabilities and correctness, `(decision,)`: batch by batch, to save memory."""
-    for some in decisions:
-        yield some.confidences.at(temperature).astype(np.float64), some.right
+    for batch in decisions:
+        yield batch.confidences.at(temperature).astype(np.float64), batch.right

@@ -43,8 +43,8 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
     if p.numel():
         rows = max(1, CELLS // (p.shape[1] * _nodes_for(p.shape[1], 64)))
         for start in range(0, len(p), rows):
-            some = tempered(p[start : start + rows].detach().cpu(), temperature)
-            ordered, order = some.sort(dim=1, descending=True, stable=True)
+            chunk = tempered(p[start : start + rows].detach().cpu(), temperature)
+            ordered, order = chunk.sort(dim=1, descending=True, stable=True)
             on = torch.arange(p.shape[1]) < sizes(ordered).unsqueeze(1)
             predicted[start : start + rows].scatter_(1, order, on)
     return predicted.to(p.device)
@@ -61,7 +61,7 @@ def best_of_samples(y: Tensor, weights: Tensor) -> Tensor:
         weights: their probabilities, `(example, set)`.
     """
     rows = max(1, SAMPLED // max(1, y.shape[2] ** 2))
-    return torch.cat([_best_of_samples(*some) for some in zip(y.split(rows), weights.split(rows), strict=True)])
+    return torch.cat([_best_of_samples(*pair) for pair in zip(y.split(rows), weights.split(rows), strict=True)])
 
 
 def _best_of_samples(y: Tensor, weights: Tensor) -> Tensor:

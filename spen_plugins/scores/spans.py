@@ -69,7 +69,7 @@ class SpanTable:
         spans: list[list[tuple[str, int, int]]] = [[] for _ in range(len(tags))]
         for sequence, role, first, last in self.spans(tags, lengths).tolist():
             spans[sequence].append((self.roles[role], first, last))
-        return [join(some) for some in spans]
+        return [join(pieces) for pieces in spans]
 
     def repeats_core(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """`(sequence,)` boolean: true if a core role begins more than once.

@@ -99,6 +99,6 @@ def find_positive(values: Tensor) -> Tensor:
     """Ascending indices of the positive elements of `values` `(n,)`; searches only blocks that have one."""
     size = 64
     blocks = (F.pad(values, (0, -len(values) % size)) if len(values) % size else values).view(-1, size)
-    some = find_true(blocks.amax(1) > 0)
-    inside = find_true((blocks[some] > 0).flatten())
-    return some[inside // size] * size + inside % size
+    filled = find_true(blocks.amax(1) > 0)
+    inside = find_true((blocks[filled] > 0).flatten())
+    return filled[inside // size] * size + inside % size

@@ -50,9 +50,9 @@ def cut(value: Tensor, like: Tensor) -> Tensor:
     return value
 
 
-def assert_same(found: Tensor, expected: Tensor, what: str) -> None:
+def assert_same(actual: Tensor, expected: Tensor, what: str) -> None:
     """Assert equality up to float64 rounding, with an error that begins with `what`."""
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9, msg=lambda detail: f"{what}\n{detail}")
+    torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9, msg=lambda detail: f"{what}\n{detail}")
 
 
 def assert_shape(value: Tensor, shape: tuple[int, ...], what: str) -> None:

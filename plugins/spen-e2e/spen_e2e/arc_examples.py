@@ -56,7 +56,7 @@ class Example:
     def reached(self) -> list[list[Argument]]:
         """Gold arguments whose pieces are all candidates."""
         known = {(first, last) for first, last in self.candidates.tolist()}
-        return [[a for a in some if known.issuperset(a.pieces)] for some in self.arguments]
+        return [[a for a in arguments if known.issuperset(a.pieces)] for arguments in self.arguments]
 
 
 def make_example(sentence: Sentence, candidates: np.ndarray, entry: Entry, number: dict[str, int]) -> Example:
@@ -122,16 +122,16 @@ def _make_table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
 
 def measure_reach(examples: Sequence[Example]) -> float:
     """Share of gold arguments whose pieces are all candidates; 1 without any."""
-    gold = sum(len(some) for example in examples for some in example.arguments)
-    reached = sum(len(some) for example in examples for some in example.reached)
+    gold = sum(len(arguments) for example in examples for arguments in example.arguments)
+    reached = sum(len(arguments) for example in examples for arguments in example.reached)
     return round(reached / gold, 4) if gold else 1.0
 
 
 def write_arguments(example: Example, arguments: Sequence[Sequence[Argument]]) -> Iterator[str]:
     """Pieces of arguments of each predicate, in words."""
     words = example.entry.words
-    for predicate, some in zip(example.predicates.tolist(), arguments, strict=True):
-        for role, (first, *others) in some:
+    for predicate, predicate_arguments in zip(example.predicates.tolist(), arguments, strict=True):
+        for role, (first, *others) in predicate_arguments:
             for name, (i, j) in [(role, first), *((f"C-{role}", place) for place in others)]:
                 yield f"{words[predicate]} {name}: {' '.join(words[i : j + 1])}"
 

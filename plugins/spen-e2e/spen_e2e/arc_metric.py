@@ -73,7 +73,7 @@ class Roles:
         rows = np.stack([chosen.predicate, roles[arcs], chosen.first, chosen.last], 1)[order]
         for predicate, role, first, last in rows.tolist():
             spans.setdefault(predicate, []).append((self.names[role], first, last))
-        return {predicate: join(some) for predicate, some in spans.items()}
+        return {predicate: join(pieces) for predicate, pieces in spans.items()}
 
 
 class ArcMetric(Metric):
@@ -126,8 +126,8 @@ class ArcMetric(Metric):
         examples = [example for example, there in zip(batch.examples, known, strict=True) if there]
         self._sums.update(
             predicates=sum(len(example.predicates) for example in examples),
-            arguments=sum(len(some) for example in examples for some in example.arguments),
-            reached=sum(len(some) for example in examples for some in example.reached),
+            arguments=sum(len(arguments) for example in examples for arguments in example.arguments),
+            reached=sum(len(arguments) for example in examples for arguments in example.reached),
             overlaps=len(overlaps),
             repeats=len(repeats),
             violations=len(np.union1d(overlaps, repeats)),

@@ -75,10 +75,10 @@ def repair_roles(p: np.ndarray, pairs: Pairs, core: np.ndarray, repair: Repair) 
     if repair == "none":
         return roles
     wrong = np.union1d(*find_violations(pairs, roles, core))
-    some = np.flatnonzero(np.isin(pairs.predicate, wrong))
-    if len(some):
+    affected = np.flatnonzero(np.isin(pairs.predicate, wrong))
+    if len(affected):
         solve = repair_greedily if repair == "heuristic" else solve_exactly
-        roles[some] = solve(p[some], pairs.take(some), core)
+        roles[affected] = solve(p[affected], pairs.take(affected), core)
     return roles
 
 
@@ -144,9 +144,9 @@ def _solve(gain: np.ndarray, unknowns: Pairs, role: np.ndarray, core: np.ndarray
     # A word is in one argument at most, of each predicate. That includes one role a pair at most; and spans overlap
     # just where they share a word.
     owner, word = unknowns.words()
-    some = np.flatnonzero(core[role])
-    once = unknowns.predicate[some] * len(core) + role[some] + word.max(initial=0) + 1
-    column, key = np.concatenate([owner, some]), np.concatenate([word, once])
+    core_rows = np.flatnonzero(core[role])
+    once = unknowns.predicate[core_rows] * len(core) + role[core_rows] + word.max(initial=0) + 1
+    column, key = np.concatenate([owner, core_rows]), np.concatenate([word, once])
     tight = _are_repeated(key)
     if not tight.any():
         return gain > 0

@@ -162,7 +162,7 @@ class Arcs(sp.Energy):
             inside,
             (x.inputs["pair_predicate"], x.inputs["pair_candidate"]),
             tuple(layer(vector).unsqueeze(1) for layer, vector in zip(self.context, sources, strict=True)),
-            tuple(some.to(scores.dtype).unsqueeze(1) for some in there),
+            tuple(mask.to(scores.dtype).unsqueeze(1) for mask in there),
             conflicts(x),
         )
 
@@ -178,8 +178,10 @@ class Arcs(sp.Energy):
         sums = of_predicates[..., :size], of_candidates, of_predicates[..., :size].sum(2, keepdim=True)
 
         total = inner_product(f.local, y)
-        for some, context, there, first, tail in zip(sums, f.contexts, f.there, self.first, self.tail, strict=True):
-            total = total + (at_least_float32(tail(first(some) + context).squeeze(-1)) * there).sum(-1)
+        for group_sum, context, there, first, tail in zip(
+            sums, f.contexts, f.there, self.first, self.tail, strict=True
+        ):
+            total = total + (at_least_float32(tail(first(group_sum) + context).squeeze(-1)) * there).sum(-1)
 
         repeats = F.softplus(masses - 1, beta=beta) @ self.log_repeat.exp().to(y.dtype) * f.there[0]
         active = y[..., 1:].sum(-1).transpose(0, 1).flatten(1)

@@ -74,7 +74,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
     @in_file_encoding
     def load(self) -> None:
         read = read_parts(self.config)
-        sentences = {part: some for part, (_, some) in read.parts.items()}
+        sentences = {part: part_sentences for part, (_, part_sentences) in read.parts.items()}
         self._checksums, self._split = read.checksums, read.split
         self._notes = [*read.notes, *unseen_roles(sentences)]
         self._trees = trees = self._read_trees(self.config.trees)
@@ -83,8 +83,8 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), [NONE, *sorted(names)])
         self._parts = {part: self._examples(sentences[part], trees, self._where(part)) for part in sp.PARTS}
         for part in sp.PARTS:
-            where, some = read.parts[part]
-            if not self._parts[part] and some:
+            where, part_sentences = read.parts[part]
+            if not self._parts[part] and part_sentences:
                 raise sp.DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
         self._reach = {part: measure_reach(examples) for part, examples in self._parts.items() if examples}
 
@@ -240,7 +240,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         places, roles = self._roles.decide(proposal, batch.x, self.config.repair)
         if known is not None:
             roles = np.where(known[places.row], roles, 0)
-        arguments = [(n, a) for n, some in sorted(self._roles.arguments(places, roles).items()) for a in some]
+        arguments = [(n, a) for n, group in sorted(self._roles.arguments(places, roles).items()) for a in group]
         pairs = places.pairs
         arcs = np.flatnonzero(roles)
         spans = zip(pairs.predicate[arcs].tolist(), pairs.first[arcs].tolist(), pairs.last[arcs].tolist(), strict=True)

@@ -17,8 +17,8 @@ def make(seed: int = 0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(seed)
     made = {part: [_example(rng) for _ in range(size)] for part, size in SIZES.items()}
     return {
-        part: (np.stack([image for image, _ in found]), np.stack([mask for _, mask in found]))
-        for part, found in made.items()
+        part: (np.stack([image for image, _ in examples]), np.stack([mask for _, mask in examples]))
+        for part, examples in made.items()
     }
 
 

@@ -51,7 +51,7 @@ def game_figure(groups: Sequence[Group]) -> Figure:
                     f"{run.path} has no l1 and l0; expected a run of 'infnet.joint' with an energy loss of spen-infnet "
                     "and trainer.gradient_norms_every above 0"
                 )
-    measured = [panel for panel in PANELS if any(len(points(h, panel[2])) for some in histories.values() for h in some)]
+    measured = [panel for panel in PANELS if any(len(points(h, panel[2])) for runs in histories.values() for h in runs)]
     figure = new_figure(7.4, 6.0)
     axes = filled(figure, len(measured), 2)
     for axis, (title, unit, curve, scale) in zip(axes, measured, strict=True):

@@ -36,8 +36,8 @@ class Inventory:
     """
 
     def __init__(self, counts: Mapping[str, Mapping[str, int]], forms: Mapping[str, Sequence[str]]) -> None:
-        self.counts = {lemma: dict(some) for lemma, some in counts.items()}
-        self.forms = {form: tuple(some) for form, some in forms.items()}
+        self.counts = {lemma: dict(senses) for lemma, senses in counts.items()}
+        self.forms = {form: tuple(lemmas) for form, lemmas in forms.items()}
         self._static = lru_cache(20_000)(_describe_sense)
         self._particles = lru_cache(20_000)(self._list_particles)
         self._candidates = lru_cache(20_000)(self._list_candidates)
@@ -54,7 +54,7 @@ class Inventory:
                     lemma = lemma or p.roleset.rpartition(".")[0].partition("_")[0]
                     counts.setdefault(lemma, Counter())[p.roleset] += 1
                     forms.setdefault(form, Counter())[lemma] += 1
-        return cls(counts, {form: [lemma for lemma, _ in some.most_common()] for form, some in forms.items()})
+        return cls(counts, {form: [lemma for lemma, _ in lemmas.most_common()] for form, lemmas in forms.items()})
 
     def lemmas(self, word: str, lemma: str | None = None) -> tuple[str, ...]:
         """Lemmas of a predicate: the given one; otherwise those of the word in the training part; otherwise those of
@@ -71,9 +71,9 @@ class Inventory:
     def candidates(self, words: Sequence[str], predicate: int, lemma: str | None = None) -> tuple[Candidate, ...]:
         """The candidates of a predicate, at least one, at most `PLACES`."""
         form = words[predicate].lower()
-        some = self._particles(form, lemma)
+        particles = self._particles(form, lemma)
         near = (word.lower() for word in words[predicate + 1 : predicate + 1 + NEAR])
-        return self._candidates(form, lemma, tuple(word if word in some else "" for word in near))
+        return self._candidates(form, lemma, tuple(word if word in particles else "" for word in near))
 
     def _list_particles(self, form: str, lemma: str | None) -> set[str]:
         """The particles of the senses that a predicate may have."""
@@ -174,7 +174,7 @@ def _describe_sense(sense: str, lemma: str, form: str) -> tuple[str, ...]:
 
 def count_attributes(candidates: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
     """The attributes that candidates have at least so often, in alphabetical order."""
-    counts = Counter(name for some in candidates for candidate in some for name in candidate.attributes)
+    counts = Counter(name for group in candidates for candidate in group for name in candidate.attributes)
     return sorted(name for name, count in counts.items() if count >= least)
 
 

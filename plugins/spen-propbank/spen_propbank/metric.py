@@ -93,7 +93,7 @@ class SensesMetric(Metric):
             "reach": self._counts["reached"] / n,
         }
         for name in ("verbs", "nouns", "adjectives", "unseen"):
-            if some := self._counts[f"{name} n"]:
-                scores[name] = self._counts[f"{name} right"] / some
-                scores[f"{name}_most_frequent"] = self._counts[f"{name} first"] / some
+            if count := self._counts[f"{name} n"]:
+                scores[name] = self._counts[f"{name} right"] / count
+                scores[f"{name}_most_frequent"] = self._counts[f"{name} first"] / count
         return scores

@@ -33,7 +33,7 @@ def sample_senses(seed: int = 2023) -> dict[str, list[Sentence]]:
 
 def _sentence(source: random.Random, name: str) -> Sentence:
     sense, lemma, pos, place, lists = source.choice(PLACES)
-    text = place.format(who=source.choice(PEOPLE), **{key: source.choice(some) for key, some in lists.items()})
+    text = place.format(who=source.choice(PEOPLE), **{key: source.choice(options) for key, options in lists.items()})
     words = f"{text} {source.choice(TIMES)} .".split()
     at = next(i for i, word in enumerate(words) if word.startswith("["))
     words[at] = words[at][1:-1]

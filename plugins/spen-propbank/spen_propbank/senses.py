@@ -81,7 +81,7 @@ class Senses(SenseTask):
     @in_file_encoding
     def load(self) -> None:
         self._read = read_parts(self.config, sample_senses, list_senses, "senses", gold=False)
-        sentences = {part: some for part, (_, some) in self._read.parts.items()}
+        sentences = {part: part_sentences for part, (_, part_sentences) in self._read.parts.items()}
         inventory = Inventory.of(sentences["train"])
         if not inventory.counts:
             where = self._read.parts["train"][0]
@@ -91,7 +91,7 @@ class Senses(SenseTask):
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
         names = count_attributes(example.candidates for example in self._parts["train"])
         self._set(vocabulary, inventory, names)
-        senses = {part: set().union(*map(list_senses, some)) for part, some in sentences.items()}
+        senses = {part: set().union(*map(list_senses, part_sentences)) for part, part_sentences in sentences.items()}
         every = set().union(*senses.values())
         unseen = sorted(sense for sense in every - senses["train"] if rolesets().get(sense) is None)
         self._read.notes.extend(note_unseen(unseen, len(every), "senses"))
@@ -107,7 +107,7 @@ class Senses(SenseTask):
             "words": self._vocabulary.words,
             "attributes": list(self.inputs.attributes),
             "senses": self._inventory.counts,
-            "forms": {form: list(some) for form, some in self._inventory.forms.items()},
+            "forms": {form: list(lemmas) for form, lemmas in self._inventory.forms.items()},
         }
 
     def read(self, path: str) -> list[Example]:

@@ -105,8 +105,8 @@ def choose_tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Te
     numbers = _draw_by_token(n, p.shape[1]).to(p.device).expand(len(p), -1, -1).contiguous()
     tags = torch.searchsorted(p.cumsum(-1), numbers).clamp(max=p.shape[-1] - 1)
     scores = [
-        _weigh(net, energy, net.space.one_hot(some.transpose(1, 2), net.mask).to(net.logits.dtype), weight)
-        for some in tags.split(max(1, AT_ONCE // max(1, p.numel())), 2)
+        _weigh(net, energy, net.space.one_hot(chunk.transpose(1, 2), net.mask).to(net.logits.dtype), weight)
+        for chunk in tags.split(max(1, AT_ONCE // max(1, p.numel())), 2)
     ]
     change = torch.softmax(torch.cat(scores, 1), 1) - 1 / n
     marginals = p.scatter_add(2, tags, change.unsqueeze(1).expand_as(tags))

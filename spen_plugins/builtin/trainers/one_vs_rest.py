@@ -54,9 +54,18 @@ class OneVsRest(Trainer):
         if net.output.bias is None:
             raise ConfigError("trainer 'one_vs_rest' needs inference_net.bias=true")
         frozen = tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()}))
-        some = task.part("train")[:1]  # nothing is learned in batches
+        first_example = task.part("train")[:1]  # nothing is learned in batches
         return [
-            Stage(f"C={c:g}", (), 1, 1, frozen, start=partial(self._fit, task, c), examples=some, goes_on=c != first)
+            Stage(
+                f"C={c:g}",
+                (),
+                1,
+                1,
+                frozen,
+                start=partial(self._fit, task, c),
+                examples=first_example,
+                goes_on=c != first,
+            )
             for first in self.config.c[:1]
             for c in self.config.c
         ]
@@ -112,8 +121,8 @@ def _make_design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray
             rows.append(batch.x.inputs["vector"].numpy()[is_labelled])
             continue
         row, column, value = (part.cpu().numpy() for part in features.lists(batch.to(home).x))
-        some = sparse.csr_matrix((value.astype(np.float64), (row, column)), (len(batch), features.output_dim))
-        rows.append(some[np.flatnonzero(is_labelled)])
+        matrix = sparse.csr_matrix((value.astype(np.float64), (row, column)), (len(batch), features.output_dim))
+        rows.append(matrix[np.flatnonzero(is_labelled)])
     stacked = (
         np.concatenate(rows).astype(np.float64) if isinstance(rows[0], np.ndarray) else sparse.vstack(rows).tocsr()
     )

@@ -40,16 +40,16 @@ def locate(path: str) -> Path:
 
     entry = next((data_set for data_set in CATALOGUE.values() if data_set.below(relative)), None)
     files = entry.below(relative) if entry else ()
-    found = f"no {relative}"
+    state = f"no {relative}"
     for root in roots:
         if (root / relative).exists():
             if all((root / file).exists() for file in files):
                 return root / relative
-            found = f"only a part of {relative}"  # a download was cut off
+            state = f"only a part of {relative}"  # a download was cut off
     places = " nor ".join(map(str, roots))
     if entry and entry.why_not:
         remedy = f"{entry.name} can't be downloaded: {entry.why_not}"
     else:
         remedy = f"`spen data get {entry.name}` gets it" if entry else f"data sets are {', '.join(CATALOGUE)}"
         remedy += "" if own else ", or $SPEN_DATA set to a folder that has it"
-    raise DataError(path, None, f"{found} below {places}", f"the file in one of them: {remedy}")
+    raise DataError(path, None, f"{state} below {places}", f"the file in one of them: {remedy}")

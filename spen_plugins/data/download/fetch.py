@@ -104,9 +104,9 @@ def download(url: str, target: Path, checksum: str | None) -> None:
     with writing(target, parents=True) as part:
         with part.open("wb") as out:
             out.writelines(_received(url))
-        found = sha256(part)
-        if checksum is not None and found != checksum:
-            raise RunError(f"{url}: sha256 {found}, expected {checksum}; the file is not the one in the catalogue")
+        digest = sha256(part)
+        if checksum is not None and digest != checksum:
+            raise RunError(f"{url}: sha256 {digest}, expected {checksum}; the file is not the one in the catalogue")
 
 
 def _received(url: str) -> Iterator[bytes]:

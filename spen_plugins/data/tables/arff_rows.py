@@ -124,7 +124,7 @@ def _unreadable(
         try:
             convert(cell)
         except _UNREADABLE:
-            some = ", ".join(attribute.values[:8]) + ", ..." * (len(attribute.values) > 8)
-            wanted = f"one of {some}, or ? for missing" if some else "a finite number, or ? for missing"
+            shown = ", ".join(attribute.values[:8]) + ", ..." * (len(attribute.values) > 8)
+            wanted = f"one of {shown}, or ? for missing" if shown else "a finite number, or ? for missing"
             return DataError(table.path, line, f"{shorten(cell)} for attribute {attribute.name!r}", wanted)
     raise AssertionError

@@ -78,8 +78,8 @@ def _values_of(table: Table, name: str, cells: Cells) -> tuple[str, ...] | None:
     row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), None)
     if row is not None and 2 * sum(is_number(value.replace(",", ".", 1)) for value in values) > len(values):
         wanted = "numbers with a decimal point, as most of its values are, and an empty cell for a missing one"
-        found = f"{shorten(cells[row] or '')} in column {name!r}"
-        raise DataError(table.path, table.line[row], found, f"{wanted}; drop=NAME leaves it out")
+        problem = f"{shorten(cells[row] or '')} in column {name!r}"
+        raise DataError(table.path, table.line[row], problem, f"{wanted}; drop=NAME leaves it out")
     return tuple(values) if len(values) <= CATEGORIES else None
 
 
@@ -98,6 +98,6 @@ def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np
     if is_wrong.any():
         row = int(is_wrong.argmax())
         cell = cells[row]
-        found = f"{shorten(cell) if isinstance(cell, str) else f'{cell:g}'} in column {name!r}"
-        raise DataError(table.path, table.line[row], found, f"{wanted}, as in the training file")
+        problem = f"{shorten(cell) if isinstance(cell, str) else f'{cell:g}'} in column {name!r}"
+        raise DataError(table.path, table.line[row], problem, f"{wanted}, as in the training file")
     return codes

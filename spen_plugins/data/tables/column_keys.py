@@ -36,16 +36,16 @@ class ColumnKeys:
     scheme: str | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> ColumnKeys:
+    def of(cls, settings: Mapping[str, Any]) -> ColumnKeys:
         """From values by key, as a command line or Python has them.
 
         Raises:
             ConfigError: an unknown key.
         """
-        for key in given:
+        for key in settings:
             if key not in KEYS:
                 raise ConfigError(f"unknown key {key!r}.{did_you_mean(key, KEYS)} Keys: {', '.join(KEYS)}")
-        values = {key: columns_named(value) if key in ("labels", "drop") else value for key, value in given.items()}
+        values = {key: columns_named(value) if key in ("labels", "drop") else value for key, value in settings.items()}
         if (drop := values.get("drop")) is not None:
             values["drop"] = list(map(str, drop)) if isinstance(drop, (list, tuple)) else [str(drop)]
         if values.get("labels") is not None and values.get("label_count") is not None:
@@ -69,8 +69,8 @@ class ColumnKeys:
 
     def spelled(self) -> str:
         """The keys as words of a command line."""
-        given = self.given().items()
-        texts = {key: ",".join(value) if isinstance(value, (list, tuple)) else str(value) for key, value in given}
+        settings = self.given().items()
+        texts = {key: ",".join(value) if isinstance(value, (list, tuple)) else str(value) for key, value in settings}
         return " ".join(quote(f"{key}={text}") for key, text in texts.items())
 
 

@@ -61,18 +61,18 @@ class LabelCells:
         """Raise a DataError if a label that was read is others, divided by another separator."""
         for separator in _OTHERS if self._separator is None else ():
             if (label := joined_label(self._lines, self._labels, separator)) is not None:
-                found = f"label {label!r} beside {' and '.join(map(repr, dict.fromkeys(_pieces(label, separator))))}"
+                problem = f"label {label!r} beside {' and '.join(map(repr, dict.fromkeys(_pieces(label, separator))))}"
                 wanted = (
                     f'labels separated by {SEPARATOR!r}; pass "separator={separator}" to split it, or '
                     f'"separator={SEPARATOR}" to keep it as it is'
                 )
-                raise DataError(self._path, self._lines[label], found, wanted)
+                raise DataError(self._path, self._lines[label], problem, wanted)
 
 
 def joined_label(labels: Iterable[str], known: Set[str], separator: str) -> str | None:
     """The first label of which all pieces are known labels; None without one."""
     pieces = ((label, {*_pieces(label, separator)}) for label in labels if separator in label)
-    return next((label for label, some in pieces if some and some <= known), None)
+    return next((label for label, parts in pieces if parts and parts <= known), None)
 
 
 def _pieces(cell: str, separator: str) -> tuple[str, ...]:

@@ -56,8 +56,8 @@ def read_names(path: str | Path) -> list[str]:
     seen: set[str] = set()
     for number, name in enumerate(names, 1):
         if not name or name in seen:
-            found = f"label {name!r} twice" if name else "an empty name"
-            raise DataError(path, None if is_xml else number, found, "label names, each once")
+            problem = f"label {name!r} twice" if name else "an empty name"
+            raise DataError(path, None if is_xml else number, problem, "label names, each once")
         seen.add(name)
     return names
 

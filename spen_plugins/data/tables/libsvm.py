@@ -28,8 +28,10 @@ _WANTED = "labels separated by commas, then FEATURE:VALUE pairs in the order of 
 
 def _is_libsvm(head: Head) -> bool:
     lines = head.filled[1:] if head.filled and _SIZES.fullmatch(head.filled[0]) else head.filled
-    some = lines[:20]
-    return bool(some) and any(re.search(r"\s\d+:", " " + line) for line in some) and all(map(_ROW.fullmatch, some))
+    sample = lines[:20]
+    return (
+        bool(sample) and any(re.search(r"\s\d+:", " " + line) for line in sample) and all(map(_ROW.fullmatch, sample))
+    )
 
 
 LIBSVM = Format("libsvm", "labels separated by commas, then FEATURE:VALUE pairs, as in `3,17 1:0.5 4:2`", _is_libsvm)

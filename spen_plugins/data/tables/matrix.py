@@ -36,8 +36,8 @@ class Matrix:
     def __post_init__(self) -> None:
         names = self.names or ()
         if self.names is not None and (len(names) != self.width or len({*names}) < len(names)):
-            some = ", ".join(names[:8]) + ", …" * (len(names) > 8)
-            raise DataError("columns", None, f"{len(names)} names ({some})", f"{self.width} different ones")
+            shown = ", ".join(names[:8]) + ", …" * (len(names) > 8)
+            raise DataError("columns", None, f"{len(names)} names ({shown})", f"{self.width} different ones")
 
     @classmethod
     def of(cls, data: Any, what: str) -> Matrix:
@@ -103,9 +103,9 @@ class Matrix:
                 raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
             return self
         if other := {*self.names} ^ {*names}:
-            found = min(other, key=[*self.names, *names].index)
-            near = did_you_mean(found, names) if found in self.names else ""
-            what_is_wrong = f"{'the' if found in self.names else 'no'} column {found!r}"
+            column = min(other, key=[*self.names, *names].index)
+            near = did_you_mean(column, names) if column in self.names else ""
+            what_is_wrong = f"{'the' if column in self.names else 'no'} column {column!r}"
             raise DataError(what, None, what_is_wrong, f"the {len(names)} columns of training.{near}")
         place = {name: i for i, name in enumerate(self.names)}
         return Matrix(self.values[:, [place[name] for name in names]], tuple(names))

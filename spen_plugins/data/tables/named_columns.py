@@ -59,8 +59,8 @@ def _names(path: Path, form: Format) -> list[str]:
         raise DataError(path, 1, f"numbers in the first line, {shorten(','.join(cells))}", "a header of column names")
     kept = names[1:] if names[0] in _UNNAMED else names
     if "" in kept or len({*kept}) < len(kept):
-        found = f"columns {', '.join(map(repr, kept))}"
-        raise DataError(path, 1, found, "a header with a name for each column, each once")
+        column_list = f"columns {', '.join(map(repr, kept))}"
+        raise DataError(path, 1, column_list, "a header with a name for each column, each once")
     return kept
 
 
@@ -115,11 +115,11 @@ def _read_columns(
     line: list[int] = []
     for lines, columns in _blocks(path, form, names):
         line += lines
-        for name, some in numbers.items():
-            some.append(_numbers(path, lines, name, columns[name]))
+        for name, blocks in numbers.items():
+            blocks.append(_numbers(path, lines, name, columns[name]))
         for name, cells in texts.items():
             cells += [None if cell in MISSING else cell for cell in columns[name]]
-    return texts | {name: np.concatenate(some) for name, some in numbers.items() if some}, line
+    return texts | {name: np.concatenate(blocks) for name, blocks in numbers.items() if blocks}, line
 
 
 def _numbers(path: Path, lines: Sequence[int], name: str, cells: Sequence[str]) -> np.ndarray:

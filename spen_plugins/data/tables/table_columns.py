@@ -110,8 +110,8 @@ class Columns:
                 raise DataError(table.path, None, f"no attribute {name!r}", "all features of the training file")
             a = table.attributes[where[name]]
             if {*a.values} != {*values} or (a.kind == "numeric") != (not values):
-                found, wanted = (", ".join(some) or "numeric" for some in (a.values, values))
-                raise DataError(table.path, a.line, f"attribute {name!r} of type {found}", f"{wanted}, as in training")
+                actual, wanted = (", ".join(names) or "numeric" for names in (a.values, values))
+                raise DataError(table.path, a.line, f"attribute {name!r} of type {actual}", f"{wanted}, as in training")
         return self._features(table, where), self.gold(table)
 
     def _features(self, table: Table, where: Mapping[str, int]) -> Ragged | np.ndarray:

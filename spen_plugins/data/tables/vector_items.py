@@ -23,14 +23,14 @@ def parse_item(columns: Columns, item: Any) -> tuple[np.ndarray, np.ndarray | No
     """
     keys = set(item) if isinstance(item, Mapping) else set()
     if len({"vector", "features"} & keys) != 1 or keys - _KEYS:
-        found = f"keys {', '.join(map(repr, item))}" if isinstance(item, Mapping) else type(item).__name__
-        raise _bad(found, '{"vector": [...]} or {"features": {...}}, perhaps with "labels"')
+        problem = f"keys {', '.join(map(repr, item))}" if isinstance(item, Mapping) else type(item).__name__
+        raise _bad(problem, '{"vector": [...]} or {"features": {...}}, perhaps with "labels"')
     vector = _vector(columns, item["vector"]) if "vector" in keys else _by_name(columns, item["features"])
     return vector, None if item.get("labels") is None else _label_numbers(columns, item["labels"])
 
 
-def _bad(found: str, expected: str) -> DataError:
-    return DataError("item", None, found, expected)
+def _bad(problem: str, expected: str) -> DataError:
+    return DataError("item", None, problem, expected)
 
 
 def _vector(columns: Columns, values: Any) -> np.ndarray:

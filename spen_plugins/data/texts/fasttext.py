@@ -15,11 +15,11 @@ _LOOKED_AT = 50
 
 def is_fasttext(head: Head) -> bool:
     """True if a line begins with `__label__`, or most lines have one; not below a header."""
-    some = head.filled[:_LOOKED_AT]
-    if not some or is_header(re.split(r"[\t,;|]", some[0])):
+    sample = head.filled[:_LOOKED_AT]
+    if not sample or is_header(re.split(r"[\t,;|]", sample[0])):
         return False
-    matches = [_LABEL.search(line) for line in some]
-    return any(match and not match.start() for match in matches) or 2 * sum(map(bool, matches)) > len(some)
+    matches = [_LABEL.search(line) for line in sample]
+    return any(match and not match.start() for match in matches) or 2 * sum(map(bool, matches)) > len(sample)
 
 
 FASTTEXT = Format("fastText", "__label__LABEL for each label, then the text", is_fasttext)

@@ -43,9 +43,9 @@ class TextFile(NamedTuple):
 
 
 def _is_tsv(head: Head) -> bool:
-    some = head.filled[:_LOOKED_AT]
-    quoted = all(cell[:1] == cell[-1:] == '"' for line in some for cell in line.split("\t"))  # CSV, then
-    return not quoted and 2 * sum("\t" in line for line in some) > len(some)
+    sample = head.filled[:_LOOKED_AT]
+    quoted = all(cell[:1] == cell[-1:] == '"' for line in sample for cell in line.split("\t"))  # CSV, then
+    return not quoted and 2 * sum("\t" in line for line in sample) > len(sample)
 
 
 def _is_csv(head: Head) -> bool:
@@ -129,22 +129,22 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     if form is None:
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is JSON:
-        rows, said = _read_json(path, layout, gold), "JSONL"
+        rows, description = _read_json(path, layout, gold), "JSONL"
     elif form is FASTTEXT:
-        rows, said = read_fasttext(path, gold), form.name
+        rows, description = read_fasttext(path, gold), form.name
     elif form is LIBMULTILABEL:
-        some, _ = stream_rows(path, TSV, Layout(3, 2, " ", False), gold)
-        rows, said = list(some), "LibMultiLabel's ID, labels and text"
+        stream, _ = stream_rows(path, TSV, Layout(3, 2, " ", False), gold)
+        rows, description = list(stream), "LibMultiLabel's ID, labels and text"
     else:
-        rows, said = [], ""
+        rows, description = [], ""
         for file in shards(path):
             if form is PARQUET:
                 check_in_memory(file)
-            some, said = stream_rows(file, form, layout, gold)
-            rows += some
+            stream, description = stream_rows(file, form, layout, gold)
+            rows += stream
     if not rows:
         raise DataError(path, None, "no row", "at least one")
-    return TextFile(rows, said)
+    return TextFile(rows, description)
 
 
 def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
@@ -159,8 +159,8 @@ def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
         if isinstance(labels, str) or (labels is None and not gold):
             return text, labels
         if not isinstance(labels, list) or not all(type(label) in (str, int) for label in labels):
-            found = f"labels {labels!r:.60}" if labels is not None else f"no {label_names[0]!r}"
-            raise DataError(path, None, found, f"a list of names, as in {_FORM}")
+            problem = f"labels {labels!r:.60}" if labels is not None else f"no {label_names[0]!r}"
+            raise DataError(path, None, problem, f"a list of names, as in {_FORM}")
         return text, list(map(str, labels))
 
     cells, lines = LabelCells(path, layout.separator), read_json_lines(path, _FORM, read_item)
@@ -180,8 +180,8 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
     def rows() -> Iterator[Row]:
         for line, record in file_rows:
             if not isinstance(record[columns.text], str):
-                found = "null" if record[columns.text] is None else f"the list {record[columns.text]!r:.60}"
-                raise DataError(path, line, f"{found} in column {text!r}", "a text")
+                problem = "null" if record[columns.text] is None else f"the list {record[columns.text]!r:.60}"
+                raise DataError(path, line, f"{problem} in column {text!r}", "a text")
             yield Row(record[columns.text], read_labels(path, columns, line, record, bool(gold), cells), line)
         if gold:
             cells.check()
@@ -232,8 +232,8 @@ def _tsv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
         cells = line.split("\t")
         width = width or len(cells)
         if len(cells) != width:
-            found = f"{len(cells)} cells in {shorten(line)}"
-            raise DataError(path, number, found, f"{width}, as in the first line, separated by tabs")
+            problem = f"{len(cells)} cells in {shorten(line)}"
+            raise DataError(path, number, problem, f"{width}, as in the first line, separated by tabs")
         yield number, cells
 
 

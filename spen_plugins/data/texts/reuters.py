@@ -81,8 +81,8 @@ def _documents(path: Path) -> Iterator[Document]:
         line += match[0].count("\n")
         place = match.end()
     if not place or "<REUTERS" in text[place:]:
-        found = "a document without its end" if place else "no document"
-        raise DataError(path, line if place else None, found, "<REUTERS ...> ... </REUTERS>")
+        problem = "a document without its end" if place else "no document"
+        raise DataError(path, line if place else None, problem, "<REUTERS ...> ... </REUTERS>")
 
 
 def _document(path: Path, head: str, inner: str, line: int) -> Document:

@@ -105,8 +105,8 @@ def find_columns(
     if text_place != label_places:
         return TextColumns(known, text_place, label_places)
     if gold:
-        found = f"both the text and its labels in column {text!r}"
-        raise DataError(path, 1, found, "two columns, text=NAME and labels=NAME")
+        problem = f"both the text and its labels in column {text!r}"
+        raise DataError(path, 1, problem, "two columns, text=NAME and labels=NAME")
     return TextColumns(known, text_place, None)
 
 
@@ -116,8 +116,8 @@ def _open_columns(path: str | Path, names: Sequence[str], gold: bool | None) -> 
     if gold:
         wanted += f" and a label column named {' or '.join(map(repr, LABELS))}"
         keys = "text= and labels= with the names of the columns"
-    found = f"columns {', '.join(shorten(name)[1:-1] for name in names)}"
-    return DataError(path, 1, found, f"{wanted}; or {keys}; or task.header=false if it is no header")
+    column_list = f"columns {', '.join(shorten(name)[1:-1] for name in names)}"
+    return DataError(path, 1, column_list, f"{wanted}; or {keys}; or task.header=false if it is no header")
 
 
 def _named_columns(
@@ -169,13 +169,13 @@ def places_of(column: int | str | Sequence[str], names: Sequence[str]) -> set[in
 
 def _place_of(path: str | Path, column: int | str, names: Sequence[str] | None, width: int, what: str) -> int:
     """A column's index, from 0."""
-    found = f"columns {', '.join(names)}" if names else f"{width} columns"
+    column_list = f"columns {', '.join(names)}" if names else f"{width} columns"
     if isinstance(column, int):
         if column > width:
-            raise DataError(path, 1, found, f"{what}s in column {column}")
+            raise DataError(path, 1, column_list, f"{what}s in column {column}")
         return column - 1
     if names is None or column not in names:
-        raise DataError(path, 1, found, f"a {what} column named {column!r}.{did_you_mean(column, names or ())}")
+        raise DataError(path, 1, column_list, f"a {what} column named {column!r}.{did_you_mean(column, names or ())}")
     return names.index(column)
 
 

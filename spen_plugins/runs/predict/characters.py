@@ -40,7 +40,7 @@ def add_characters(prediction: Mapping[str, Any], place: Place) -> dict[str, Any
 
     def add_spans(table: Mapping[str, Any]) -> dict[str, Any]:
         spans = {key: table[key] for key in ("entities", "arguments") if key in table}
-        return {**table, **{key: [located(s, s["start"], s["end"]) for s in some] for key, some in spans.items()}}
+        return {**table, **{key: [located(s, s["start"], s["end"]) for s in items] for key, items in spans.items()}}
 
     sentence = add_spans(prediction)
     if "predicate" in sentence:

@@ -175,10 +175,10 @@ def _keep_labelled(predictor: Predictor, examples: Sequence[Any], path: str | Pa
     """
     kept: list[Any] = []
     for start in range(0, len(examples), predictor.batch_size):
-        some = examples[start : start + predictor.batch_size]
-        batch = predictor.task.collate(some)
+        chunk = examples[start : start + predictor.batch_size]
+        batch = predictor.task.collate(chunk)
         if batch.gold is not None:
-            kept += [example for example, known in zip(some, batch.labelled.tolist(), strict=True) if known]
+            kept += [example for example, known in zip(chunk, batch.labelled.tolist(), strict=True) if known]
     if not kept:
         raise DataError(path, None, "no gold outputs", wanted)
     return kept

@@ -173,11 +173,13 @@ class Predictor:
         predictions: dict[int, Any] = {}
         with self.keeping_casts():
             for proposal, batch, rows in self.proposals(examples):
-                some = self.task.predictions(proposal, batch, [examples[row] for row in rows])
+                batch_predictions = self.task.predictions(proposal, batch, [examples[row] for row in rows])
                 if energy:
                     energies = self.energies(proposal, batch)
-                    some = [_add_energy(one, e) for one, e in zip(some, energies, strict=True)]
-                predictions.update(zip(rows, some, strict=True))
+                    batch_predictions = [
+                        _add_energy(one, e) for one, e in zip(batch_predictions, energies, strict=True)
+                    ]
+                predictions.update(zip(rows, batch_predictions, strict=True))
         return [predictions[row] for row in range(len(examples))]
 
     def evaluate_file(self, path: str | Path | None = None, part: str | None = None) -> dict[str, Any]:

@@ -47,14 +47,14 @@ class Ready:
     accelerator: Accelerator
 
 
-def build_first(experiment: Experiment, given: Given | None = None) -> Built:
+def build_first(experiment: Experiment, own_data: Given | None = None) -> Built:
     """The parts of a new run, with their data and initial weights."""
     seed_everything(experiment.seed)
     task = make_task(experiment)
-    if given is None:
+    if own_data is None:
         task.load()
     else:
-        task.take(given.parts, given.held_out, experiment.seed)
+        task.take(own_data.parts, own_data.held_out, experiment.seed)
     built = build(experiment, task)
     warm_start(experiment.init, built)
     return built

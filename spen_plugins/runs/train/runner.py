@@ -42,7 +42,7 @@ def run(
     options: RunOptions = DEFAULTS,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
-    given: Given | None = None,
+    own_data: Given | None = None,
 ) -> Path:
     """Train, evaluate and write a run folder.
 
@@ -55,7 +55,7 @@ def run(
         options: device, output and checkpoints.
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
-        given: the examples, if the config's task has them in memory; None: the task loads its files.
+        own_data: the examples, if the config's task has them in memory; None: the task loads its files.
 
     Returns:
         The run folder's path.
@@ -67,7 +67,7 @@ def run(
     registry = Registry()
     experiment = check(dict(config), source, registry)
     accelerator = make_accelerator(experiment.precision, options.device)
-    built = build_first(experiment, given)
+    built = build_first(experiment, own_data)
     ready = make_ready(experiment, built, accelerator)
     folder = RunFolder(Path(gather(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:

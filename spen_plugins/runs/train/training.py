@@ -62,20 +62,20 @@ def train(
         ConfigError, DataError, PluginError: before training starts.
         RunError: training failed.
     """
-    given = None
+    own_data = None
     if data is not None and not isinstance(data, (str, Path)):
-        given = Given(data if isinstance(data, Mapping) else {"train": data}, held_out)
+        own_data = Given(data if isinstance(data, Mapping) else {"train": data}, held_out)
         data = "files"  # the numbers of one's own data
         if isinstance(config, Mapping) or "data" not in [parameter.name for parameter in parameters(config)]:
             data = None
     arguments = arguments if data is None else {"data": data, **arguments}
     evaluated = evaluate(config, {name: _text(name, value) for name, value in arguments.items()})
     source = "config" if isinstance(config, Mapping) else str(config)
-    if given is not None:
+    if own_data is not None:
         evaluated = _in_memory(evaluated, source)
     with _restore_random_state(), restore_settings(device):
         place = None if out is None else Path(out)
-        path = runner.run(evaluated, source, place, RunOptions(device, quiet), given=given)
+        path = runner.run(evaluated, source, place, RunOptions(device, quiet), own_data=own_data)
     return load(path, device or "cpu")
 
 

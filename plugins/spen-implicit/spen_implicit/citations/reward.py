@@ -57,5 +57,5 @@ def terms(y: Tensor, mask: Tensor, votes: Tensor, breaks: Tensor, shape: Shape) 
 
 def _share(part: Tensor, total: Tensor) -> Tensor:
     """part / total, 1 where the total is 0."""
-    some = total > 1e-6
-    return torch.where(some, part / torch.where(some, total, 1), 1)
+    is_positive = total > 1e-6
+    return torch.where(is_positive, part / torch.where(is_positive, total, 1), 1)

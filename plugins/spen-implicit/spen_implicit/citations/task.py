@@ -141,8 +141,8 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
             spaces = ["" if gap == self._gaps.get(GLUED) else " " for gap in example.columns[GAP]]
             tokens = zip(prediction["tags"], spaces, prediction["words"], strict=True)
             prediction["fields"] = [
-                {"field": tag, "text": "".join(gap + word for _, gap, word in some).strip()}
-                for tag, some in groupby(tokens, key=lambda token: token[0])
+                {"field": tag, "text": "".join(gap + word for _, gap, word in group).strip()}
+                for tag, group in groupby(tokens, key=lambda token: token[0])
             ]
         return predictions
 
@@ -192,9 +192,11 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         else:
             from spen_implicit.citations.samples import sample_citations
 
-            parts = {part: ("the sample", some) for part, some in sample_citations().items()}
+            parts = {part: ("the sample", citations) for part, citations in sample_citations().items()}
             read = FileParts(parts, {}, [], "sample (synthetic)")
-        ruled: Parts = {part: (where, list(map(_apply_rules, some))) for part, (where, some) in read.parts.items()}
+        ruled: Parts = {
+            part: (where, list(map(_apply_rules, sentences))) for part, (where, sentences) in read.parts.items()
+        }
 
         def read_plain(path: Path) -> list[TaggedSentence]:
             return [_apply_rules(s) for s in read_citations(path, c.fields, gold=False)]

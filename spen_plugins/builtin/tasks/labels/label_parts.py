@@ -131,7 +131,7 @@ class LabelParts(Task, WithoutGold):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
                 )
-        known = {name: self._labels_in(some) for name, some in self._parts.items() if name != "train" or seen is None}
+        known = {name: self._labels_in(part) for name, part in self._parts.items() if name != "train" or seen is None}
         seen = known.pop("train") if seen is None else seen
         unseen, labels = sorted(set().union(*known.values()) - seen), self.space.labels
         self._notes += note_unseen([labels[i] for i in unseen], len(labels), "labels")

@@ -132,9 +132,9 @@ def check_data(c: Any, alone: Sequence[str], beside_files: Sequence[str] = ("lab
     keys = (*alone, "file", "split", *PARTS, *beside_files)
     named = [key for key in keys if getattr(c, key, None) not in (None, False, [])]
     if not ({*named} - {*beside_files} in _FILES or (len(named) == 1 and named[0] in alone)):
-        found = ", ".join(f"task.{name}" for name in named) or "no data"
+        sources = ", ".join(f"task.{name}" for name in named) or "no data"
         raise ConfigError(
-            f"task: found {found}; expected one of {', '.join(f'task.{key}' for key in alone)} alone, file= perhaps "
+            f"task: found {sources}; expected one of {', '.join(f'task.{key}' for key in alone)} alone, file= perhaps "
             f"with split=, or train= with validation= or test= (or both); {', '.join(beside_files)} go with files. To "
             "put files in the place of a config's own data set, pass data=files"
         )

@@ -73,17 +73,17 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         matrices, sets, columns, weights = given.rows(parts)
         self._set_columns(columns)
         features = {name: self._features(matrix) for name, matrix in matrices.items()}
-        inputs = {name: keys_of_rows(some) for name, some in features.items()}
+        inputs = {name: keys_of_rows(values) for name, values in features.items()}
         numbers = {name: range(len(matrix)) for name, matrix in matrices.items()}
         rows, self._split, self._notes = given.divide(numbers, inputs, sets["train"], held_out, seed)
         self._fit_scaling(features["train"], rows["train"])
-        for some in features.values():
-            self._scale(some)
+        for values in features.values():
+            self._scale(values)
         source = {name: name if name in matrices else "train" for name in rows}
         self._parts = {
-            n: [make_example(features[source[n]], sets[source[n]], i) for i in some] for n, some in rows.items()
+            n: [make_example(features[source[n]], sets[source[n]], i) for i in kept] for n, kept in rows.items()
         }
-        self._files = given.checksums({n: [example[:3] for example in some] for n, some in self._parts.items()})
+        self._files = given.checksums({n: [example[:3] for example in examples] for n, examples in self._parts.items()})
         if weights is not None:
             train = zip(self._parts["train"], rows["train"], strict=True)
             self._parts["train"] = [self._weigh(example, weights[i]) for example, i in train]

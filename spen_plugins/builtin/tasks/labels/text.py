@@ -60,12 +60,12 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
         labels, sets = given.label_sets({name: y for name, (_, y) in pairs.items()})
         self._set_labels(labels)
         texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in pairs.items()}
-        rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
+        rows = {name: list(map(Example, strings, sets[name])) for name, strings in texts.items()}
         if weights is not None:
             rows["train"] = list(map(self._weigh, rows["train"], weights))
-        inputs = {name: list(map(self._input, some)) for name, some in texts.items()}
+        inputs = {name: list(map(self._input, strings)) for name, strings in texts.items()}
         self._parts, self._split, self._notes = given.divide(rows, inputs, sets["train"], held_out, seed)
-        self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
+        self._files = given.checksums({n: [(e.text, e.gold) for e in examples] for n, examples in self._parts.items()})
         self._learn()
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:

@@ -43,10 +43,10 @@ def text_index(
         strings = pa.list_(pa.string())
         for shard in shards(source):
             rows, _ = stream_rows(shard, PARQUET, layout)
-            while some := list(islice(rows, AT_ONCE)):
-                for row in some if check is not None else ():
+            while chunk := list(islice(rows, AT_ONCE)):
+                for row in chunk if check is not None else ():
                     check(row.labels, shard, row.line)
-                kept = [row for row in some if row.labels or config.keep_empty]
+                kept = [row for row in chunk if row.labels or config.keep_empty]
                 columns = {
                     "words": [words(row.text) for row in kept],
                     "labels": [row.labels for row in kept],

@@ -71,9 +71,9 @@ class TextParts(LabelTask):
         if joined is not None and self.config.separator is None:
             self._notes.append(f"warning: label {joined!r} consists of other labels; give each label apart, in a list")
         if not self.config.keep_empty:
-            for name, some in self._parts.items():
-                if not isinstance(some, OnDisk):  # indexed without them
-                    self._parts[name] = [e for e in some if e.gold is None or len(e.gold)]
+            for name, examples in self._parts.items():
+                if not isinstance(examples, OnDisk):  # indexed without them
+                    self._parts[name] = [e for e in examples if e.gold is None or len(e.gold)]
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
@@ -138,8 +138,10 @@ class TextParts(LabelTask):
 
     def _set_parts(self, examples: Mapping[str, Sequence[Example]]) -> None:
         """Divide the examples of each file into parts."""
-        gold = {key: [example.gold for example in some] for key, some in examples.items()}
-        inputs = {key: [self._input(example.text) for example in some] for key, some in examples.items()}
+        gold = {key: [example.gold for example in file_examples] for key, file_examples in examples.items()}
+        inputs = {
+            key: [self._input(example.text) for example in file_examples] for key, file_examples in examples.items()
+        }
         parts = self._divide(gold, inputs)
         self._warn_of_shared(parts, inputs)
         self._parts = {part: [examples[key][row] for row in rows] for part, (key, rows) in parts.items()}
@@ -160,9 +162,11 @@ class TextParts(LabelTask):
 
     def _warn_of_indexed(self, index: Index) -> None:
         """Note parts in memory that share inputs with the training part on disk."""
-        words = {part: [self.words(example.text) for example in some] for part, some in self._parts.items()}
-        counts = {part: int(index.contains({"words": some}).sum()) for part, some in words.items()}
-        self._notes += warn_of_shared(("train", part, counts[part], len(some)) for part, some in words.items())
+        words = {part: [self.words(example.text) for example in examples] for part, examples in self._parts.items()}
+        counts = {part: int(index.contains({"words": part_words}).sum()) for part, part_words in words.items()}
+        self._notes += warn_of_shared(
+            ("train", part, counts[part], len(part_words)) for part, part_words in words.items()
+        )
 
     def _lengths_on_disk(self) -> np.ndarray:
         """`length` of each text on disk, `(example,)`."""
@@ -178,8 +182,10 @@ class TextParts(LabelTask):
         folder = locate(self.config.reuters)
         labels, parts, self._split = reuters_parts.read_parts(folder)
         self._set_labels(labels)
-        self._parts = {part: self._documents(some) for part, some in parts.items()}
-        self._notes += shared_inputs({name: [self._input(e.text) for e in some] for name, some in self._parts.items()})
+        self._parts = {part: self._documents(documents) for part, documents in parts.items()}
+        self._notes += shared_inputs(
+            {name: [self._input(e.text) for e in examples] for name, examples in self._parts.items()}
+        )
         self._files = {f"{self.config.reuters}/{file.name}": sha256(file) for file in sgm_files(folder)}
 
     def _set_labels(self, names: Sequence[str], numbered: bool = False) -> None:

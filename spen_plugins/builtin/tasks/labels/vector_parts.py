@@ -109,8 +109,8 @@ class VectorParts(LabelTask):
         if self.columns.apart and not self.columns.listed:
             return note
         names = list(self.columns.features)
-        some = ", ".join(names[:10]) + ", …" * (len(names) > 10)
-        return f"{note}; feature columns: {some} (to leave some out: drop=NAME)"
+        shown = ", ".join(names[:10]) + ", …" * (len(names) > 10)
+        return f"{note}; feature columns: {shown} (to leave some out: drop=NAME)"
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample

@@ -69,7 +69,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
     @in_file_encoding
     def load(self) -> None:
         self._read = hide_roles(self.config, read_parts(self.config))
-        sentences = {part: some for part, (_, some) in self._read.parts.items()}
+        sentences = {part: part_sentences for part, (_, part_sentences) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
         known = complete_tags(tags, "bio")
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), known)
@@ -81,8 +81,8 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         if self.config.repeat > 1:
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
         for part in PARTS:
-            where, some = self._read.parts[part]
-            if not self._parts[part] and some:
+            where, part_sentences = self._read.parts[part]
+            if not self._parts[part] and part_sentences:
                 raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
 
     def restore(self, facts: Mapping[str, Any]) -> None:
@@ -206,7 +206,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         pieces: dict[int, list[tuple[str, int, int]]] = {}
         for row, kind, first, last in spans.tolist():
             pieces.setdefault(row, []).append((self._table.roles[kind], first, last))
-        arguments = [(row, argument) for row, some in pieces.items() for argument in join(some)]
+        arguments = [(row, argument) for row, row_pieces in pieces.items() for argument in join(row_pieces)]
         number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
         owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
         ours = owner >= 0

@@ -14,8 +14,8 @@ def tag_predictions(
     """Tags of each sentence, with their scores, which come sentence by sentence."""
     rest = iter(scores)
     return [
-        {"words": some, "tags": names, "scores": [next(rest) for _ in names]}
-        for some, names in zip(words, tags, strict=True)
+        {"words": sentence_words, "tags": names, "scores": [next(rest) for _ in names]}
+        for sentence_words, names in zip(words, tags, strict=True)
     ]
 
 
@@ -35,12 +35,12 @@ def span_predictions(
         scored_spans[sentence].append((span, score))
     return [
         {
-            "words": some,
-            "tags": write_tags([span for span, _ in scored], len(some), scheme),
+            "words": sentence_words,
+            "tags": write_tags([span for span, _ in scored], len(sentence_words), scheme),
             "entities": [
-                {**span._asdict(), "text": " ".join(some[span.start : span.end]), "score": score}
+                {**span._asdict(), "text": " ".join(sentence_words[span.start : span.end]), "score": score}
                 for span, score in scored
             ],
         }
-        for some, scored in zip(words, scored_spans, strict=True)
+        for sentence_words, scored in zip(words, scored_spans, strict=True)
     ]

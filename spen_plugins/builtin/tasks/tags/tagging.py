@@ -78,14 +78,20 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
             order: all tags, in order; None: those of the training part.
         """
         sentences = read.parts
-        encoded = {part: [self._encoding.encode(s, where) for s in some] for part, (where, some) in sentences.items()}
+        encoded = {
+            part: [self._encoding.encode(s, where) for s in part_sentences]
+            for part, (where, part_sentences) in sentences.items()
+        }
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
         self._read = read._replace(notes=[*read.notes, *unseen])
         self._parts: dict[str, Sequence[TaggedExample]] = {
-            part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(some, encoded[part], strict=True)]
-            for part, (_, some) in sentences.items()
+            part: [
+                self._example(s.words, s.columns, *g, s.weight)
+                for s, g in zip(part_sentences, encoded[part], strict=True)
+            ]
+            for part, (_, part_sentences) in sentences.items()
         }
         if self._index is not None:
             numbers = self._vocabulary, self._number, self._tag, self._encoding.scheme
@@ -219,9 +225,11 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
 
     def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
         self._vocabulary = vocabulary
-        self._values = {name: list(some) for name, some in values.items()}
-        self._number = {name: {value: i for i, value in enumerate(some, 2)} for name, some in values.items()}
-        sizes = {name: len(some) + 2 for name, some in values.items()}
+        self._values = {name: list(column_values) for name, column_values in values.items()}
+        self._number = {
+            name: {value: i for i, value in enumerate(column_values, 2)} for name, column_values in values.items()
+        }
+        sizes = {name: len(column_values) + 2 for name, column_values in values.items()}
         self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {}, sizes)
         self.space = TagSequence(tags, (self.config.constrained and self._encoding.scheme) or "none")
         self._table = SpanTable(tags)

@@ -23,10 +23,13 @@ def tag_formats(config: Any, values: Mapping[str, Sequence[str]]) -> dict[str, W
 
     def sentences(predictions: Sequence[Any], examples: Sequence[Any]) -> list[TaggedSentence]:
         """With predicted tags in the files' scheme, and the columns that were read, `_` where unknown."""
-        known = {name: ["_", "_", *some] for name, some in values.items()}
+        known = {name: ["_", "_", *column_values] for name, column_values in values.items()}
         tagged = []
         for prediction, example in zip(predictions, examples, strict=True):
-            columns = {name: tuple(some[n] for n in example.columns[name].tolist()) for name, some in known.items()}
+            columns = {
+                name: tuple(column_values[n] for n in example.columns[name].tolist())
+                for name, column_values in known.items()
+            }
             tagged.append(replace(tagged_of(prediction, config.scheme), columns=columns))
         return tagged
 
