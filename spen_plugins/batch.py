@@ -116,7 +116,7 @@ class VectorInputs:
 
     @property
     def listed(self) -> bool:
-        """Whether a batch holds indices instead of vectors."""
+        """True if a batch holds indices instead of vectors."""
         return self.binary or self.sparse
 
 
@@ -161,7 +161,7 @@ class ChoiceInputs(WordInputs):
     """
 
     attributes: Sequence[str] = ()
-    """What candidates have."""
+    """Attributes of candidates that are known."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class LabelDecoder:
 
 @dataclass(frozen=True)
 class Fit:
-    """Which decoders a validation part may choose from.
+    """Decoders among which a validation part chooses.
 
     Attributes:
         decode: "threshold", "expected_f1", or "validation" for both.
@@ -53,7 +53,7 @@ class Fit:
     temperature: float | Literal["validation"] = "validation"
 
     def decoders(self) -> list[LabelDecoder]:
-        """All of them, those that are nearest to no choice first: 0.5, 1."""
+        """All decoders, the nearest to a threshold of 0.5 or a temperature of 1 first."""
         thresholds = sorted(GRID, key=lambda t: abs(t - 0.5)) if self.threshold == "validation" else [self.threshold]
         ts = [self.temperature]
         if self.temperature == "validation":
@@ -62,7 +62,7 @@ class Fit:
         return decoders + [LabelDecoder(temperature=float(t)) for t in ts] if self.decode != "threshold" else decoders
 
     def __call__(self, p: Tensor, gold: Tensor) -> LabelDecoder:
-        """The one with the best example F1, of equal ones the first.
+        """Returns the decoder with the best example F1; of equal ones, the first.
 
         Args:
             p, gold: probabilities and boolean labels of the validation part, `(example, label)`.
@@ -70,7 +70,7 @@ class Fit:
         return _best(self.decoders(), p, gold)
 
     def __str__(self) -> str:
-        """How it was chosen."""
+        """The way in which the decoder was chosen."""
         by_threshold = f"from {GRID[0]} to {GRID[-1]}" if self.threshold == "validation" else ""
         by_f1 = (
             f"from temperatures {TEMPERATURES[0]:g} to {TEMPERATURES[-1]:g}" if self.temperature == "validation" else ""

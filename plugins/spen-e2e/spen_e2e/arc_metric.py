@@ -29,7 +29,7 @@ DEFINITIONS = {
 
 @dataclass(frozen=True)
 class Places:
-    """Where the pairs of a batch are, one after the other: `row`, `column` `(pair,)` in the mask, and `pairs`."""
+    """Places of a batch's pairs, one after the other: `row`, `column` `(pair,)` in the mask, and `pairs`."""
 
     row: np.ndarray
     column: np.ndarray

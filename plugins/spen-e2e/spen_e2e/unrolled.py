@@ -108,7 +108,7 @@ class Unrolled(sp.InferenceNet):
         return proposal
 
     def _place(self, start: sp.Proposal) -> Tensor:
-        """Where the descent begins: y, or its logits."""
+        """Returns the start of the descent: y, or its logits."""
         if self.config.method == "projected":
             return self.space.project(start.mean, start.mask)
         # Dependent variables (a CRF's) have other marginals than their logits tell.

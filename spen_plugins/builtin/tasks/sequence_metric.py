@@ -45,7 +45,7 @@ class SequenceMetric(Metric):
     """
 
     examples = "sentence"
-    """What an example is, for errors."""
+    """Name of an example, for errors."""
 
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
         self._tags = np.array(tags, dtype=object)

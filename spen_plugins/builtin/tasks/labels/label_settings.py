@@ -19,7 +19,7 @@ _FILES = ({"file"}, {"file", "split"}, {"train", "validation"}, {"train", "test"
 
 
 class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
-    """Where the data is, and which of it has labels."""
+    """The place of the data, and the part of it that has labels."""
 
     corpus: Literal["sample"] | None = None
     """"sample": the synthetic corpus of the package; null: the files below."""
@@ -110,7 +110,7 @@ class TextsConfig(DataConfig, OnDiskConfig):
     min_count: int = Field(1, ge=1)
     """Minimal number of occurrences of a known word in the training part."""
     words: Literal["rule", "blanks"] = "rule"
-    """What a text's words are: "rule": runs of letters and digits, as n-grams want them; "blanks": what is between
+    """The words of a text. "rule": runs of letters and digits, as n-grams want them; "blanks": the strings between
     blanks, so that the tokeniser of a pretrained encoder reads a text as it is. N-grams beside such an encoder, as of
     an energy, then have words with their punctuation."""
     lowercase: bool = True
