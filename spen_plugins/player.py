@@ -42,7 +42,7 @@ class Schedule(Config):
     """Final rate of a decay, as a share of the full rate."""
 
     @model_validator(mode="after")
-    def _fits_the_type(self) -> Schedule:
+    def _check_type(self) -> Schedule:
         if self.warmup >= 1 and self.warmup != int(self.warmup):
             raise ValueError(f"warmup={self.warmup:g} is no whole number of updates and, from 1 on, no share of them")
         if self.final and self.type == "constant":
@@ -101,7 +101,7 @@ class Player(Config):
     and saved in place of the last weights, which training goes on with; null: none."""
 
     @model_validator(mode="after")
-    def _one_way_down(self) -> Player:
+    def _check_decay(self) -> Player:
         if self.momentum and self.type != "sgd":
             raise ValueError("momentum goes with type 'sgd'")
         if self.plateau is not None and self.schedule is not None and self.schedule.type != "constant":

@@ -174,7 +174,7 @@ class Task(ABC):
 
     def show(self, example: Any) -> Shown:
         """An example in readable form; by default as JSON."""
-        return Shown([json.dumps(example, default=_listed, ensure_ascii=False)])
+        return Shown([json.dumps(example, default=_convert_to_json, ensure_ascii=False)])
 
     def checksums(self) -> dict[str, str]:
         """sha256 of each data file read, by path."""
@@ -185,6 +185,6 @@ class Task(ABC):
         return 1
 
 
-def _listed(value: Any) -> Any:
+def _convert_to_json(value: Any) -> Any:
     """Arrays and tensors as lists, anything else as text; for `json.dumps`."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -67,7 +67,9 @@ class Commands(TyperGroup):
         plugins = self.host.providers(self.kind).get(cmd_name.replace("-", "_"), [])
         if plugins:
             return PluginCommand(self.host, self.kind, plugins, cmd_name)
-        return _fail(self._missing(cmd_name) if cmd_name in self.elsewhere else self._unknown(ctx, cmd_name))
+        return _fail(
+            self._describe_missing(cmd_name) if cmd_name in self.elsewhere else self._describe_unknown(ctx, cmd_name)
+        )
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
         """Write the help, and errors of plugins to stderr."""
@@ -75,7 +77,7 @@ class Commands(TyperGroup):
         for note in self._notes():
             say(note)
 
-    def _missing(self, name: str) -> str:
+    def _describe_missing(self, name: str) -> str:
         """The error for a command whose plugin is broken or not installed."""
         distribution = self.elsewhere[name]
         plugin = self.host.known.get(distribution.removeprefix("spen-"))
@@ -84,7 +86,7 @@ class Commands(TyperGroup):
         command = f"`{self.program} {name}`"
         return f"{command} comes with the plugin {distribution}, which is not installed: pip install {distribution}"
 
-    def _unknown(self, ctx: typer.Context, name: str) -> str:
+    def _describe_unknown(self, ctx: typer.Context, name: str) -> str:
         near = did_you_mean(name, [*self.list_commands(ctx), *self.elsewhere])
         return "\n".join(
             [f"there is no {self.kind} {name!r}.{near} `{self.program} --help` lists them", *self._notes()]

@@ -46,7 +46,7 @@ def describe(kind: Kind, type_name: Type = None) -> None:
 
     registry = Registry()
     if type_name is None:
-        typer.echo("\n".join(_listing(registry, kind)))
+        typer.echo("\n".join(_list_components(registry, kind)))
         for plugin in registry.plugins():
             if plugin.error is not None:
                 say(f"note: {plugin.error}")
@@ -54,7 +54,7 @@ def describe(kind: Kind, type_name: Type = None) -> None:
         typer.echo(visible("\n".join(_description(registry, kind, type_name))))
 
 
-def _listing(registry: Registry, kind: str) -> list[str]:
+def _list_components(registry: Registry, kind: str) -> list[str]:
     """One line per type: its name and the first line of its read_docstring."""
     from spen_plugins.errors import PluginError
 

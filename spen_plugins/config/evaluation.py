@@ -99,7 +99,7 @@ def parse_arguments(words: Iterable[str]) -> dict[str, str]:
 def parse_value(text: str) -> Any:
     """A value of a command line: parsed if it is JSON, else the text itself."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_reject_constant)
     except ValueError:
         return text
 
@@ -136,7 +136,7 @@ def find(path: str | Path) -> Path:
 
 def _read_json(path: Path, text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, path))
+        return json.loads(text, object_pairs_hook=lambda pairs: _check_unique(pairs, path))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from error
 
@@ -156,7 +156,7 @@ def _read_yaml(path: Path, text: str) -> Any:
     return json.loads(json.dumps(table))  # a table with several names becomes several tables
 
 
-def _unique(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+def _check_unique(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
@@ -189,7 +189,7 @@ def _override(config: dict[str, Any], name: str, value: Any, path: Path, paramet
     first, *rest = name.split(".")
     keys = list(dict.fromkeys([*config, *TABLES]))
     if first not in keys or not all((first, *rest)):
-        near = _did_you_mean_below(config, name) or did_you_mean(name, parameters) or did_you_mean(first, keys)
+        near = _suggest_below(config, name) or did_you_mean(name, parameters) or did_you_mean(first, keys)
         listing = f" Arguments: {', '.join(parameters)}." if parameters else ""
         raise ConfigError(
             f"{path}: unknown argument {name!r}.{near}{listing} Keys of the config: {', '.join(keys)}; "
@@ -208,7 +208,7 @@ def _override(config: dict[str, Any], name: str, value: Any, path: Path, paramet
     place[_index(place, last, name, path) if isinstance(place, list) else last] = value
 
 
-def _did_you_mean_below(config: Any, name: str) -> str:
+def _suggest_below(config: Any, name: str) -> str:
     """' Did you mean 'trainer.epochs'?' where `name` is the last part of dotted keys of the config, else ''."""
 
     def paths(table: Any, prefix: str) -> Iterator[str]:
@@ -232,5 +232,5 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")

@@ -28,18 +28,18 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 def written(records: Iterable[Sequence[Any]]) -> str:
     """Records as CSV, cells apart by commas; None is an empty cell."""
     file = StringIO()
-    csv.writer(file, lineterminator="\n").writerows(map(_guarded, cells) for cells in records)
+    csv.writer(file, lineterminator="\n").writerows(map(_guard, cells) for cells in records)
     return file.getvalue()
 
 
-def _guarded(cell: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula; one that `_as_meant` would change is guarded, too."""
+def _guard(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula; one that `_unguard` would change is guarded, too."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell):
         return f"'{cell}"
     return cell
 
 
-def _as_meant(cell: str) -> str:
+def _unguard(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
@@ -84,7 +84,7 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
                         problem = f"{len(cells)} cells in {shorten(separator.join(cells))}"
                         wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
                         raise DataError(path, start, problem, wanted)
-                    yield start, [_as_meant(cell) for cell in cells]
+                    yield start, [_unguard(cell) for cell in cells]
                 start = reader.line_num + 1
         except UnicodeDecodeError:
             read_lines(path)  # says which line

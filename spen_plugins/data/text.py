@@ -84,7 +84,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     if file.peek(2)[:2] != b"\x1f\x8b":
         if (size := os.fstat(file.fileno()).st_size) > largest:
             file.close()
-            raise _too_large(path, f"a file of {size / 1e9:.1f} GB", largest)
+            raise _make_size_error(path, f"a file of {size / 1e9:.1f} GB", largest)
         return file
     file.close()
     unzipped = gzip.GzipFile(path)
@@ -96,7 +96,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
         raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
     if size > largest:
         unzipped.close()
-        raise _too_large(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
+        raise _make_size_error(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
     unzipped.seek(0)
     return cast(BinaryIO, unzipped)
 
@@ -116,7 +116,7 @@ def opened_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
         return BytesIO(recoded(path, file.read()))
 
 
-def _too_large(path: str | Path, size: str, largest: int) -> DataError:
+def _make_size_error(path: str | Path, size: str, largest: int) -> DataError:
     wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
     return DataError(path, None, size, wanted)
 

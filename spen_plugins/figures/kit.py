@@ -88,7 +88,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         RunError: the files can't be written.
     """
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
-    with _drawing():
+    with _use_style():
         for path in paths:
             with writing(path, parents=True) as temporary:
                 if path.suffix == ".svg":
@@ -99,7 +99,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
+def _use_style() -> Iterator[None]:
     """The style; a character that the font lacks is drawn as a box, without a warning."""
     import matplotlib
 
@@ -115,7 +115,7 @@ def svg(figure: Figure, without: Iterable[str]) -> str:
         without: metadata that are left out.
     """
     file = io.StringIO()
-    with _drawing():
+    with _use_style():
         figure.savefig(file, format="svg", metadata=dict.fromkeys(without))
     return visible(file.getvalue())
 

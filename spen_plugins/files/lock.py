@@ -78,7 +78,7 @@ def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None, wa
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        in_use = f"{path.parent} is in use by {_holder(file)}"
+        in_use = f"{path.parent} is in use by {_read_holder(file)}"
         if wait is None:
             raise ConfigError(f"{in_use}; wait until it ends, or stop it") from None
         if not waited:
@@ -91,7 +91,7 @@ def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None, wa
     return False
 
 
-def _holder(file: BinaryIO) -> str:
+def _read_holder(file: BinaryIO) -> str:
     """The holder in a lock file, for messages."""
     try:
         file.seek(0)

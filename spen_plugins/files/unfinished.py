@@ -51,7 +51,7 @@ def writing(path: Path, parents: bool = False) -> Iterator[Path]:
         with _disk_errors(path, whole=False):
             yield path
         return
-    temporary = _temporary(path)
+    temporary = _make_temporary_path(path)
     with _disk_errors(path):
         if parents:
             make_folder(path.parent)
@@ -80,7 +80,7 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
         RunError: the disk is full or read-only, for example.
     """
     path = Path(path)
-    fresh, old = _temporary(path), _temporary(path)
+    fresh, old = _make_temporary_path(path), _make_temporary_path(path)
     with _disk_errors(path):
         make_folder(path.parent)
         fresh.mkdir()
@@ -170,7 +170,7 @@ def remove_partial(folder: Path) -> None:
         folders[:] = [name for name in folders if not _is_unfinished(Path(place, name))]
 
 
-def _temporary(path: Path) -> Path:
+def _make_temporary_path(path: Path) -> Path:
     """A name beside `path` that nobody can guess, and that tells who writes."""
     return path.with_name(f"{path.name[:40]}.{_machine()}-{os.getpid()}-{secrets.token_hex(8)}.partial")
 

@@ -13,15 +13,15 @@ def to_json(value: Any, indent: int | None = None) -> str:
     try:
         return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json.dumps(_replace_non_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {_finite(key): _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {_replace_non_finite(key): _replace_non_finite(item) for key, item in value.items()}
+    return [_replace_non_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def from_json(text: str | bytes) -> Any:

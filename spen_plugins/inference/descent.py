@@ -41,7 +41,7 @@ class Descent(Config):
     """The result: the iterate of lowest energy, or the last one."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Descent:
+    def _check_optimizer(self) -> Descent:
         if self.optimizer == "lbfgs" and self.method != "logits":
             raise ValueError("optimizer 'lbfgs' does not support bounds; take method 'logits'")
         if self.momentum and self.optimizer != "gradient":

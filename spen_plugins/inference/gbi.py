@@ -56,7 +56,9 @@ class Gbi(InferenceNet):
         if "net" in self.starts:
             net = self.net(x, energy if self.net.uses_energy else None).mean
         seed = None if self.training else 0
-        start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
+        start = descent.starts(
+            self.starts, self.space, self._make_zeros(x, energy), x.mask, self.config.random, net, seed
+        )
         lowest = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_iterates).lowest()
         return self.space.independent(self.space.logits(lowest.y, x.mask), x.mask, iterates=lowest.path)
 
@@ -64,9 +66,9 @@ class Gbi(InferenceNet):
         if self.net is not None:
             return self.net.training_proposal(x, energy)
         assert energy is not None
-        return self.space.independent(torch.zeros_like(self._like(x, energy)), x.mask)
+        return self.space.independent(torch.zeros_like(self._make_zeros(x, energy)), x.mask)
 
-    def _like(self, x: X, energy: BoundEnergy) -> Tensor:
+    def _make_zeros(self, x: X, energy: BoundEnergy) -> Tensor:
         """Zeros `(batch, 1, *variables)` of the energy's type, on its device."""
         own = next(energy.energy.parameters(), None)
         device = next(iter(x.inputs.values())).device if own is None else own.device

@@ -181,7 +181,7 @@ class Loop:
             losses = ledger.totals(terms)
             for name, value in losses.items():
                 if not math.isfinite(value):
-                    raise self._not_finite(f"loss {name!r}", value, active)
+                    raise self._make_divergence_error(f"loss {name!r}", value, active)
             ledger.add_losses(sums, active.phase.name, losses, len(context.batch))
             if measure and len(terms) > 1:
                 ledger.add_norms(sums, active.phase.name, ledger.gradient_norms(terms, active.parameters, examples))
@@ -196,11 +196,11 @@ class Loop:
             ledger.add(sums, "gradient_norm", active.phase.name, before, 1)
         norm = active.step(self.accelerator)
         if norm is not None and not math.isfinite(norm) and self.accelerator.scaler is None:
-            raise self._not_finite("gradient norm", norm, active)
+            raise self._make_divergence_error("gradient norm", norm, active)
         for name in active.touches:
             self.nets.moves[name] += 1
 
-    def _not_finite(self, what: str, value: float, active: ActivePhase) -> NonFiniteLoss:
+    def _make_divergence_error(self, what: str, value: float, active: ActivePhase) -> NonFiniteLoss:
         place = (self.stages[self.position.stage], active, self.position, self.folder.checkpoint)
         return ledger.not_finite(what, value, *place)
 
@@ -218,7 +218,7 @@ class Loop:
         for active in self.active:
             for parameter in active.parameters:
                 if not torch.isfinite(parameter).all():
-                    raise self._not_finite("weights", math.nan, active)
+                    raise self._make_divergence_error("weights", math.nan, active)
 
     def state_dict(self) -> dict[str, Any]:
         """Position, weights and optimisers, for a checkpoint."""

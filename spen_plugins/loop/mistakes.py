@@ -23,14 +23,14 @@ def translate_mistakes() -> Iterator[None]:
     try:
         yield
     except MISTAKES as error:
-        method = _innermost_method(error)
+        method = _find_innermost_method(error)
         if method is None or is_out_of_memory(error):
             raise
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise PluginError(f"{method} fails in training: {reason}") from error
 
 
-def _innermost_method(error: Exception) -> str | None:
+def _find_innermost_method(error: Exception) -> str | None:
     """The innermost method of a component in an error's traceback, with file and line."""
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         component = frame.f_locals.get("self")

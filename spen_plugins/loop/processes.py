@@ -120,7 +120,7 @@ class GradientSum:
             The sums of `numbers`.
         """
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
-        rows = _rows_to_send(gradients)
+        rows = _choose_rows(gradients)
         pieces = [each if chosen is None else each[chosen] for each, chosen in zip(gradients, rows, strict=True)]
         has_gradient = [each.grad is not None for each in self.parameters]
         sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*has_gradient, *numbers])]
@@ -143,7 +143,7 @@ class GradientSum:
         return torch.cat(list(sent), out=self._memory[:length])
 
 
-def _rows_to_send(gradients: Sequence[Tensor]) -> list[Tensor | None]:
+def _choose_rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
     """Of each gradient the rows to send; None: all."""
     least, numbers = TABLE
     matrices = {i: each for i, each in enumerate(gradients) if each.ndim == 2}

@@ -100,7 +100,7 @@ class Together:
             loop.run_batch(loop.stages[0], orders[turns[number]][loop.position.batch])
             loop.position.batch += 1
             at.batch = number + 1
-            self.reporter.batch(at.batch, self._means)
+            self.reporter.batch(at.batch, self._average_losses)
             stop, is_due = self.requests.read()
             if stop or (is_due and number + 1 < len(turns)):
                 self._save()
@@ -130,7 +130,7 @@ class Together:
             own.history_lines += 1
             loop.folder.append_history({**record, "best": better}, seconds)
         own_scores = ", ".join(f"{name} {score:.4f}" for name, (_, score) in validated.items())
-        record = {"epoch": at.epoch, "losses": self._means(), "validation": {}, "score": mean, "best": better}
+        record = {"epoch": at.epoch, "losses": self._average_losses(), "validation": {}, "score": mean, "best": better}
         self.reporter.epoch_done(record, seconds, at.best)
         self.reporter.say(f"           {own_scores}")
 
@@ -138,7 +138,7 @@ class Together:
         """False while the best epoch has a part whose constant predictor is as good: patience doesn't count then."""
         return all(loop.has_learned(loop.stages[0], loop.position.best) for loop in self.loops.values())
 
-    def _means(self) -> dict[str, float]:
+    def _average_losses(self) -> dict[str, float]:
         """The mean loss of each part in this epoch."""
         means = {name: ledger.means(loop.position.sums) for name, loop in self.loops.items()}
         return {name: sum(losses.values()) for name, losses in means.items() if losses}

@@ -71,9 +71,9 @@ class Registry:
         _kind(kind)
         plugin, short = _split(type_name)
         if plugin not in self._host.known:
-            raise PluginError(self._missing(kind, plugin, short))
+            raise PluginError(self._describe_missing(kind, plugin, short))
         if short not in self._host.load(plugin).get(kind, ()):
-            raise ConfigError(self._unknown(kind, type_name))
+            raise ConfigError(self._describe_unknown(kind, type_name))
         return self._host.member(kind, plugin, short)
 
     def parse(self, kind: str, spec: Any, where: str, source: object) -> tuple[type, Config]:
@@ -110,7 +110,7 @@ class Registry:
         """The plugin that provides a type."""
         return self._host.known[_split(type_name)[0]]
 
-    def _missing(self, kind: str, plugin: str, short: str) -> str:
+    def _describe_missing(self, kind: str, plugin: str, short: str) -> str:
         known = [p.name for p in self.plugins() if p.status != "refused"]
         near = did_you_mean(plugin, known)
         return (
@@ -118,7 +118,7 @@ class Registry:
             f"that provides {plugin!r} (by convention `pip install spen-{plugin}`). Installed: {', '.join(known)}."
         )
 
-    def _unknown(self, kind: str, type_name: str) -> str:
+    def _describe_unknown(self, kind: str, type_name: str) -> str:
         names = self.names(kind)
         # The user may have omitted the plugin's name: 'nce' for 'seal.nce'.
         whole = [name for name in names if name.partition(".")[2] == type_name]

@@ -84,8 +84,8 @@ def compare(
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
     notes = [note for group in groups for note in group.notes]
-    notes += [note for group in read for note in _mixed(group)]
-    notes += [note for other in read[1:] for note in _unlike(read[0], other)]
+    notes += [note for group in read for note in _warn_of_mixed(group)]
+    notes += [note for other in read[1:] for note in _list_differences(read[0], other)]
     if baselines:
         resampled = Resampled(read, selection)
         rows = [_row(group, names, resampled.differences(group.label, baselines)) for group in read]
@@ -125,14 +125,14 @@ def _names(groups: Sequence[GroupScores], wanted: Sequence[str], selection: str)
     return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
 
 
-def _mixed(group: GroupScores) -> list[str]:
+def _warn_of_mixed(group: GroupScores) -> list[str]:
     """A warning if a group's runs read different data."""
     if len(group.data) == 1:
         return []
     return [f"WARNING: runs of {group.label} did not read the same data files (environment.json)"]
 
 
-def _unlike(first: GroupScores, other: GroupScores) -> list[str]:
+def _list_differences(first: GroupScores, other: GroupScores) -> list[str]:
     """Reasons why scores of two groups may not be comparable."""
     notes = []
     if first.data != other.data:

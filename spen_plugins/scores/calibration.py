@@ -153,7 +153,7 @@ def expected_calibration_error(decisions: Sequence[Decisions], temperature: floa
     decisions in one tensor: gigabytes for thousands of labels.
     """
     gap, n = np.zeros(BINS), 0
-    for p, right in _at(decisions, temperature):
+    for p, right in _apply_temperature(decisions, temperature):
         bins = np.clip(np.ceil(p * BINS).astype(int) - 1, 0, BINS - 1)
         gap += np.bincount(bins, right, BINS) - np.bincount(bins, p, BINS)
         n += len(p)
@@ -169,7 +169,7 @@ def fit_temperature(decisions: Sequence[Decisions]) -> float:
         return 1.0
 
     def negative_log_likelihood(log_temperature: float) -> float:
-        batches = _at(decisions, float(np.exp(log_temperature)))
+        batches = _apply_temperature(decisions, float(np.exp(log_temperature)))
         return -sum(float(np.log(np.where(right, p, 1 - p).clip(_TINY)).sum()) for p, right in batches) / n
 
     bounds = np.log([LOWEST, HIGHEST])
@@ -205,7 +205,7 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
     }
 
 
-def _at(decisions: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _apply_temperature(decisions: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each batch's probabilities and correctness, `(decision,)`: batch by batch, to save memory."""
     for batch in decisions:
         yield batch.confidences.at(temperature).astype(np.float64), batch.right

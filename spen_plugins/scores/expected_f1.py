@@ -41,7 +41,7 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
     """
     predicted = torch.zeros(p.shape, dtype=torch.bool)
     if p.numel():
-        rows = max(1, CELLS // (p.shape[1] * _nodes_for(p.shape[1], 64)))
+        rows = max(1, CELLS // (p.shape[1] * _count_nodes(p.shape[1], 64)))
         for start in range(0, len(p), rows):
             chunk = tempered(p[start : start + rows].detach().cpu(), temperature)
             ordered, order = chunk.sort(dim=1, descending=True, stable=True)
@@ -118,7 +118,7 @@ def expected_f1(ordered: Tensor, k: int) -> Tensor:
         ordered: float64 probabilities of each example in descending order, `(example, label)`.
         k: size of the largest set.
     """
-    t, powers = _nodes(_nodes_for(k + ordered.shape[1], k + float(ordered.sum(1).max())), k)
+    t, powers = _nodes(_count_nodes(k + ordered.shape[1], k + float(ordered.sum(1).max())), k)
     off = 1 - ordered.unsqueeze(1) * (1 - t)  # 1 − p + p t, (example, node, label)
     on = (ordered[:, None, :k] / off[..., :k]).cumsum(2) * off.prod(2, keepdim=True)
     return (on * powers).sum(1)
@@ -131,7 +131,7 @@ def _best(values: Tensor) -> tuple[Tensor, Tensor]:
     return highest, torch.where(highest > 0, first, 0)
 
 
-def _nodes_for(degree: int, growth: float) -> int:
+def _count_nodes(degree: int, growth: float) -> int:
     """Number of nodes for a polynomial below a degree that grows by e^(growth·δ); a multiple of 8, to keep few."""
     count = min(-(-degree // 2), math.ceil(math.sqrt(8 * growth)) + 8)
     return -(-count // 8) * 8

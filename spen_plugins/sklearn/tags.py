@@ -146,7 +146,9 @@ class SequenceTagger(Trained):
         check_consistent_length(X, y)
         predictor, task = self.predictor_, self.predictor_.task
         with value_errors():
-            examples = parse_all(task, [{"words": _as_list(w), "tags": _as_list(t)} for w, t in zip(X, y, strict=True)])
+            examples = parse_all(
+                task, [{"words": _convert_to_list(w), "tags": _convert_to_list(t)} for w, t in zip(X, y, strict=True)]
+            )
             metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
         return float(metric.compute()[task.selection])
 
@@ -157,7 +159,7 @@ class SequenceTagger(Trained):
         return tags
 
 
-def _as_list(values: Any) -> Any:
+def _convert_to_list(values: Any) -> Any:
     """An array as a list."""
     return values.tolist() if hasattr(values, "tolist") else values
 

@@ -122,11 +122,11 @@ class ToyTags(_Toy):
         labelled = torch.tensor([tags is not None for _, _, tags in examples])
         numbers = {word: i for i, word in enumerate(self.WORDS)}
         inputs = {
-            "words": _padded([[numbers.get(word, 1) for word in words] for words, _, _ in examples], tokens),
-            "predicate": _padded([marks for _, marks, _ in examples], tokens),
+            "words": _pad([[numbers.get(word, 1) for word in words] for words, _, _ in examples], tokens),
+            "predicate": _pad([marks for _, marks, _ in examples], tokens),
         }
         inputs |= self.index([words for words, _, _ in examples])
-        tags = _padded([tags or [] for _, _, tags in examples], tokens)
+        tags = _pad([tags or [] for _, _, tags in examples], tokens)
         gold = self.space.one_hot(tags.unsqueeze(1), mask & labelled.unsqueeze(1)).float()
         return Batch.of(inputs, mask, gold, labelled.tolist(), rows)
 
@@ -141,13 +141,13 @@ class _ToyGrids(_Toy):
     selection: ClassVar[str] = "score"
 
     def __init__(self, padded: bool = True, **options: Any) -> None:
-        self._padded = padded
+        self._is_padded = padded
         super().__init__(**options)
 
     def _draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """A noisy and a clean image."""
         size, wide = torch.randint(3, 7, (), generator=generator), torch.randint(2, (), generator=generator)
-        rows, columns = (int(size + 1 - wide), int(size + wide)) if self._padded else (5, 6)
+        rows, columns = (int(size + 1 - wide), int(size + wide)) if self._is_padded else (5, 6)
         clean = torch.rand(rows, columns, generator=generator)
         return clean + 0.5 * torch.randn(rows, columns, generator=generator), clean
 
@@ -164,7 +164,7 @@ class _ToyGrids(_Toy):
             return torch.stack([F.pad(i, (0, width - i.shape[-1], 0, height - i.shape[-2])) for i in images])
 
         labelled = [clean is not None for _, clean in examples]
-        mask = padded([torch.ones(noisy.shape[-2:]) for noisy, _ in examples]).bool() if self._padded else None
+        mask = padded([torch.ones(noisy.shape[-2:]) for noisy, _ in examples]).bool() if self._is_padded else None
         gold = padded([torch.zeros(noisy.shape[-2:]) if clean is None else clean for noisy, clean in examples])
         inputs = {"image": padded([noisy for noisy, _ in examples])}
         return Batch.of(inputs, mask, gold.unsqueeze(1), labelled, rows)
@@ -212,5 +212,5 @@ class ToyFeatures(FeatureNetwork):
         return torch.tanh(self.linear(x.inputs["vector"] if self.table is None else self.table(x.inputs["words"])))
 
 
-def _padded(rows: Sequence[Sequence[int]], tokens: int) -> Tensor:
+def _pad(rows: Sequence[Sequence[int]], tokens: int) -> Tensor:
     return torch.tensor([[*row, *[0] * (tokens - len(row))] for row in rows])

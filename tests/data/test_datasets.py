@@ -140,7 +140,7 @@ def six_at_once(name: str, url: str, say) -> None:
 
 
 def test_six_at_once_get_it_once(cache, server, toy, monkeypatch):
-    all_wait, said, fetched, received = threading.Event(), [], [], fetch._received
+    all_wait, said, fetched, received = threading.Event(), [], [], fetch._receive
 
     def say(sentence: str) -> None:
         said.append(sentence)
@@ -152,7 +152,7 @@ def test_six_at_once_get_it_once(cache, server, toy, monkeypatch):
         assert all_wait.wait(60)
         yield from received(url)
 
-    monkeypatch.setattr(fetch, "_received", slowly)
+    monkeypatch.setattr(fetch, "_receive", slowly)
     six_at_once("toy", server[1], say)
     assert len(fetched) == len(set(fetched)) == 2 and len(said) == 5
     assert all("multilabel/toy is in use by " in sentence for sentence in said)

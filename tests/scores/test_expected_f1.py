@@ -59,7 +59,7 @@ def test_few_nodes_are_as_good_as_those_of_the_exact_polynomial(monkeypatch: pyt
     )
     ordered = p.sort(descending=True).values
     few = expected_f1(ordered, 300)
-    monkeypatch.setattr(module, "_nodes_for", lambda degree, growth: -(-degree // 2))
+    monkeypatch.setattr(module, "_count_nodes", lambda degree, growth: -(-degree // 2))
     assert (few - expected_f1(ordered, 300)).abs().max() < 1e-10
 
 

@@ -50,7 +50,7 @@ class Unroll(sp.Trainer):
         give the energy's local terms ("features", "local") and the net at the start ("net") lower rates."""
 
         @model_validator(mode="after")
-        def _the_energy_learns(self) -> Unroll.Config:
+        def _check_epochs(self) -> Unroll.Config:
             if not self.epochs and not self.clamped_epochs:
                 raise ValueError("epochs=0 ends training with stage 'clamped', and clamped_epochs=0 leaves that out")
             return self

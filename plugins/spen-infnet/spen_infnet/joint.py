@@ -28,7 +28,7 @@ class FineTune(sp.Config):
     """Weight of cross entropy next to the energy; on the training part only."""
 
     @model_validator(mode="after")
-    def _gold_is_hidden(self) -> FineTune:
+    def _check_hidden_gold(self) -> FineTune:
         if self.cross_entropy_weight and self.on != "train":
             raise ValueError(f"cross_entropy_weight needs gold, which on={self.on!r} hides; take on='train'")
         return self
@@ -90,7 +90,7 @@ class Joint(sp.Trainer):
         """Fine-tunes the net to minimise the energy afterwards and keeps the result; null for none."""
 
         @model_validator(mode="after")
-        def _something_to_learn(self) -> Joint.Config:
+        def _check_stages(self) -> Joint.Config:
             if self.pretrain_epochs and not self.cross_entropy_weight:
                 raise ValueError("pretrain_epochs needs a cross_entropy_weight above 0: that stage has no other loss")
             if not self.same_batch and self.cost_net is not None and self.cost_net.steps not in (1, self.net.steps):

@@ -31,7 +31,7 @@ class ContrastConfig(sp.Config):
     takes sparse if the energy and the net support it and it is faster."""
 
     @model_validator(mode="after")
-    def _sparse_is_discrete(self) -> ContrastConfig:
+    def _check_sampling(self) -> ContrastConfig:
         if self.sampling == "sparse" and self.sample != "discrete":
             raise ValueError(f'sampling "sparse" is for discrete samples, but sample is "{self.sample}"')
         return self

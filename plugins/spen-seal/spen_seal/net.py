@@ -38,7 +38,7 @@ class SealConfig(sp.TrainerConfig):
         return self.energy_weight > 0
 
     @model_validator(mode="after")
-    def _something_to_learn(self) -> SealConfig:
+    def _check_losses(self) -> SealConfig:
         if self.energy_share is not None and self.cross_entropy_weight == 0:
             raise ValueError("energy_share is a share beside cross entropy's: it needs a cross_entropy_weight above 0")
         if self.energy_share is not None and self.accumulate > 1:

@@ -38,7 +38,7 @@ class SelfAttention(sp.Energy):
         """If true, adds the local part, the sum over tokens of the tag's score given x."""
 
         @model_validator(mode="after")
-        def _heads_divide(self) -> SelfAttention.Config:
+        def _check_heads(self) -> SelfAttention.Config:
             if self.dim % self.heads:
                 raise ValueError(f"heads ({self.heads}) must divide dim ({self.dim})")
             return self

@@ -60,7 +60,7 @@ class SharedLoss:
         self._means, self._seen = list(state["means"]), state["seen"]
 
     def _see(self, energy: Tensor, cross_entropy: Tensor, logits: Tensor) -> None:
-        norms = [_norm(term, logits) for term in (cross_entropy, energy)]
+        norms = [_measure_norm(term, logits) for term in (cross_entropy, energy)]
         if not all(map(math.isfinite, norms)):
             return  # the loop, or a scaler, sees what is wrong
         self._seen += 1
@@ -71,7 +71,7 @@ class SharedLoss:
         self._means = [kept * gold_mean + (1 - kept) * norms[0], energy_mean]
 
 
-def _norm(term: Tensor, logits: Tensor) -> float:
+def _measure_norm(term: Tensor, logits: Tensor) -> float:
     """Norm of a term's gradient at the logits; 0 if it doesn't depend on them."""
     if not term.requires_grad:
         return 0.0

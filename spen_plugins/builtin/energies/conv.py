@@ -46,7 +46,7 @@ class Conv(Energy):
 
         @field_validator("size")
         @classmethod
-        def _odd(cls, size: int) -> int:
+        def _check_filter_size(cls, size: int) -> int:
             if size % 2 == 0:
                 raise ValueError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
             return size

@@ -51,7 +51,7 @@ class Fcn(InferenceNet):
         """Share of the channels at the lowest resolution that are left out in training."""
 
         @model_validator(mode="after")
-        def _groups_are_equal(self) -> Fcn.Config:
+        def _check_group_sizes(self) -> Fcn.Config:
             if self.filters % self.groups:
                 raise ValueError(f"filters={self.filters} is no multiple of groups={self.groups}")
             return self

@@ -16,7 +16,7 @@ def cache_folder() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "spen_plugins"
 
 
-def _home(path: str) -> Path:
+def _expand_home(path: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:  # `~name` of an unknown user: taken as a file name, for the error message
@@ -32,10 +32,10 @@ def locate(path: str) -> Path:
         DataError: a `data:` path that is in neither place, with the command that downloads it, if there is one.
     """
     if not path.startswith(PREFIX):
-        return _home(path)
+        return _expand_home(path)
     relative = path.removeprefix(PREFIX).rstrip("/")
     own = os.environ.get("SPEN_DATA")
-    roots = ([_home(own)] if own else []) + [cache_folder()]
+    roots = ([_expand_home(own)] if own else []) + [cache_folder()]
     from spen_plugins.data.catalogue.catalogue import CATALOGUE
 
     entry = next((data_set for data_set in CATALOGUE.values() if data_set.below(relative)), None)

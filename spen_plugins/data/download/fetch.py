@@ -50,10 +50,10 @@ def get(
     if entry.why_not:
         raise ConfigError(f"{name} can't be downloaded: {entry.why_not}.")
     root = cache_folder()
-    if any(_lacking(entry, root)):
+    if any(_find_lacking(entry, root)):
         _accept(entry, yes, ask)
         with locked(root / entry.folder, say):
-            missing, unmade = _lacking(entry, root)  # who was waited for has left less
+            missing, unmade = _find_lacking(entry, root)  # who was waited for has left less
             for file in missing:
                 download(f"{base_url or ORIGIN}/{file.origin}", root / file.path, file.sha256)
             if unmade:
@@ -61,10 +61,10 @@ def get(
     return root / entry.folder
 
 
-def _lacking(entry: DataSet, root: Path) -> tuple[list[File], list[tuple[Path, str]]]:
+def _find_lacking(entry: DataSet, root: Path) -> tuple[list[File], list[tuple[Path, str]]]:
     """Files to download, and files to make of them with their checksums."""
-    missing = [file for file in entry.files if not _right(root / file.path, file.sha256)]
-    unmade = [(root / path, checksum) for path, checksum in entry.made if not _right(root / path, checksum)]
+    missing = [file for file in entry.files if not _is_right(root / file.path, file.sha256)]
+    unmade = [(root / path, checksum) for path, checksum in entry.made if not _is_right(root / path, checksum)]
     return missing, unmade
 
 
@@ -74,7 +74,7 @@ def _make(entry: DataSet, root: Path, unmade: list[tuple[Path, str]], origin: st
     else:
         split_file(root / entry.files[0].path, unmade[0][0], together=False)
     for path, checksum in unmade:
-        if not _right(path, checksum):
+        if not _is_right(path, checksum):
             path.unlink(missing_ok=True)
             raise RunError(
                 f"{entry.name}: {path.name} as made here is not the published file (sha256 {checksum[:12]}...): "
@@ -82,7 +82,7 @@ def _make(entry: DataSet, root: Path, unmade: list[tuple[Path, str]], origin: st
             )
 
 
-def _right(path: Path, checksum: str) -> bool:
+def _is_right(path: Path, checksum: str) -> bool:
     return path.is_file() and sha256(path) == checksum
 
 
@@ -103,13 +103,13 @@ def download(url: str, target: Path, checksum: str | None) -> None:
     """
     with writing(target, parents=True) as part:
         with part.open("wb") as out:
-            out.writelines(_received(url))
+            out.writelines(_receive(url))
         digest = sha256(part)
         if checksum is not None and digest != checksum:
             raise RunError(f"{url}: sha256 {digest}, expected {checksum}; the file is not the one in the catalogue")
 
 
-def _received(url: str) -> Iterator[bytes]:
+def _receive(url: str) -> Iterator[bytes]:
     """Pieces of what is downloaded."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as response:

@@ -36,7 +36,9 @@ def read_arff(path: Any) -> Table:
     rows = [(n, text) for n, line in enumerate(lines[start:], start + 1) if (text := line.strip()) and text[0] != "%"]
     if not rows or not attributes:
         raise DataError(path, len(lines), "no rows" if attributes else "no attributes", "@attribute lines, @data, rows")
-    table = Table(str(path), attributes, [n for n, _ in rows], own_labels=_own_labels(path, lines[:start], attributes))
+    table = Table(
+        str(path), attributes, [n for n, _ in rows], own_labels=_read_own_labels(path, lines[:start], attributes)
+    )
     if rows[0][1][0] == "{":
         read_sparse(table, rows)
     else:
@@ -66,7 +68,7 @@ def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
     raise DataError(path, len(lines), "the end of the file", "an @data line")
 
 
-def _own_labels(path: object, header: list[str], attributes: list[Attribute]) -> tuple[str, ...] | None:
+def _read_own_labels(path: object, header: list[str], attributes: list[Attribute]) -> tuple[str, ...] | None:
     """The labels by MEKA's option -C; None without it."""
     for line in header:
         if line.strip().lower().startswith("@relation") and (option := _OPTION.search(line)):
@@ -88,14 +90,14 @@ def _attribute(path: str, line: int, name: str, kind: str) -> Attribute:
             raise DataError(path, line, f"{shorten(kind)} for attribute {name!r}", wanted)
         return Attribute(name, "nominal", tuple(values), line)
     if word == "hierarchical":
-        return Attribute(name, "hierarchical", _with_ancestors(split_cells(kind[len(word) :])), line)
+        return Attribute(name, "hierarchical", _add_ancestors(split_cells(kind[len(word) :])), line)
     if word not in _KINDS:
         wanted = "numeric, {values}, string, date or hierarchical"
         raise DataError(path, line, f"{shorten(kind)} as the type of attribute {name!r}", wanted)
     return Attribute(name, _KINDS[word], (), line)
 
 
-def _with_ancestors(paths: list[str]) -> tuple[str, ...]:
+def _add_ancestors(paths: list[str]) -> tuple[str, ...]:
     """The paths in order, each after its ancestors, including those that the header omits."""
     own = set(paths)
     return tuple(dict.fromkeys(p for path in paths for p in ancestry(path) if p == path or p not in own))

@@ -100,7 +100,7 @@ def read_dense(table: Table, rows: Sequence[tuple[int, str]]) -> None:
             try:
                 block[:, at] = [convert(cell) for cell in column]
             except _UNREADABLE:
-                raise _unreadable(table, table.attributes[at], convert, lines, column) from None
+                raise _find_error(table, table.attributes[at], convert, lines, column) from None
             if table.attributes[at].kind == "hierarchical":
                 table.paths.extend(column)
         blocks.append(block)
@@ -116,7 +116,7 @@ def _split_rows(table: Table, rows: Sequence[tuple[int, str]]) -> tuple[list[int
     return [line for line, _ in rows], cells
 
 
-def _unreadable(
+def _find_error(
     table: Table, attribute: Attribute, convert: Callable[[str], float], lines: Sequence[int], cells: Sequence[str]
 ) -> DataError:
     """An error for the first cell of a column that can't be converted."""

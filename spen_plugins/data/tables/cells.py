@@ -57,7 +57,7 @@ def make_table(
     for at, (name, cells) in enumerate(columns.items()):
         values: tuple[str, ...] | None = None
         if name not in unused:
-            values = known[name] if known and name in known else _values_of(table, name, cells)
+            values = known[name] if known and name in known else _list_values(table, name, cells)
         if values is not None:
             table.dense[:, at] = _numbers(table, name, cells, values)
         kind = "text" if values is None else "nominal" if values else "numeric"
@@ -65,7 +65,7 @@ def make_table(
     return table
 
 
-def _values_of(table: Table, name: str, cells: Cells) -> tuple[str, ...] | None:
+def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | None:
     """`BINARY`, () for numbers, or a category's values in order; None for too many texts to be categories.
 
     Raises:

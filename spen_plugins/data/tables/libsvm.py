@@ -51,7 +51,7 @@ def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
     try:
         matrix, labels = _load(b"\n".join(rows))
     except (ValueError, OverflowError):
-        raise _unreadable(path, lines, rows) from None
+        raise _find_error(path, lines, rows) from None
     matrix.eliminate_zeros()
     if not matrix.nnz:
         raise DataError(path, lines[0] if lines else None, "no feature in any row", _WANTED)
@@ -66,7 +66,7 @@ def _load(text: bytes) -> tuple[Any, Any]:
     return load_svmlight_file(io.BytesIO(text), dtype=np.float64, multilabel=True, zero_based=True)
 
 
-def _unreadable(path: str | Path, lines: list[int], rows: list[bytes]) -> DataError:
+def _find_error(path: str | Path, lines: list[int], rows: list[bytes]) -> DataError:
     """The error of the first line that can't be read."""
     for line, text in zip(lines, rows, strict=True):
         try:

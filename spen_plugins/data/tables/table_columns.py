@@ -60,7 +60,7 @@ class Columns:
         is_apart = table.sets is not None
         own = {classes} if classes is not None else set() if is_apart else {*taken}  # those that are attributes
         _check_dropped(table, drop, own)
-        features = _features_beside(table, {*own, *drop})
+        features = _choose_features(table, {*own, *drop})
         if root and classes is None:
             raise ConfigError(f"task.root: {table.path} has no hierarchical attribute whose root could be a label")
         is_sparse = is_apart and table.density < SPARSE and not all(features.values())
@@ -150,7 +150,7 @@ class Columns:
         return number_columns(table, self.labels)
 
 
-def _features_beside(table: Table, others: Collection[str]) -> dict[str, tuple[str, ...]]:
+def _choose_features(table: Table, others: Collection[str]) -> dict[str, tuple[str, ...]]:
     """The columns that are none of some others, with their values."""
     kept = [a for a in table.attributes if a.name not in others]
     for a in kept:

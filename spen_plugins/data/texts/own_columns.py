@@ -29,7 +29,7 @@ def columns_of_table(path: Path) -> Columns | None:
     """Columns of a file that `read_table` has read; None for ARFF and libsvm."""
     form = recognise(path, FORMATS)
     if form is PARQUET:
-        return _columns_of_shards(path)
+        return _read_shards(path)
     if form is not CSV:
         return None
     names, *rows = [cells for _, cells in records(path, separator_of(head_of(path)) or ",")]
@@ -39,7 +39,7 @@ def columns_of_table(path: Path) -> Columns | None:
 def columns_of_texts(path: Path, layout: Layout) -> Columns | None:
     """Columns of a file that `read_texts` has read without gold; None if they have no names."""
     if of_shards(path):
-        return _columns_of_shards(path)
+        return _read_shards(path)
     form = find_format(path, layout, None)
     if form is JSON:
         return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
@@ -49,7 +49,7 @@ def columns_of_texts(path: Path, layout: Layout) -> Columns | None:
     return None if columns.names is None else (columns.names, [cells for _, cells in rows])
 
 
-def _columns_of_shards(path: Path) -> Columns:
+def _read_shards(path: Path) -> Columns:
     rows: list[dict[str, Any]] = []
     for shard in shards(path):
         names, *records = [cells for _, cells in file_records(shard, PARQUET, "")]

@@ -94,10 +94,10 @@ def _document(path: Path, head: str, inner: str, line: int) -> Document:
     indexed = attributes["TOPICS"] == "YES"
     part = {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"]) if indexed else None
     names = tuple(html.unescape(name).strip() for name in _TOPIC.findall(topics[1]))
-    return Document(_words_of(text[2]), names, indexed, part, line)
+    return Document(_read_words(text[2]), names, indexed, part, line)
 
 
-def _words_of(text: str) -> str:
+def _read_words(text: str) -> str:
     title, body = _TITLE.search(text), _BODY.search(text)
     parts = [part[1] for part in (title, body) if part is not None]
     if body is None:  # the whole text, including a title

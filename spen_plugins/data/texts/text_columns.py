@@ -98,9 +98,9 @@ def find_columns(
     if layout.is_default and not is_usual and must_be_usual:
         raise _open_columns(path, names, gold)
     if has_header and is_usual:
-        text, labels = _named_columns(path, layout, names, gold)
+        text, labels = _choose_columns(path, layout, names, gold)
     known = names if has_header else None
-    text_place = _place_of(path, text, known, len(names), "text")
+    text_place = _find_place(path, text, known, len(names), "text")
     label_places = _label_places(path, labels, known, len(names), gold)
     if text_place != label_places:
         return TextColumns(known, text_place, label_places)
@@ -120,7 +120,7 @@ def _open_columns(path: str | Path, names: Sequence[str], gold: bool | None) -> 
     return DataError(path, 1, column_list, f"{wanted}; or {keys}; or task.header=false if it is no header")
 
 
-def _named_columns(
+def _choose_columns(
     path: str | Path, layout: Layout, names: Sequence[str], gold: bool | None
 ) -> tuple[int | str, int | str | Sequence[str]]:
     """The columns of text and labels, those that are not given by their usual names, or as the only ones left; "" for
@@ -138,15 +138,15 @@ def _named_columns(
     if labels == Layout.labels:
         labels = named_as(free, LABELS)
         if not labels and gold:
-            labels = _only_other(names, free, places_of(text, names))
+            labels = _find_only_other(names, free, places_of(text, names))
     if not text:
-        text = _only_other(names, free, places_of(labels, names))
+        text = _find_only_other(names, free, places_of(labels, names))
     if not text or (gold and not labels):
         raise _open_columns(path, names, gold)
     return text, labels
 
 
-def _only_other(names: Sequence[str], free: Sequence[str], taken: set[int]) -> int:
+def _find_only_other(names: Sequence[str], free: Sequence[str], taken: set[int]) -> int:
     """The number of the only free column that is not taken; 0 without one."""
     left = [at for at, name in enumerate(names, 1) if name in free and at - 1 not in taken]
     return left[0] if len(left) == 1 else 0
@@ -167,7 +167,7 @@ def places_of(column: int | str | Sequence[str], names: Sequence[str]) -> set[in
     return {at for at, name in enumerate(names) if name in wanted}
 
 
-def _place_of(path: str | Path, column: int | str, names: Sequence[str] | None, width: int, what: str) -> int:
+def _find_place(path: str | Path, column: int | str, names: Sequence[str] | None, width: int, what: str) -> int:
     """A column's index, from 0."""
     column_list = f"columns {', '.join(names)}" if names else f"{width} columns"
     if isinstance(column, int):
@@ -187,11 +187,11 @@ def _label_places(
         return None
     if isinstance(labels, (int, str)):
         is_there = labels <= width if isinstance(labels, int) else labels in (names or ())
-        return _place_of(path, labels, names, width, "label") if gold or is_there else None
+        return _find_place(path, labels, names, width, "label") if gold or is_there else None
     there = [name for name in labels if name in (names or ())]
     if not there and not gold:
         return None
-    return {name: _place_of(path, name, names, width, "label") for name in labels}
+    return {name: _find_place(path, name, names, width, "label") for name in labels}
 
 
 def read_labels(

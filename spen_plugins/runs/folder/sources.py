@@ -34,7 +34,7 @@ def seen_in_training(predictor: Predictor, path: str | Path) -> list[str]:
     tests = {"task.test"}
     if predictor.task.file_has_parts:
         tests.add("task.file")  # the test part is scored
-    seen = [name for name in _own_names(predictor, path) if name not in tests]
+    seen = [name for name in _find_own_names(predictor, path) if name not in tests]
     if not seen:
         return []
     run = predictor.folder
@@ -49,14 +49,14 @@ def seen_in_training(predictor: Predictor, path: str | Path) -> list[str]:
 def check_not_test(predictor: Predictor, path: str | Path) -> None:
     """Raise a ConfigError if a file is, or holds, the run's test part."""
     verbs = {"task.test": "is", "task.file": "holds"}
-    if overlaps := [verbs[name] for name in _own_names(predictor, path) if name in verbs]:
+    if overlaps := [verbs[name] for name in _find_own_names(predictor, path) if name in verbs]:
         raise ConfigError(
             f"{path} {overlaps[-1]} the run's test part: fitted to it, probabilities would look better there than they "
             "are. Expected another file with gold, or none, for the run's validation part"
         )
 
 
-def _own_names(predictor: Predictor, path: str | Path) -> list[str]:
+def _find_own_names(predictor: Predictor, path: str | Path) -> list[str]:
     """The settings (`task.train`) whose file had this file's content when the run was trained; for data that no such
     setting names, their names in the run's records."""
     file = locate(str(path))

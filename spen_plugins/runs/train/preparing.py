@@ -87,7 +87,7 @@ def build_again(
         ) from error
     if not before and accelerator.is_main_process:  # killed before it was written
         describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
-    now = built.task.checksums() | _other_checksums(built)
+    now = built.task.checksums() | _collect_checksums(built)
     then = before.get("data_sha256", {}) | before.get("files_sha256", {})
     changed = [name for name, digest in then.items() if now.get(name) != digest]
     if changed:
@@ -121,7 +121,7 @@ def describe(
     for network in _feature_networks(built):
         network.save_assets(folder.assets)
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
-    data, files = built.task.checksums(), _other_checksums(built)
+    data, files = built.task.checksums(), _collect_checksums(built)
     versions = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
     sizes = {"parameters": parameter_counts(built.model), "training_examples": len(built.task.part("train"))}
     folder.write("environment.json", versions | sizes)
@@ -131,7 +131,7 @@ def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
     return (module for module in built.model.modules() if isinstance(module, FeatureNetwork))
 
 
-def _other_checksums(built: Built) -> dict[str, str]:
+def _collect_checksums(built: Built) -> dict[str, str]:
     """sha256 of files that the trainer and feature networks read, by path."""
     checksums = built.trainer.checksums()
     for network in _feature_networks(built):

@@ -72,7 +72,7 @@ def train(
     evaluated = evaluate(config, {name: _text(name, value) for name, value in arguments.items()})
     source = "config" if isinstance(config, Mapping) else str(config)
     if own_data is not None:
-        evaluated = _in_memory(evaluated, source)
+        evaluated = _mark_in_memory(evaluated, source)
     with _restore_random_state(), restore_settings(device):
         place = None if out is None else Path(out)
         path = runner.run(evaluated, source, place, RunOptions(device, quiet), own_data=own_data)
@@ -91,7 +91,7 @@ def _text(name: str, value: Any) -> str:
         raise ConfigError(f"argument {name!r}: found a {type(value).__name__}; expected a JSON value") from None
 
 
-def _in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
+def _mark_in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
     """The config, which says that its task's examples are given in Python."""
     task = check(config, source, Registry()).task
     if not issubclass(task.cls, TakesExamples):

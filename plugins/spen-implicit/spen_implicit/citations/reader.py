@@ -99,14 +99,14 @@ def _pieces(
         if opening[1] or closing is None or not closing[1] or closing[2] != name:
             tag = opening[0] + ("" if closing is None else f" before {closing[0]}")
             raise DataError(path, number, f"{tag} in {shown}", f"<{name}> … </{name}>, one field after the other")
-        yield from _between(path, number, line[at : opening.start()], last or name, shown)
+        yield from _read_punctuation(path, number, line[at : opening.start()], last or name, shown)
         yield name, line[opening.end() : closing.start()]
         last, at = name, closing.end()
     assert last is not None
-    yield from _between(path, number, line[at:], last, shown)
+    yield from _read_punctuation(path, number, line[at:], last, shown)
 
 
-def _between(path: object, number: int | None, text: str, field: str, shown: str) -> Iterator[tuple[str, str]]:
+def _read_punctuation(path: object, number: int | None, text: str, field: str, shown: str) -> Iterator[tuple[str, str]]:
     """Punctuation between two fields, which belongs to `field`."""
     text = _TAG.sub(" ", text).strip()
     if re.search(r"\w", text):

@@ -57,12 +57,12 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
 
     @in_file_encoding
     def load(self) -> None:
-        tagging = self._new_tagging()
+        tagging = self._make_tagging()
         tagging.learn(self._read_parts(), self.config.fields)
         self._compose(tagging)
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        tagging = self._new_tagging()
+        tagging = self._make_tagging()
         tagging.restore(facts)
         self._compose(tagging)
 
@@ -160,7 +160,7 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         breaks = (x.inputs[GAP] == self._gaps[BREAK]).to(y.dtype)
         return mask, votes, breaks, self._shape
 
-    def _new_tagging(self) -> sp.Tagging:
+    def _make_tagging(self) -> sp.Tagging:
         """The composed task, not yet loaded."""
         settings = {name: getattr(self.config, name) for name in SentencesConfig.model_fields}
         tagging = sp.Tagging(sp.Tagging.Config(columns={GAP: 0, RULE: 0}, constrained=False, **settings))

@@ -31,14 +31,14 @@ def label_csv(
     def write(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
         names, rows = columns(examples)
         if separator is None:
-            heads = _beside(names, [f"{PREDICTED}_{label}" for label in labels])
+            heads = _rename_taken(names, [f"{PREDICTED}_{label}" for label in labels])
         else:
-            heads = _beside(names, [PREDICTED])
-        heads += _beside(names, [f"{PROBABILITY}_{label}" for label in labels])
+            heads = _rename_taken(names, [PREDICTED])
+        heads += _rename_taken(names, [f"{PROBABILITY}_{label}" for label in labels])
         records: list[Sequence[Any]] = [[*names, *heads]]
         for cells, prediction in zip(rows, predictions, strict=True):
             on, p = prediction["labels"], prediction["probabilities"]
-            predicted = [_joined(on, separator)] if separator else [int(label in on) for label in labels]
+            predicted = [_join_labels(on, separator)] if separator else [int(label in on) for label in labels]
             records.append([*cells, *predicted, *(p[label] for label in labels)])
         return written(records)
 
@@ -52,14 +52,14 @@ def separator_of_labels(layout: Layout, usual: str) -> str | None:
     return None
 
 
-def _beside(taken: Sequence[str], names: Sequence[str]) -> list[str]:
+def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
     """Names, all with an underscore more until none is taken."""
     while {*taken} & {*names}:
         names = [f"{name}_" for name in names]
     return list(names)
 
 
-def _joined(labels: Sequence[str], separator: str) -> str:
+def _join_labels(labels: Sequence[str], separator: str) -> str:
     odd = next((name for name in labels if separator in name), None)
     if odd is not None:
         expected = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"

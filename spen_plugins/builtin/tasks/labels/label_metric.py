@@ -61,7 +61,7 @@ class LabelMetric(Metric):
 
     def compute(self) -> dict[str, Any]:
         p, gold = self.collected()
-        result = scores(self._decoded(p), gold)
+        result = scores(self._decode_labels(p), gold)
         if self.average_precision:
             result["micro_ap"] = average_precision(p.flatten()[None], gold.flatten()[None]) or 0.0
         return result
@@ -77,10 +77,10 @@ class LabelMetric(Metric):
         p, gold = self.collected()
         labelled = torch.cat(self._labelled)
         numerator = torch.zeros(len(labelled), dtype=torch.double)
-        numerator[labelled] = example_f1(self._decoded(p), gold)
+        numerator[labelled] = example_f1(self._decode_labels(p), gold)
         return numerator, labelled.double()
 
-    def _decoded(self, p: Tensor) -> Tensor:
+    def _decode_labels(self, p: Tensor) -> Tensor:
         """Labels of the chosen sets, else those that the decoder predicts, boolean `(example, label)`."""
         return torch.cat(self._chosen) if self._chosen else self.decoder(p)
 

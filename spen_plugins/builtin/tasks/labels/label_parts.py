@@ -58,7 +58,7 @@ class LabelParts(Task, WithoutGold):
             return
         key, rows = parts["train"]
         path = named_files(self.config)[key]
-        names, cells = self._own_columns(locate(path)) or ([], [])
+        names, cells = self._read_own_columns(locate(path)) or ([], [])
         if name not in names:
             raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r}, of weights (task.sample_weight)")
         at = names.index(name)
@@ -70,7 +70,7 @@ class LabelParts(Task, WithoutGold):
     def _weigh(self, example: Any, weight: float) -> Any:
         """The example with a weight."""
 
-    def _own_columns(self, path: Path) -> Columns | None:
+    def _read_own_columns(self, path: Path) -> Columns | None:
         """A file's columns as they stand; None if they have no names."""
         return None
 
@@ -131,10 +131,12 @@ class LabelParts(Task, WithoutGold):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
                 )
-        known = {name: self._labels_in(part) for name, part in self._parts.items() if name != "train" or seen is None}
+        known = {
+            name: self._collect_labels(part) for name, part in self._parts.items() if name != "train" or seen is None
+        }
         seen = known.pop("train") if seen is None else seen
         unseen, labels = sorted(set().union(*known.values()) - seen), self.space.labels
         self._notes += note_unseen([labels[i] for i in unseen], len(labels), "labels")
 
-    def _labels_in(self, examples: Sequence[Any]) -> set[int]:
+    def _collect_labels(self, examples: Sequence[Any]) -> set[int]:
         return {i for example in examples if example.gold is not None for i in example.gold.tolist()}

@@ -159,7 +159,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def _columns(self, examples: Sequence[Any]) -> Columns:
         """Columns beside the predictions of examples: those of the file that was read last, if they have names."""
-        return (None if self._source is None else self._own_columns(self._source)) or ([], [[] for _ in examples])
+        return (None if self._source is None else self._read_own_columns(self._source)) or ([], [[] for _ in examples])
 
     def protocol(self) -> dict[str, Any]:
         more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}

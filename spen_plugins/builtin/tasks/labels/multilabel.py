@@ -120,7 +120,7 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
     def _weigh(self, example: Example, weight: float) -> Example:
         return example._replace(weight=weight)
 
-    def _own_columns(self, path: Path) -> OwnColumns | None:
+    def _read_own_columns(self, path: Path) -> OwnColumns | None:
         return columns_of_table(path)
 
     def _read(self, path: Path, gold: bool | None = False) -> tuple[Table, list[Example]]:

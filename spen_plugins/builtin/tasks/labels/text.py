@@ -126,7 +126,7 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
     def _weigh(self, example: Example, weight: float) -> Example:
         return replace(example, weight=weight)
 
-    def _own_columns(self, path: Path) -> Columns | None:
+    def _read_own_columns(self, path: Path) -> Columns | None:
         return columns_of_texts(path, self._layout())
 
     def parse(self, item: Any) -> Example:

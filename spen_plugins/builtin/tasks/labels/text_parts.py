@@ -125,7 +125,7 @@ class TextParts(LabelTask):
         if on_disk:
             self._index_texts(places["train"], next(iter(files.values())))
         if not self._labels.numbered:
-            self._set_labels(self._labels_in_files(files))
+            self._set_labels(self._list_file_labels(files))
         if not self.space.labels:
             raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= is their column)")
         self._notes += [f"{names[key]}: read as {file.said} ({len(file.rows)} texts)" for key, file in files.items()]
@@ -134,7 +134,7 @@ class TextParts(LabelTask):
             if not same_files(names, self._files):
                 self._warn_of_indexed(self._index)
             make = TextMaker(self._index, self._labels.places, self._restore_example)
-            self._parts["train"] = OnDisk(self._index, make, self._lengths_on_disk)
+            self._parts["train"] = OnDisk(self._index, make, self._read_lengths)
 
     def _set_parts(self, examples: Mapping[str, Sequence[Example]]) -> None:
         """Divide the examples of each file into parts."""
@@ -155,7 +155,7 @@ class TextParts(LabelTask):
         self._index, note = text_index(self.config, self._layout(), self.words, check, self._files, self._unspaced)
         self._notes.append(note)
 
-    def _labels_in_files(self, files: Mapping[str, TextFile]) -> list[str]:
+    def _list_file_labels(self, files: Mapping[str, TextFile]) -> list[str]:
         """Names of all labels in these files, and on disk."""
         labels = {label for file in files.values() for row in file.rows for label in row.labels or ()}
         return sorted(labels.union(() if self._index is None else self._index.values["labels"]))
@@ -168,7 +168,7 @@ class TextParts(LabelTask):
             ("train", part, counts[part], len(part_words)) for part, part_words in words.items()
         )
 
-    def _lengths_on_disk(self) -> np.ndarray:
+    def _read_lengths(self) -> np.ndarray:
         """`length` of each text on disk, `(example,)`."""
         assert self._index is not None
         return self._index.whole_numbers("length") if self._pads() else np.ones(len(self._index), dtype=np.int8)

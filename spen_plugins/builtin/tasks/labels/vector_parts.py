@@ -62,7 +62,7 @@ class VectorParts(LabelTask):
         labelled = {key: gold for key, (_, gold) in encoded.items()}
         parts = self._divide(labelled, inputs)
         if c.unseen and "test" in parts:
-            parts["test"] = self._unseen(parts, inputs, labelled)
+            parts["test"] = self._find_unseen_rows(parts, inputs, labelled)
         self._warn_of_shared(parts, inputs)
         key, rows = parts["train"]
         self._fit_scaling(encoded[key][0], rows)
@@ -73,7 +73,7 @@ class VectorParts(LabelTask):
         self._notes.insert(0, self._describe(zip(files.values(), tables, strict=True)))
         self._notes += [left_out(name) for name in start.drop if name not in c.unused]
 
-    def _unseen(
+    def _find_unseen_rows(
         self, parts: Rows, inputs: Mapping[str, Sequence[bytes]], gold: Mapping[str, Sequence[np.ndarray | None]]
     ) -> tuple[str, Sequence[int]]:
         """The test rows that repeat no training row, features and labels."""
