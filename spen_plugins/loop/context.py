@@ -28,7 +28,7 @@ class NetStates:
 
     def phase_begins(self, active: ActivePhase) -> None:
         """Put the nets in the modes that they have during a phase."""
-        self.enter(self._training(active), self._constant(active))
+        self.enter(self._find_training(active), self._find_constant(active))
 
     def enter(self, training: frozenset[str], constant: frozenset[str] = frozenset()) -> None:
         """Put the given nets in training mode, the others in evaluation mode; the `constant` ones get no gradient."""
@@ -39,7 +39,7 @@ class NetStates:
                 net.train(mode)
                 self.modes[name] = mode
 
-    def _training(self, active: ActivePhase) -> frozenset[str]:
+    def _find_training(self, active: ActivePhase) -> frozenset[str]:
         """The nets in training mode during a phase."""
         if active.phase.frozen_dropout:
             return frozenset(name for name, _ in self.model.named_children())
@@ -49,7 +49,7 @@ class NetStates:
             return active.touches | {"inference_net"}
         return active.touches
 
-    def _constant(self, active: ActivePhase) -> frozenset[str]:
+    def _find_constant(self, active: ActivePhase) -> frozenset[str]:
         """The nets whose own parameters get no gradient in a phase: the energy, unless it moves, the net differentiates
         it, or the phase's gradient rule may reach it."""
         net = self.model.inference_net

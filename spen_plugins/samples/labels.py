@@ -48,10 +48,10 @@ def bags() -> dict[str, tuple[Ragged, Ragged]]:
         return sorted(number[word] for word in re.findall("[a-z]+", text.lower()) if word in number)
 
     return {
-        part: (_ragged([numbers(text) for text, _ in rows]), _ragged([gold for _, gold in rows]))
+        part: (_make_ragged([numbers(text) for text, _ in rows]), _make_ragged([gold for _, gold in rows]))
         for part, rows in texts().items()
     }
 
 
-def _ragged(rows: Sequence[Sequence[int] | np.ndarray]) -> Ragged:
+def _make_ragged(rows: Sequence[Sequence[int] | np.ndarray]) -> Ragged:
     return Ragged(np.cumsum([0, *map(len, rows)]), np.concatenate(rows).astype(np.int32))

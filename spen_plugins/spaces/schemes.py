@@ -20,12 +20,12 @@ class Transitions(NamedTuple):
 
 def allowed_transitions(tags: Sequence[str], scheme: str) -> Transitions:
     """Allowed transitions, first and last tags under "none", "bio" or "bioes"; kept for the next batch."""
-    return _allowed(tuple(tags), scheme)
+    return _list_transitions(tuple(tags), scheme)
 
 
 @lru_cache(maxsize=16)
 @torch.inference_mode(False)  # what a first call there has would be refused in training
-def _allowed(tags: tuple[str, ...], scheme: str) -> Transitions:
+def _list_transitions(tags: tuple[str, ...], scheme: str) -> Transitions:
     parts = [_parts(tag, scheme) for tag in tags]
     goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
     is_open = torch.tensor([prefix in ("B", "I") for prefix, _ in parts])
