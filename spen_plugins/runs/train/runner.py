@@ -16,6 +16,7 @@ from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
+from spen_plugins.loop.mistakes import rehearse
 from spen_plugins.loop.processes import gather, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
@@ -69,6 +70,7 @@ def run(
     accelerator = make_accelerator(experiment.precision, options.device)
     built = build_first(experiment, given)
     ready = make_ready(experiment, built, accelerator)
+    rehearse(built.trainer, ready.recipe, accelerator)
     folder = RunFolder(Path(gather(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
