@@ -253,7 +253,7 @@ def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
         TokenisedText("Anna left.").sentences()
-    with pytest.raises(ConfigError, match="the run's task reads none"):
+    with pytest.raises(ConfigError, match="the run's task does not read it"):
         read_text(loaded("multilabel", corpus="sample"), TokenisedText("x"))
 
 

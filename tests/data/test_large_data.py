@@ -350,7 +350,7 @@ def test_large_files_stay_on_disk_by_themselves(folder: Path, monkeypatch: pytes
     [
         ("text", {"validation": None, "test": "t.parquet"}, "no task.validation, and none is carved"),
         ("text", {"train": "t.tsv"}, "t.tsv is no Parquet or Arrow file, and no folder or pattern of such files"),
-        ("text", {"train": None, "validation": None, "corpus": "sample"}, "no training file of its own"),
+        ("text", {"train": None, "validation": None, "corpus": "sample"}, "found true, which has no effect"),
         ("tagging", {"labelled": 5, "repeat": 2}, "with task.labelled and task.repeat the training part is kept in m"),
     ],
 )
@@ -388,7 +388,7 @@ STRINGS = pa.list_(pa.string())
             {"text": ["a", "b"], "labels": [["x"], None]},
             ":2: found null in column 'labels'; expected labels; an",
         ),
-        ("text", {"text": ["a"], "x": ["b"], "y": ["c"]}, "expected a label column named 'labels' or 'label', or"),
+        ("text", {"text": ["a"], "x": ["b"], "y": ["c"]}, "a label column named 'labels' or 'label'; or"),
     ],
 )
 @pytest.mark.parametrize("on_disk", [True, False])

@@ -59,7 +59,7 @@ def test_gradients_reach_the_net_but_through_discrete_samples(outputs: str) -> N
         loss(energy, batch, proposal).sum(), proposal.logits, allow_unused=True, materialize_grads=True
     )
     assert found.any() == (outputs != "discrete")
-    y = loss._outputs(proposal)
+    y = loss._draw_outputs(proposal)
     assert y.shape[:2] == (len(batch), 1 if outputs == "soft" else 3)
     whole = torch.equal(y, y.round())
     assert whole == (outputs in ("straight", "discrete"))

@@ -25,7 +25,7 @@ from spen_spacy.packaging.runs import Component
 
 TEXT = "Anna told Bob that the farmer sent a letter to Boston."
 WORDS = ["tok2vec", "senter", "morphologizer", "trainable_lemmatizer"]
-MODELS = {"model": "srl_seal", "predicates_model": "predicates", "senses_model": "senses"}
+MODELS = {"model": "roles", "predicates_model": "predicates", "senses_model": "senses"}
 """The settings of `spen_srl` that name models, and what trains them."""
 
 

@@ -121,7 +121,7 @@ def test_each_factory_refuses_to_learn(nlp: Language) -> None:
     doc = nlp.make_doc("Anna sleeps.")
     doc.set_ents([Span(doc, 0, 1, label="PER")])
     examples = [Example(nlp.make_doc("Anna sleeps."), doc)]
-    configs = {"spen_ner": "names", "spen_pos": "tags", "spen_srl": "srl_seal"}
+    configs = {"spen_ner": "names", "spen_pos": "tags", "spen_srl": "roles"}
     for name, config in (configs | {"spen_multilabel": "texts"}).items():
         refused = pytest.raises(ConfigError, match=rf"{name}: .*spen-run {config} data=.*frozen_components")
         with nlp.select_pipes(enable=[name]), refused:

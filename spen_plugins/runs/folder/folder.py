@@ -200,10 +200,10 @@ class RunFolder:
             part: the part.
             beside: if true, also the validation part's that stand beside those of the test part.
         """
-        path = self.path / "examples.safetensors"
-        if not path.exists():
+        try:
+            tensors, metadata = read_tensors(self.path / "examples.safetensors")
+        except FileNotFoundError:
             return None
-        tensors, metadata = read_tensors(path)
         is_own = metadata.get("part") == part
         prefix = "" if is_own or not beside else f"{part}."
         if not is_own and not (prefix and f"{prefix}numerator" in tensors):

@@ -25,7 +25,7 @@ from spen_plugins.loop import evaluate as scored
 from spen_plugins.report.compare import compare
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.predict.evaluating import task_again
+from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.train.runner import run
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
 from spen_plugins.scores.labels import example_f1
@@ -248,7 +248,7 @@ def test_the_validation_part_chooses(trained: Path, tmp_path: Path) -> None:
 def test_the_choice_is_the_best_on_validation(trained: Path) -> None:
     predictor = sp.load(trained, refine="reweight")
     net, chosen = predictor.model.inference_net, predictor.refined["refined"]
-    examples = task_again(predictor.experiment, predictor.folder, "").part("validation")
+    examples = load_own_data(predictor.experiment, predictor.folder, "").part("validation")
 
     def score(choice: Mapping[str, float]) -> float:
         net.choose(choice)
@@ -279,7 +279,7 @@ def test_a_run_keeps_the_energys_decisions_in_a_folder_of_its_own(given: dict[st
     refined = sp.load(old, refine=json.loads(refine))
     new = sp.load(out)
     assert new.folder.config()["inference_net"]["weight"] == refined.refined["refined"]["weight"] in WEIGHTS
-    task = task_again(new.experiment, new.folder, "")
+    task = load_own_data(new.experiment, new.folder, "")
     scores = new.folder.metrics()
     for part in ("validation", "test"):
         found = scored(refined.model, refined.task, task.part(part), refined.batch_size, "cpu").compute()
