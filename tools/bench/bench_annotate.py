@@ -8,7 +8,7 @@ Contestants take turns, --rounds times:
 
   local     spen annotate, one process
   local x2  spen annotate --processes 2
-  ray x2    spen annotate --engine ray --workers 2
+  ray x2    spen annotate --engine ray --processes 2
   pipe x2   spaCy's own nlp.pipe(n_process=2) over the same texts; its docs are counted and not written
 
 Then, on the first --killed words: `local x2` and `ray x2` with a process that annotates killed (SIGKILL) when a third
@@ -46,7 +46,7 @@ KILLED_AT = 1 / 3
 ENGINES = {
     "local": [],
     "local x2": ["--processes", "2"],
-    "ray x2": ["--engine", "ray", "--workers", "2"],
+    "ray x2": ["--engine", "ray", "--processes", "2"],
 }
 PIPE = """
 import sys, time, spacy
