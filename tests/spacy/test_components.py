@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -238,19 +237,3 @@ def test_labels_are_shown_and_nothing_is_trained(nlp: Language) -> None:
     assert set(nlp.pipe_labels["spen_ner"]) == {"LOC", "ORG", "PER"}
     assert {"V", "ARG0", "ARG1"} <= set(nlp.pipe_labels["spen_srl"])
     assert not any(getattr(pipe, "is_trainable", False) for _, pipe in nlp.pipeline)
-
-
-def test_other_components_train_beside_ours(runs: dict[str, Path]) -> None:
-    nlp = made("spen_ner", model=str(runs["ner"]))
-    nlp.add_pipe("textcat")
-    docs = [(nlp.make_doc(text), {"cats": {"A": a, "B": 1 - a}}) for text, a in (("yes", 1.0), ("no", 0.0))]
-    examples = [Example.from_dict(doc, gold) for doc, gold in docs]
-    with nlp.select_pipes(disable=["spen_ner"]):
-        optimizer = nlp.initialize(lambda: examples)
-        assert nlp.update(examples, sgd=optimizer)["textcat"] > 0
-    assert doc_of(nlp).spans["spen_ner"]
-
-
-def test_displacy_shows_frames(nlp: Language) -> None:
-    html = spacy.displacy.render(doc_of(nlp), style="span", options={"spans_key": "spen_srl"}, jupyter=False)
-    assert "told" in html and "ARG0" in html and json.dumps(html)

@@ -270,8 +270,3 @@ def test_scores_are_those_of_the_card(pipeline: Pipeline, model: str, tmp_path: 
     for name in ("accuracy", "f1", "span_f1"):
         if name in card:
             assert scores[name] == pytest.approx(card[name], abs=0.002), name
-
-
-@both
-def test_spacy_info_knows_it(pipeline: Pipeline) -> None:
-    assert spacy.info(pipeline.name, silent=True)["pipeline"] == PIPES

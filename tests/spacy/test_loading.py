@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 import spacy
-import torch
-from safetensors.torch import load_file, save_file
 from spacy.tokens import Doc, Token
 
 from spen_plugins.errors import ConfigError, PluginError, RunError
@@ -60,16 +58,9 @@ def test_damaged_runs_are_named_with_the_component(runs: dict[str, Path], tmp_pa
     (run / "weights.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(RunError, match=r"spen_ner: .*weights\.safetensors is damaged"):
         add("spen_ner", model=str(run))
-    tensors = {name: tensor * torch.nan for name, tensor in load_file(runs["ner"] / "weights.safetensors").items()}
-    save_file(tensors, run / "weights.safetensors")
-    with pytest.raises(RunError, match=r"spen_ner: .*weights\.safetensors is damaged.* NaN or infinite"):
-        add("spen_ner", model=str(run))
-    (run / "weights.safetensors").unlink()
-    with pytest.raises(RunError, match=r"spen_ner: .* has no weights yet"):
-        add("spen_ner", model=str(run))
 
 
-@pytest.mark.parametrize("config", [{"window": 0}, {"window": "5"}, {"rerank": -1}, {"rerank": "4"}])
+@pytest.mark.parametrize("config", [{"window": 0}, {"rerank": "4"}])
 def test_numbers_that_are_none(runs: dict[str, Path], config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"spen_ner: found {next(iter(config))}=.* expected a whole number, at leas"):
         add("spen_ner", model=str(runs["ner"]), **config)
@@ -110,7 +101,7 @@ def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:
         add("spen_srl", model=str(runs["srl"]))
     with pytest.raises(ConfigError, match="a run that tags no predicates"):
         add("spen_srl", model=str(runs["srl"]), predicates_model=str(runs["ner"]))
-    with pytest.raises(ConfigError, match="give one of them"):
+    with pytest.raises(ConfigError, match="and predicates_model; give one"):
         add("spen_srl", model=str(runs["srl"]), predicates="verbs", predicates_model=str(runs["predicates"]))
 
 

@@ -23,7 +23,7 @@ Known = Mapping[str, Any]
 (each role, start, end and score), and what else there is to keep."""
 
 
-class Found(NamedTuple):
+class Candidate(NamedTuple):
     """A frame in a doc that its predicate is in."""
 
     known: Known
@@ -48,22 +48,22 @@ def is_kept(key: Any) -> bool:
     return isinstance(key, tuple) and key[:2] == ("._.", FRAMES)
 
 
-def kept_between(doc: Doc, first: int, last: int) -> list[Found]:
+def kept_between(doc: Doc, first: int, last: int) -> list[Candidate]:
     """The frames of predicates that begin at `first` or later, before `last`; from left to right.
 
     Of several at one place, that whose text is the doc's: others are of words outside the parts that they came with.
     """
-    candidates = list(_between(doc, first, last))
+    candidates = list(_candidates(doc, first, last))
     text = doc.text if candidates else ""
-    best: dict[int, Found] = {}
+    best: dict[int, Candidate] = {}
     for shift, source, known in candidates:
-        one, start = _fitted(doc, text, shift, source, known), shift + known["start"]
+        one, start = _fit(doc, text, shift, source, known), shift + known["start"]
         if one is not None and (start not in best or one.fit > best[start].fit):
             best[start] = one
     return [best[start] for start in sorted(best)]
 
 
-def _between(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
+def _candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
     """How far each text was moved, the text, and its frames whose predicates begin there."""
     for key, entry in doc.user_data.items():
         if is_kept(key):
@@ -72,7 +72,7 @@ def _between(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]
             yield from ((shift, entry["text"], known) for known in entry["frames"][slice(*cuts)])
 
 
-def _fitted(doc: Doc, text: str, shift: int, source: str, known: Known) -> Found | None:
+def _fit(doc: Doc, text: str, shift: int, source: str, known: Known) -> Candidate | None:
     """A frame of another text, `source`, at its place in a doc; None if it isn't this doc's."""
     (begin, end), at = known["piece"], known["start"]
     predicate = _span(doc, text, at + shift, source[at : known["end"]], "V")
@@ -88,7 +88,7 @@ def _fitted(doc: Doc, text: str, shift: int, source: str, known: Known) -> Found
     cut = len(placed) - len(arguments)
     if cut and not any(reach):  # a part has the piece up to its begin or end, but for one from the middle
         return None
-    return Found(known, predicate, arguments, (-cut, sum(reach), sum(same)))
+    return Candidate(known, predicate, arguments, (-cut, sum(reach), sum(same)))
 
 
 def _span(doc: Doc, text: str, first: int, words: str, label: str) -> Span | None:

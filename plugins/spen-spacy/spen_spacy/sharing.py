@@ -77,10 +77,10 @@ class SharedEncoder:
                 known[key] = vectors[: lengths[row]]
             self._keep({key: known[key] for key in new})
         first = next(iter(known.values()))
-        found = first.new_zeros(*inputs["input_ids"].shape, first.shape[-1])
+        states = first.new_zeros(*inputs["input_ids"].shape, first.shape[-1])
         for row, key in enumerate(keys):
-            found[row, : lengths[row]] = known[key]
-        return SimpleNamespace(last_hidden_state=found)
+            states[row, : lengths[row]] = known[key]
+        return SimpleNamespace(last_hidden_state=states)
 
     def _keep(self, vectors: dict[bytes, Tensor]) -> None:
         for key, value in vectors.items():
