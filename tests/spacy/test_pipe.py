@@ -194,7 +194,7 @@ def test_what_a_transformer_cuts_off_is_read_in_a_window_of_its_own(runs: dict[s
     found = list(run.cut(words, Window(3, 40, 10, 38)))
     assert [i for window, _ in found for i in range(window.own_start, window.own_end)] == list(range(10, 38))
     for window, example in found:
-        assert example.entry.words == tuple(words[window.start : window.end]) and run.seen(example) is None
+        assert example.entry.words == tuple(words[window.start : window.end]) and run.count_read(example) is None
 
 
 def test_one_bad_doc_is_handed_to_the_error_handler(

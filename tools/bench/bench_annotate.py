@@ -214,7 +214,7 @@ def shard_seconds(out: Path) -> list[float]:
 
 
 def difference(one: Path, other: Path) -> dict[str, Any]:
-    """Whether rows, labels and order are the same, the largest difference of a probability, and how many shards have
+    """The sameness of rows, labels and order, the largest difference of a probability, and the number of shards with
     other bytes."""
     names = sorted(path.name for path in one.glob("*.parquet"))
     same, largest, unequal = names == sorted(path.name for path in other.glob("*.parquet")), 0.0, 0

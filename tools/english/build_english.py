@@ -171,12 +171,12 @@ def main() -> None:
     parser.add_argument(
         "--keep", action="append", default=[], choices=(*SMALL.folders, "words"), help="a part that isn't trained anew"
     )
-    given = parser.parse_args()
-    if given.md and given.keep:
+    options = parser.parse_args()
+    if options.md and options.keep:
         parser.error("--keep is for spen_en: the parts of spen_en_md are trained together")
-    pipeline = MD if given.md else SMALL
+    pipeline = MD if options.md else SMALL
     try:
-        build(pipeline, given.runs or pipeline.runs, given.keep)
+        build(pipeline, options.runs or pipeline.runs, options.keep)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 

@@ -188,7 +188,7 @@ class Component(Pipe):
         return self
 
     def _read(self, path: Path, named: Mapping[str, Path]) -> None:
-        """Load what `to_disk` wrote; of named parts, what is named."""
+        """Load the parts that `to_disk` wrote, and those that are named from elsewhere."""
         places = {part: path / part for part in (*self.parts, *self.optional) if (path / part).is_dir()} | dict(named)
         if missing := [part for part in self.parts if part not in places]:
             raise RunError(

@@ -135,7 +135,7 @@ def _lines(words: Sequence[str], boxes: Sequence[tuple[Frame, list[Box]]], width
 
 
 def _parts(boxes: Sequence[Box], start: int, end: int) -> list[Box]:
-    """What of the boxes stands in the words `start` to `end`."""
+    """The parts of boxes in the words `start` to `end`."""
     parts = []
     for role, first, last, name in boxes:
         if first < end and last > start:

@@ -18,7 +18,7 @@ from spacy.tokens import Doc, Span, SpanGroup, Token
 
 from spen_plugins import RunError
 from spen_spacy.frame import Argument, Frame, rounded
-from spen_spacy.kept import keep, kept_between
+from spen_spacy.kept import find_frames, keep
 
 SCORES = "scores"
 """Attribute of a span group: a probability for each span, as in spaCy's `spancat`."""
@@ -203,7 +203,7 @@ def _moved_frames(doc: Doc, first: int, last: int) -> list[Frame]:
     """Frames from `keep_frames` whose predicates begin at these characters. Arguments that the doc doesn't have whole
     are left out."""
     frames = []
-    for known, predicate, others, _ in kept_between(doc, first, last):
+    for known, predicate, others, _ in find_frames(doc, first, last):
         arguments = [Argument(role, span, score, known["sense"]) for role, span, score in others]
         score, energy, sense, certain = (known[name] for name in ("score", "energy", "sense", "sense_score"))
         frames.append(Frame(predicate[0], arguments, score, energy, sense, certain))

@@ -48,7 +48,7 @@ def is_kept(key: Any) -> bool:
     return isinstance(key, tuple) and key[:2] == ("._.", FRAMES)
 
 
-def kept_between(doc: Doc, first: int, last: int) -> list[Candidate]:
+def find_frames(doc: Doc, first: int, last: int) -> list[Candidate]:
     """The frames of predicates that begin at `first` or later, before `last`; from left to right.
 
     Of several at one place, that whose text is the doc's: others are of words outside the parts that they came with.
@@ -64,7 +64,7 @@ def kept_between(doc: Doc, first: int, last: int) -> list[Candidate]:
 
 
 def _candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
-    """How far each text was moved, the text, and its frames whose predicates begin there."""
+    """The distance by which each text was moved, the text, and its frames whose predicates begin there."""
     for key, entry in doc.user_data.items():
         if is_kept(key):
             shift = key[2]
@@ -75,14 +75,16 @@ def _candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Kno
 def _fit(doc: Doc, text: str, shift: int, source: str, known: Known) -> Candidate | None:
     """A frame of another text, `source`, at its place in a doc; None if it isn't this doc's."""
     (begin, end), at = known["piece"], known["start"]
-    predicate = _span(doc, text, at + shift, source[at : known["end"]], "V")
+    predicate = _find_span(doc, text, at + shift, source[at : known["end"]], "V")
     if predicate is None:
         return None
-    placed = [(role, _span(doc, text, a + shift, source[a:b], role), score) for role, a, b, score in known["arguments"]]
+    placed = [
+        (role, _find_span(doc, text, a + shift, source[a:b], role), score) for role, a, b, score in known["arguments"]
+    ]
     arguments = [(role, span, score) for role, span, score in placed if span is not None]
     left = source[begin:at][::-1], text[max(0, begin + shift) : at + shift][::-1]
     right = source[at:end], text[at + shift : end + shift]
-    same = [_common(*side) for side in (left, right)]
+    same = [_count_common(*side) for side in (left, right)]
     # 2: the piece's edge; 1: the doc's.
     reach = [2 * (n == len(ours)) or int(n == len(there)) for n, (ours, there) in zip(same, (left, right), strict=True)]
     cut = len(placed) - len(arguments)
@@ -91,13 +93,13 @@ def _fit(doc: Doc, text: str, shift: int, source: str, known: Known) -> Candidat
     return Candidate(known, predicate, arguments, (-cut, sum(reach), sum(same)))
 
 
-def _span(doc: Doc, text: str, first: int, words: str, label: str) -> Span | None:
+def _find_span(doc: Doc, text: str, first: int, words: str, label: str) -> Span | None:
     """The tokens from this character on whose text this is; None if the doc doesn't have them."""
     if first < 0 or not text.startswith(words, first):
         return None
     return doc.char_span(first, first + len(words), label=label)
 
 
-def _common(a: str, b: str) -> int:
+def _count_common(a: str, b: str) -> int:
     """Number of characters that two texts begin with."""
     return next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))

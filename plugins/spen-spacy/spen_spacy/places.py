@@ -23,7 +23,7 @@ DATA = {
     "spen_srl": "roles.conll",
     "spen_multilabel": "texts.tsv",
 }
-"""What its file of examples may be called."""
+"""Name of a file of examples, for messages."""
 
 
 def find_folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:

@@ -61,7 +61,7 @@ class Run:
     def cut(self, words: Sequence[str], window: Window) -> Iterator[tuple[Window, Any]]:
         """Examples of the words in `window`, which is split if a transformer can't read all of it."""
         example = self.task.parse({"words": words[window.start : window.end]})
-        seen = self.seen(example)
+        seen = self.count_read(example)
         if seen is None:
             yield window, example
             return
@@ -70,7 +70,7 @@ class Run:
             if own[0] < own[1]:
                 yield from self.cut(words, Window(part.start, part.end, *own))
 
-    def seen(self, example: Any) -> int | None:
+    def count_read(self, example: Any) -> int | None:
         """Number of an example's words that the run's transformers read; None if all."""
         return self.task.words_read(example)
 

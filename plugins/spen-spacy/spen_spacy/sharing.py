@@ -128,7 +128,7 @@ def turns(encoders: Sequence[SharedEncoder], user: Any) -> Iterator[None]:
 
 
 def _keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
-    """What the encoder reads in each row, padding apart, and in which precision."""
+    """The encoder's input in each row, without padding, and its precision."""
     ids = inputs["input_ids"]
     types = inputs.get("token_type_ids", torch.zeros_like(ids))
     rows = torch.stack([ids, types], 1).cpu().numpy()

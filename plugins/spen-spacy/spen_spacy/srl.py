@@ -127,7 +127,7 @@ class SpenSrl(WordComponent):
                     words = reading.words[window.start : window.end]
                     sentence = window, run.task.parse({"words": words, "predicate": place - window.start})
                 example = run.task.moved(sentence[1], place - window.start)
-                seen = run.seen(example)
+                seen = run.count_read(example)
                 if seen is None:
                     break
                 window = around(place, start, end, seen)

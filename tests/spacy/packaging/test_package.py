@@ -24,7 +24,7 @@ from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
 from spen_spacy import spen_command
 from spen_spacy.packaging.command import package
-from spen_spacy.packaging.meta import performance, requirements, sources, written_tags
+from spen_spacy.packaging.meta import performance, requirements, sources, tag_attributes
 from spen_spacy.packaging.runs import Component, choose_components
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -303,7 +303,7 @@ def test_a_tagger_writes_the_tags_it_learned(folder, tags: list[str], written: s
     run = RunFolder(Path(folder("run", type="tagging")))
     run.write("vocabulary.json", {"tags": tags})
     run.write("metrics.json", {"test": {"accuracy": 0.5, "tags": {}}})
-    assert written_tags(run) == written
+    assert tag_attributes(run) == written
     assert performance([component(str(run.path), "spen_pos")]) == {f"{written}_acc": 0.5}
 
 

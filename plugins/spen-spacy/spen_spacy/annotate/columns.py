@@ -47,7 +47,7 @@ def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str
         ConfigError: a column that is wanted is not there.
     """
     assigned = {attribute for name in nlp.pipe_names for attribute in nlp.get_pipe_meta(name).assigns}
-    known = _of_tokens(assigned) | _of_docs(nlp, assigned)
+    known = _token_columns(assigned) | _doc_columns(nlp, assigned)
     for attribute in sorted(assigned - {"doc._.srl", "doc._.spen_energy"}):
         if attribute.startswith("doc._."):
             known[attribute.removeprefix("doc._.")] = Column("json", attrgetter(attribute.removeprefix("doc.")))
@@ -59,7 +59,7 @@ def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str
     return known if wanted is None else {name: known[name] for name in wanted}
 
 
-def _of_tokens(assigned: set[str]) -> dict[str, Column]:
+def _token_columns(assigned: set[str]) -> dict[str, Column]:
     known = {}
     if assigned - {"doc.cats"}:
         known["tokens"] = Column("texts", lambda doc: [token.text for token in doc])
@@ -72,7 +72,7 @@ def _of_tokens(assigned: set[str]) -> dict[str, Column]:
     return known
 
 
-def _of_docs(nlp: Language, assigned: set[str]) -> dict[str, Column]:
+def _doc_columns(nlp: Language, assigned: set[str]) -> dict[str, Column]:
     components = [component for _, component in nlp.pipeline if isinstance(component, Component)]
     labelling = [component for component in components if hasattr(component, "predicted")]
     others = [name for name, component in nlp.pipeline if not isinstance(component, Component)]

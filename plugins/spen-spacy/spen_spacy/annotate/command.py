@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from spen_plugins import ConfigError, locked
+from spen_spacy.annotate.options import (
+    Address,
+    Columns,
+    Device,
+    Documents,
+    DocumentsOption,
+    Engine,
+    EngineOption,
+    Errors,
+    ErrorsOption,
+    Form,
+    From,
+    Gpus,
+    Input,
+    LanguageOption,
+    Out,
+    PipelineOption,
+    PredicatesRun,
+    Processes,
+    ShardSize,
+    Text,
+    To,
+)
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -19,139 +41,8 @@ if TYPE_CHECKING:
     from spen_spacy.annotate.plan import Job, Shard
     from spen_spacy.annotate.shards import Done
 
-LARGEST_SHARD = 1024
-"""MB of text; a piece of a text file of this size is read at once."""
 PRINTED = Path("-")
 """Output that is printed."""
-
-
-class Form(StrEnum):
-    """Format of the output."""
-
-    parquet = "parquet"
-    jsonl = "jsonl"
-    docbin = "docbin"
-
-
-class Kind(StrEnum):
-    """Format of the input."""
-
-    text = "text"
-    jsonl = "jsonl"
-    json = "json"
-    csv = "csv"
-    parquet = "parquet"
-    docbin = "docbin"
-
-
-class Documents(StrEnum):
-    """What a document of text files is."""
-
-    line = "line"
-    file = "file"
-
-
-class Errors(StrEnum):
-    """What becomes of a document that fails."""
-
-    stop = "stop"
-    keep = "keep"
-
-
-class Engine(StrEnum):
-    """What runs the pipeline."""
-
-    local = "local"
-    ray = "ray"
-
-
-PipelineOption = Annotated[
-    str,
-    typer.Argument(
-        metavar="PIPELINE",
-        show_default=False,
-        help="A spaCy pipeline, name (spen_en) or folder, or a run folder of the task tagging, srl or text.",
-    ),
-]
-Input = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT...",
-        show_default=False,
-        help="Files, folders (all that lies below, in order of the names) or quoted patterns ('corpus/**/*.txt'): text "
-        "in UTF-8 (.txt), JSON lines (.jsonl), JSON (.json), CSV (.csv, .tsv), these also compressed (.gz), Parquet "
-        "(.parquet) or DocBin (.spacy).",
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        metavar="FOLDER",
-        show_default=False,
-        help="Folder of the shards; one that was begun is finished. With --to jsonl, - is standard output.",
-    ),
-]
-To = Annotated[
-    Form,
-    typer.Option(
-        help="parquet: a row per document, annotations as columns; jsonl: the same as JSON lines; docbin: spaCy's docs."
-    ),
-]
-From = Annotated[Kind | None, typer.Option("--from", show_default=False, help="Format (default: as the names end).")]
-DocumentsOption = Annotated[Documents, typer.Option(help="Of text: a document is a line that is not blank, or a file.")]
-Text = Annotated[
-    str,
-    typer.Option(metavar="FIELD", help="Of JSON, CSV and Parquet: the field of text."),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        show_default=False,
-        help="Annotations to write as columns, with commas between them (default: all that the pipeline sets).",
-    ),
-]
-ErrorsOption = Annotated[
-    Errors,
-    typer.Option(
-        help="stop: a document that fails is named and ends the job, which can go on later; keep: its row has no "
-        "annotations, and the reason in the column error."
-    ),
-]
-ShardSize = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        max=LARGEST_SHARD,
-        metavar="MB",
-        show_default=False,
-        help="Text in a shard; a process that is killed loses one (default: a 64th of all, 0.07 to 4).",
-    ),
-]
-EngineOption = Annotated[Engine, typer.Option(help="local: this machine; ray: Ray Data, on one machine or many.")]
-Processes = Annotated[int, typer.Option(min=1, help="Processes, each with a pipeline; of ray, on any of its machines.")]
-Gpus = Annotated[float | None, typer.Option(min=0, show_default=False, help="Of ray: GPUs of each process.")]
-Address = Annotated[
-    str | None,
-    typer.Option(show_default=False, help="Of ray: a running cluster, as in auto (default: Ray is started here)."),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(show_default=False, help="Where it predicts: cpu, cuda, … (default: cuda with --gpus, else cpu)."),
-]
-PredicatesRun = Annotated[
-    str | None,
-    typer.Option(
-        "--predicates",
-        metavar="RUN",
-        show_default=False,
-        help="Of a run of srl: the run that finds the predicates (default: that of the plugin spen-en).",
-    ),
-]
-LanguageOption = Annotated[
-    str | None,
-    typer.Option(show_default=False, help="Of a run: code of the language of the tokeniser (default: en)."),
-]
 
 
 def annotate(
@@ -188,12 +79,11 @@ def annotate(
     --to jsonl --out - prints the lines in the order of the input. Nothing
     is kept, so such a job begins anew.
     """
-    if columns is not None and to == Form.docbin:
-        raise ConfigError("--columns: a DocBin has all annotations; expected --to parquet or jsonl")
     if engine == Engine.local and (gpus is not None or address is not None):
         raise ConfigError("--gpus and --address: found --engine local; expected --engine ray")
-    if is_printed := out == PRINTED:
-        _check_printed(to, engine)
+    wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
+    is_printed = out == PRINTED
+    _check_form(to, engine, is_printed, wanted)
     from spen_spacy.annotate import on_ray, parquet
     from spen_spacy.annotate.columns import list_columns
     from spen_spacy.annotate.finding import find_sources
@@ -209,7 +99,6 @@ def annotate(
     format, sources, skipped = find_sources(inputs, kind, out)
     _note_skipped(skipped)
     nlp, identity = named.load(), named.identity()
-    wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
     if to != Form.docbin:
         list_columns(nlp, wanted)  # an unknown one is an error before anything is written
     options = {"--from": format, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
@@ -223,9 +112,8 @@ def annotate(
         reading, keeps_errors = choose_reading(options), errors == Errors.keep
         job = Job(named, identity, reading, plan.kinds, str(out.resolve()), to, wanted, keeps_errors)
         todo = [shard for shard in plan.shards if not shard.path(job).exists()]
-        if todo:
-            for note in note_unspaced(nlp, job, todo[0], language):
-                typer.echo(note, err=True)
+        for note in note_unspaced(nlp, job, todo[:1], language):
+            typer.echo(note, err=True)
         done = _start(engine, processes, gpus or 0, address, nlp, job, todo)
         _follow(done, job, plan.shards, len(todo), is_printed)
 
@@ -270,9 +158,11 @@ def _note_skipped(skipped: Sequence[Path]) -> None:
         typer.echo(f"skipped, of an unknown format: {len(skipped):,} of the files found ({shown})", err=True)
 
 
-def _check_printed(to: Form, engine: Engine) -> None:
-    """Raise a ConfigError for options that standard output has no place for."""
-    if to != Form.jsonl:
+def _check_form(to: Form, engine: Engine, is_printed: bool, columns: Sequence[str] | None) -> None:
+    """Raise a `ConfigError` for an output that the options do not fit."""
+    if columns is not None and to == Form.docbin:
+        raise ConfigError("--columns: a DocBin has all annotations; expected --to parquet or jsonl")
+    if is_printed and to != Form.jsonl:
         raise ConfigError(f"--out -: found --to {to}; expected --to jsonl, or a folder")
-    if engine == Engine.ray:
+    if is_printed and engine == Engine.ray:
         raise ConfigError("--out -: found --engine ray; expected --engine local, or a folder that all machines see")

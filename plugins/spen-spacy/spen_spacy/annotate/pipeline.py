@@ -25,7 +25,7 @@ NOT_HASHED = frozenset(
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What to load; plain values, that other processes and machines are given.
+    """A pipeline to load, as plain values for other processes and machines.
 
     Attributes:
         source: a folder, or the name of an installed pipeline.
@@ -69,7 +69,7 @@ class Pipeline:
         return bool(self.runs) and choose_factory(RunFolder.open(Path(self.runs[0]))) != "spen_multilabel"
 
     def identity(self) -> dict[str, str]:
-        """What must be equal for equal annotations: the files' checksum and the versions."""
+        """The files' checksum and the versions, which are equal for equal annotations."""
         total = hashlib.sha256()
         for folder in map(Path, self.runs or [self._folder()]):
             for path in _files(folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from spacy.vocab import Vocab
 
 import spen_plugins as sp
@@ -27,7 +27,7 @@ SIZES = 1 << 16, 1 << 22
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for all shards; plain values, that other processes and machines are given.
+    """Everything that all shards share, as plain values for other processes and machines.
 
     Attributes:
         pipeline: the pipeline.
@@ -83,6 +83,9 @@ class Plan:
     shards: Sequence[Shard]
 
 
+_PLAN = TypeAdapter(Plan)
+
+
 def read_or_make_plan(
     out: Path, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Plan:
@@ -101,7 +104,10 @@ def read_or_make_plan(
     """
     path = out / PLAN
     if path.exists():
-        plan = _read(path)
+        try:
+            plan = _PLAN.validate_json(path.read_bytes())
+        except ValueError as error:
+            raise sp.RunError(f"{path} is damaged and can't be read: {error}") from error
         if difference := next(_differences(plan, options, identity, sources, size), None):
             raise sp.ConfigError(
                 f"{out} holds annotations that were begun with other facts: {difference}. Annotate into another "
@@ -117,7 +123,7 @@ def read_or_make_plan(
     shards = tuple(_cut(reading, sources, size))
     plan = Plan(options, identity, sources, _infer_kinds(reading, sources), size, shards)
     with sp.writing(path) as temporary:
-        temporary.write_text(json.dumps(_as_json(plan)), encoding="utf-8")
+        temporary.write_bytes(_PLAN.dump_json(plan))
     return plan
 
 
@@ -168,29 +174,6 @@ def _infer_kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
                 expected = f"that of {sources[0].name}, {first.get(odd)}"
                 raise sp.DataError(source.name, None, f"the column {odd!r} of type {types.get(odd)}", expected)
     return {}
-
-
-def _as_json(plan: Plan) -> dict[str, Any]:
-    places = {source: number for number, source in enumerate(plan.sources)}
-    return {
-        "options": plan.options,
-        "pipeline": plan.identity,
-        "sources": [[source.path, source.name, source.size, source.modified] for source in plan.sources],
-        "kinds": plan.kinds,
-        "size": plan.size,
-        "shards": [[[places[p.source], p.start, p.end, p.first] for p in shard.pieces] for shard in plan.shards],
-    }
-
-
-def _read(path: Path) -> Plan:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        sources = [Source(*values) for values in record["sources"]]
-        pieces = [tuple(Piece(sources[i], *values) for i, *values in shard) for shard in record["shards"]]
-        shards = [Shard(number, some) for number, some in enumerate(pieces)]
-        return Plan(record["options"], record["pipeline"], sources, record["kinds"], record["size"], shards)
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise sp.RunError(f"{path} is damaged and can't be read: {type(error).__name__}: {error}") from error
 
 
 def _differences(

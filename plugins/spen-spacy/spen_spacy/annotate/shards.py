@@ -85,12 +85,12 @@ def describe_failed(count: int, where: str) -> str:
     return f"{count:,} document{'s' * (count > 1)} failed ({where} says why)"
 
 
-def note_unspaced(nlp: Language, job: Job, shard: Shard, language: str | None) -> list[str]:
-    """A warning if the first documents of a shard have no blanks between words; see `spen_plugins.note_unspaced`."""
+def note_unspaced(nlp: Language, job: Job, shards: Sequence[Shard], language: str | None) -> list[str]:
+    """A warning if the first documents of shards have no blanks between words; see `spen_plugins.note_unspaced`."""
     if not job.pipeline.tags_words:
         return []
-    texts = (document.text for document in islice(_read(nlp, job, shard), FIRST))
-    return sp.note_unspaced("\n".join(text for text in texts if isinstance(text, str)), language)
+    documents = islice((document for shard in shards for document in _read(nlp, job, shard)), FIRST)
+    return sp.note_unspaced("\n".join(d.text for d in documents if isinstance(d.text, str)), language)
 
 
 def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
@@ -167,7 +167,7 @@ def _open_writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[
             about = {"file": document.name, "row": document.row, "fields": document.fields}
             if doc is None:
                 doc = Doc(nlp.vocab)
-                about |= {"error": error, "text": _written(document)}
+                about |= {"error": error, "text": _plain(document)}
             doc.user_data[INPUT] = json.loads(fields.as_json(about))
             docs.add(doc)
 
@@ -205,7 +205,12 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
 
         def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
             table = [
-                {"input_file": document.name, "input_row": document.row, "text": _written(document), "error": error}
+                {
+                    "input_file": document.name,
+                    "input_row": document.row,
+                    "text": _plain(document),
+                    "error": error,
+                }
                 | fields.as_columns(document.fields, known, names)
                 | (
                     {}
@@ -226,7 +231,7 @@ def _open_jsonl(nlp: Language, job: Job, path: Path) -> Iterator[Write]:
 
         def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
             for document, doc, error in rows:
-                row = {"input_file": document.name, "input_row": document.row, "text": _written(document)}
+                row = {"input_file": document.name, "input_row": document.row, "text": _plain(document)}
                 names = fields.name_columns(document.fields, {*row, *annotations, "error"})
                 row |= {names[name]: value for name, value in document.fields.items()}
                 row |= {name: None if doc is None else column.read(doc) for name, column in annotations.items()}
@@ -235,5 +240,6 @@ def _open_jsonl(nlp: Language, job: Job, path: Path) -> Iterator[Write]:
         yield write
 
 
-def _written(document: Document) -> str | None:
+def _plain(document: Document) -> str | None:
+    """A document's text; None where it could not be read."""
     return document.text.text if isinstance(document.text, Doc) else document.text

@@ -54,13 +54,13 @@ class Document(NamedTuple):
     text: str | Doc | None
     """None where it can't be read."""
     fields: dict[str, Any]
-    """What else its row holds."""
+    """The other fields of its row."""
     error: str | None = None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read.
+    """The way files are read.
 
     Attributes:
         kind: "text", "jsonl", "json", "csv", "parquet" or "docbin".

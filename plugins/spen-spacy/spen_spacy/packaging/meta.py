@@ -55,10 +55,10 @@ def performance(components: Sequence[Component]) -> dict[str, Any]:
 def _names(component: Component, run: RunFolder) -> Mapping[str, str]:
     if component.factory != "spen_pos":
         return SCORES[component.factory]
-    return {"accuracy": f"{written_tags(run)}_acc"}
+    return {"accuracy": f"{tag_attributes(run)}_acc"}
 
 
-def written_tags(run: RunFolder) -> str:
+def tag_attributes(run: RunFolder) -> str:
     """Token attributes that a tagger sets: "pos", "tag", or "pos_tag" for both, with tags such as NOUN+NNS."""
     columns = choose_attributes(run.facts()["tags"], "auto")
     return "_".join(["pos"] * (POS in columns) + ["tag"] * (TAG in columns))
