@@ -118,7 +118,7 @@ def test_a_package_carries_the_run_and_names_the_lexicon(runs: dict[str, Path], 
     assert "its senses" in text and "frame.sense" in text and "PropBank frames" in text and "CC BY-SA 4.0" in text
     for words, message in (
         ([senses], "no roles to label"),
-        ([runs["srl"], runs["predicates"], senses, senses], "both"),
+        ([runs["srl"], runs["predicates"], senses, senses], "which do the same"),
     ):
         with pytest.raises(ConfigError, match=message):
             choose_components([str(path) for path in words])

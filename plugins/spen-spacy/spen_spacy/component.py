@@ -85,13 +85,9 @@ class Component(Pipe):
         Raises:
             SpenError: a run is missing, damaged, of another task, or needs a plugin or a device that isn't there.
         """
-        if places is None:
-            # First those that have errors of their own.
-            self._find_named(key for key in SETTINGS if key != "model" and self.settings.get(key) is not None)
-            places = self.places()
         runs = {}
         device = self.settings["device"] or str(get_torch_default_device())
-        for part, place in places.items():
+        for part, place in (self.places() if places is None else places).items():
             more = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
             try:
                 runs[part] = Run(place, device=device, precision=self.settings["precision"], **more)
@@ -127,26 +123,25 @@ class Component(Pipe):
             doc.user_data.setdefault(ENERGY, {})[self.name] = rounded(total)
 
     def __call__(self, doc: Doc) -> Doc:
+        self._try(doc)
+        return doc
+
+    def _try(self, doc: Doc) -> bool:
+        """Annotate a doc; false if it fails, and the error handler raises nothing."""
         try:
             self.annotate([doc])
         except Exception as error:
             self.get_error_handler()(self.name, self, [doc], error)
-        return doc
+            return False
+        return True
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotated docs, in order; a doc that fails goes to the error handler, and the others are yielded."""
         for docs in _minibatches(stream, batch_size):
             try:
                 self.annotate(docs)
-                failed: list[Doc] = []
             except Exception:
-                failed = docs
-            for doc in failed:
-                try:
-                    self.annotate([doc])
-                except Exception as error:
-                    self.get_error_handler()(self.name, self, [doc], error)
-                    docs = [other for other in docs if other is not doc]
+                docs = [doc for doc in docs if self._try(doc)]
             yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:

@@ -41,22 +41,17 @@ class SpenSrl(WordComponent):
 
     def places(self) -> dict[str, Path]:
         places = find_folders(self.name, self.factory, self.settings["model"])
-        named = self.settings["predicates_model"]
         if self.settings["predicates"] != "model":
-            if named is not None:
+            if self.settings["predicates_model"] is not None:
                 raise ConfigError(f"{self.name}: found predicates other than 'model', and predicates_model; give one")
             places.pop("predicates", None)
-        elif named is not None:
-            other = find_folders(self.name, self.factory, named)
-            places["predicates"] = other.get("predicates", other["model"])
-        elif "predicates" not in places:
+        others = ("predicates_model", "senses_model")
+        places |= self._find_named(setting for setting in others if self.settings[setting] is not None)
+        if "predicates" in self.parts and "predicates" not in places:
             raise ConfigError(
                 f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run predicates) "
                 'and give its folder as predicates_model, or set predicates="verbs"'
             )
-        if (senses := self.settings["senses_model"]) is not None:
-            other = find_folders(self.name, self.factory, senses)
-            places["senses"] = other.get("senses", other["model"])
         return places
 
     def check(self, part: str, run: Run) -> None:
@@ -164,7 +159,7 @@ class SpenSrl(WordComponent):
         words = []
         for token in self.settings["predicates"](reading.doc):
             place = token.i if isinstance(token, Token) else token
-            if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
+            if not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
                 raise ConfigError(
                     f"{self.name}: found the predicate {token!r}; expected predicates(doc) to return tokens of the "
                     "doc or their indices"
