@@ -17,13 +17,6 @@ CONFIGS = {
     "spen_multilabel": "text_seal",
 }
 """The config that trains a factory's run."""
-DATA = {
-    "spen_ner": "corpus.spacy",
-    "spen_pos": "corpus.spacy",
-    "spen_srl": "roles.conll",
-    "spen_multilabel": "texts.tsv",
-}
-"""Name of a file of examples, for messages."""
 
 
 def find_folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
@@ -75,13 +68,17 @@ def find_installed(name: str, factory: str) -> Path:
 
 def training(factory: str) -> str:
     """The start of a sentence: the command that trains a run for the factory on a file."""
-    return f"Train a run (spen-run {CONFIGS[factory]} data={DATA[factory]} --out runs/mine)"
+    return f"Train a run (spen-run {CONFIGS[factory]} data=FILE --out runs/mine)"
 
 
 def _remedy(factory: str, setting: str = "model") -> str:
     others = tuple(other for other in CONFIGS if other != factory)
     names = [name for name in sorted(Registry().providers("model")) if not name.startswith(others)]
-    start = f"Name an installed one ({', '.join(names)}), or train one" if names else "Install one, or train one"
+    start = (
+        f"Name an installed one ({', '.join(names)}), or train one"
+        if names
+        else "Install one (spen-en has names, tags and roles), or train one"
+    )
     config = CONFIGS[factory] if setting == "model" else SETTINGS[setting]
     return (
         f"{start} (spen-run {config} --out runs/mine) and give its folder: "

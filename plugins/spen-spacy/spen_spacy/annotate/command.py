@@ -11,29 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from spen_plugins import ConfigError, locked
-from spen_spacy.annotate.options import (
-    Address,
-    Columns,
-    Device,
-    Documents,
-    DocumentsOption,
-    Engine,
-    EngineOption,
-    Errors,
-    ErrorsOption,
-    Form,
-    From,
-    Gpus,
-    Input,
-    LanguageOption,
-    Out,
-    PipelineOption,
-    PredicatesRun,
-    Processes,
-    ShardSize,
-    Text,
-    To,
-)
+from spen_spacy.annotate import options
+from spen_spacy.annotate.options import Documents, Engine, Errors, Form
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -46,23 +25,23 @@ PRINTED = Path("-")
 
 
 def annotate(
-    pipeline: PipelineOption,
-    inputs: Input,
-    out: Out,
-    to: To = Form.parquet,
-    kind: From = None,
-    documents: DocumentsOption = Documents.line,
-    text: Text = "text",
-    columns: Columns = None,
-    errors: ErrorsOption = Errors.stop,
-    shard_size: ShardSize = None,
-    engine: EngineOption = Engine.local,
-    processes: Processes = 1,
-    gpus: Gpus = None,
-    address: Address = None,
-    device: Device = None,
-    predicates: PredicatesRun = None,
-    language: LanguageOption = None,
+    pipeline: options.PipelineOption,
+    inputs: options.Input,
+    out: options.Out,
+    to: options.To = Form.parquet,
+    kind: options.From = None,
+    documents: options.DocumentsOption = Documents.line,
+    text: options.Text = "text",
+    columns: options.Columns = None,
+    errors: options.ErrorsOption = Errors.stop,
+    shard_size: options.ShardSize = None,
+    engine: options.EngineOption = Engine.local,
+    processes: options.Processes = 1,
+    gpus: options.Gpus = None,
+    address: options.Address = None,
+    device: options.Device = None,
+    predicates: options.PredicatesRun = None,
+    language: options.LanguageOption = None,
 ) -> None:
     """Annotate a corpus: text, JSON, CSV, Parquet or DocBin to Parquet, JSON or DocBin, on one machine or many.
 
@@ -101,15 +80,15 @@ def annotate(
     nlp, identity = named.load(), named.identity()
     if to != Form.docbin:
         list_columns(nlp, wanted)  # an unknown one is an error before anything is written
-    options = {"--from": format, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
+    choices = {"--from": format, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
     size = None if shard_size is None else max(1, round(shard_size * 1e6))
     with ExitStack() as stack:
         if is_printed:
             out = Path(stack.enter_context(TemporaryDirectory(prefix="spen-annotate-")))
         stack.enter_context(locked(out))
-        plan = read_or_make_plan(out, options | {"--language": named.language}, identity, sources, size)
+        plan = read_or_make_plan(out, choices | {"--language": named.language}, identity, sources, size)
         remove_unfinished(out)
-        reading, keeps_errors = choose_reading(options), errors == Errors.keep
+        reading, keeps_errors = choose_reading(choices), errors == Errors.keep
         job = Job(named, identity, reading, plan.kinds, str(out.resolve()), to, wanted, keeps_errors)
         todo = [shard for shard in plan.shards if not shard.path(job).exists()]
         for note in note_unspaced(nlp, job, todo[:1], language):
