@@ -165,7 +165,7 @@ def keep_frames(
     doc: Doc,
     spans: Sequence[Span],
     scores: Sequence[float],
-    of_frames: Mapping[str, Sequence],
+    attributes: Mapping[str, Sequence],
     pieces: Sequence[Span] = (),
 ) -> None:
     """Copy frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them.
@@ -173,10 +173,10 @@ def keep_frames(
     Args:
         doc: their doc; those that it has are forgotten.
         spans, scores: as of `make_group`.
-        of_frames: the attributes of a group of frames.
+        attributes: the attributes of a group of frames.
         pieces: what was read for each frame; none: the doc.
     """
-    starts, energies, senses, certain = (of_frames[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
+    starts, energies, senses, certain = (attributes[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
     frames = []
     for number, first in enumerate(starts):
         last = starts[number + 1] if number + 1 < len(starts) else len(spans)
@@ -230,7 +230,7 @@ def _change_error(group: SpanGroup, found: str) -> RunError:
 
 
 def _frame(group: SpanGroup, number: int) -> Frame:
-    starts, scores, of_frames = (group.attrs[name] for name in (STARTS, SCORES, ENERGIES))
+    starts, scores, frame_energies = (group.attrs[name] for name in (STARTS, SCORES, ENERGIES))
     first = starts[number]
     last = starts[number + 1] if number + 1 < len(starts) else len(group)
     spans = [(group[i], rounded(scores[i])) for i in range(first, last)]
@@ -241,5 +241,5 @@ def _frame(group: SpanGroup, number: int) -> Frame:
     sense, sense_score = (senses[number], certain[number]) if len(senses) else (None, None)
     (predicate, score), *others = spans
     arguments = [Argument(span.label_, span, score, sense) for span, score in others]
-    energy = rounded(of_frames[number]) if len(of_frames) else None
+    energy = rounded(frame_energies[number]) if len(frame_energies) else None
     return Frame(predicate[0], arguments, score, energy, sense, sense_score)

@@ -49,10 +49,10 @@ class SpenPos(WordComponent):
         names = [(*row, WHITESPACE[column]) for column, row in columns.items()]
         self._names = sorted({name for row in names for name in row})
         self._number = {tag: i for i, tag in enumerate(tags)}
-        of = {TAG: get_string_id, POS: IDS.__getitem__}
+        ids = {TAG: get_string_id, POS: IDS.__getitem__}
         # A column per attribute; whitespace in the last row.
         self._values = np.array(
-            [[of[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64
+            [[ids[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64
         ).T
 
     def annotate(self, docs: Sequence[Doc]) -> None:
@@ -72,11 +72,11 @@ class SpenPos(WordComponent):
                 scores += answer["scores"][own]
             numbers = np.full(len(doc), len(self._number))
             numbers[reading.places] = [self._number[tag] for tag in tags]
-            of_tokens = np.full(len(doc), np.nan, dtype=np.float32)
-            of_tokens[reading.places] = scores
+            token_scores = np.full(len(doc), np.nan, dtype=np.float32)
+            token_scores[reading.places] = scores
             if len(doc):
                 doc.from_array(self._columns, self._values[numbers])
-            keep_token_scores(doc, of_tokens)
+            keep_token_scores(doc, token_scores)
             self.keep_energy(doc, [answer for _, answer in answers])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

@@ -189,11 +189,11 @@ class SpenSrl(WordComponent):
                 scores.append(argument["score"])
         key = self.settings["spans_key"] or self.name
         energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
-        of_frames = {STARTS: starts, ENERGIES: energies}
-        of_frames |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
+        attributes = {STARTS: starts, ENERGIES: energies}
+        attributes |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
         doc.spans.pop(key, None)  # frames that are written last are the last in doc.spans
-        doc.spans[key] = group = make_group(doc, key, spans, scores, **of_frames)
-        keep_frames(doc, spans, group.attrs[SCORES], of_frames, pieces)
+        doc.spans[key] = group = make_group(doc, key, spans, scores, **attributes)
+        keep_frames(doc, spans, group.attrs[SCORES], attributes, pieces)
         self.keep_energy(doc, [answer for _, _, answer in frames])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
