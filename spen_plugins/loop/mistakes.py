@@ -18,7 +18,7 @@ from spen_plugins.loop.active import make_phases
 from spen_plugins.loop.augmentation import collate_rows
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.memory import is_out_of_memory
-from spen_plugins.loop.order import epochs_of
+from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.loop.recipe import Recipe
 from spen_plugins.loop.torch_modes import attention_kernels
@@ -65,7 +65,7 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
         if change is not None:
             change(model)
     examples = task.part("train") if stage.examples is None else stage.examples
-    epochs = epochs_of(task, examples, recipe.config, recipe.seed, number)
+    epochs = plan_epochs(task, examples, recipe.config, recipe.seed, number)
     rows = epochs.order(0)[0]
     batch = collate_rows(task, stage, examples, rows, (recipe.seed, number, 0)).to(accelerator.device)
     phases = make_phases(model, stage, recipe.owned[stage.name], accelerator, epochs.batches)

@@ -175,7 +175,7 @@ def test_no_other_character_ends_a_line(runs, spen):
     citation = "A. Writer. A\u2028Title. 1999."
     assert len(loaded("implicit.citations", corpus="sample").read_text(TokenisedText(f"{citation}\r\n{citation}"))) == 2
     with pytest.raises(DataError, match="raw text; other formats are read from a file"):
-        tokenised.standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
+        tokenised.read_standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
 
 
 def test_tables_of_texts_are_predicted(runs, spen):

@@ -78,7 +78,7 @@ class Run:
         """The task's predictions, in the examples' order."""
         self._leave_parents_threads()
         answers: list[Any] = [None] * len(examples)
-        with turns(self._encoders, self), self.predictor.keeping_casts():
+        with turns(self._encoders, self), self.predictor.keep_casts():
             for rows in self._batches(examples):
                 with self._limit_threads():
                     some = self.predictor.predict_examples([examples[row] for row in rows], **self._options)
@@ -89,7 +89,7 @@ class Run:
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[sp.Proposal, sp.Batch, list[int]]]:
         """The net's proposals, batch by batch, with the indices of the examples."""
         self._leave_parents_threads()
-        with turns(self._encoders, self), self.predictor.keeping_casts():
+        with turns(self._encoders, self), self.predictor.keep_casts():
             for rows in self._batches(examples):
                 with self._limit_threads():
                     proposals = list(self.predictor.proposals([examples[row] for row in rows]))

@@ -71,7 +71,7 @@ def run(
     built = build_first(experiment, given)
     ready = make_ready(experiment, built, accelerator)
     rehearse(built.trainer, ready.recipe, accelerator)
-    folder = RunFolder(Path(gather(str(out or default_folder(source)), accelerator)[0]))
+    folder = RunFolder(Path(gather(str(out or choose_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
     with _hold(folder, accelerator):
@@ -110,7 +110,7 @@ def _hold(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager
     return locked(folder.path) if accelerator.is_main_process else nullcontext()
 
 
-def default_folder(source: str) -> Path:
+def choose_folder(source: str) -> Path:
     """`runs/<config>-<date>-<time>`, numbered if that is taken."""
     stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     candidates = (Path("runs") / (stem + suffix) for suffix in ("", *(f"-{i}" for i in range(2, 1000))))
