@@ -52,7 +52,7 @@ class FeatureNetwork(nn.Module):
         return None
 
     @classmethod
-    def task_of_parts(cls, task: Task) -> Task:
+    def make_inner_task(cls, task: Task) -> Task:
         """The task for which its parts are built, with the inputs that they get; the same task by default."""
         return task
 

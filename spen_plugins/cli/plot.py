@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.figures.options import Out, Run, Runs, group_of, groups_of, save_figure
+from spen_plugins.figures.options import Out, Run, Runs, find_groups, group_of, save_figure
 
 Labels = Annotated[
     list[str],
@@ -21,7 +21,7 @@ def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None
     """Validation score, losses and gradient norms over epochs."""
     from spen_plugins.report.training_plots import training_figure
 
-    groups = groups_of(runs)
+    groups = find_groups(runs)
     save_figure(training_figure(groups, score_only), groups[0], "training", out)
 
 

@@ -136,14 +136,14 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
 
 def _resume(path: Path, options: RunOptions) -> Path:
     """Resume a run, or the seeds or methods of a folder."""
-    from spen_plugins.runs.folder.folder import methods_of
-    from spen_plugins.runs.many.plans import is_parent
+    from spen_plugins.runs.folder.folder import read_methods
+    from spen_plugins.runs.many.plans import has_seeds
     from spen_plugins.runs.many.seeds import resume_methods, resume_seeds
     from spen_plugins.runs.train import runner
 
-    if methods_of(path):
+    if read_methods(path):
         return _print_choice(resume_methods(path, options), options)
-    if is_parent(path):
+    if has_seeds(path):
         return resume_seeds(path, options)
     return runner.resume(path, options)
 

@@ -112,13 +112,13 @@ def predict(
 
     loaded = predictor.load(run, device, _table(refine), precision)
     writer = writing.make_writer(loaded, form, out, energy)
-    say_all(writing.labels_shown(loaded, every, form))
+    say_all(writing.choose_labels_shown(loaded, every, form))
     raw = tokenised.TokenisedText("", language, predicates, device)
     with read_columns(keys) as columns:
         if columns:
             loaded.name_columns(columns)
         if text is not None or str(file) == "-":
-            raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
+            raw.text = tokenised.read_standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
             examples, notes = read_text(loaded.task, raw), []
         else:
             examples, notes = tokenised.read(loaded, file, raw)
@@ -155,7 +155,7 @@ def evaluate(
         else:
             write_lines([loaded.evaluate_file(file, part)], out, indent=2)
         if file is not None:
-            say_all([*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
+            say_all([*loaded.task.notes(), *sources.warn_if_seen(loaded, file)])
 
 
 def _table(refine: str | None) -> Any:

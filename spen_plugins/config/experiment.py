@@ -154,7 +154,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     """
     import torch
 
-    from spen_plugins.loop.memory import memory_errors
+    from spen_plugins.loop.memory import translate_memory_errors
     from spen_plugins.model import Model
 
     if task is None:
@@ -162,7 +162,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
         task.load()
     torch.manual_seed(experiment.seed)
     nodes = {name: getattr(experiment, name) for name in NETS}
-    with memory_errors("building the nets", "take smaller ones"):
+    with translate_memory_errors("building the nets", "take smaller ones"):
         net = make(nodes.pop("inference_net"), task, assets)
         of_net = find_network(net)
         others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}

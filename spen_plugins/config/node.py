@@ -166,7 +166,7 @@ def find_network(net: InferenceNet) -> FeatureNetwork | None:
 
 def _make_features(node: Node, task: Task, assets: Path | None, of_net: FeatureNetwork | None = None) -> FeatureNetwork:
     config = node.config if assets is None else node.cls.relocated(node.config, assets)
-    inner = node.cls.task_of_parts(task) if node.parts else task
+    inner = node.cls.make_inner_task(task) if node.parts else task
     parts = {key: _make_features(part, inner, assets) for key, part in node.parts.items() if isinstance(part, Node)}
     if node.cls.of_net and of_net is not None:
         parts["network"] = of_net

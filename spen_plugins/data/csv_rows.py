@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.data.formats import Format, Head
-from spen_plugins.data.text import is_number, opened_text, read_lines, shorten
+from spen_plugins.data.text import is_number, open_text, read_lines, shorten
 from spen_plugins.errors import DataError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -43,7 +43,7 @@ def _unguard(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
-def separator_of(head: Head) -> str | None:
+def find_separator(head: Head) -> str | None:
     """The separator that divides the first records into the most cells, equally many if there is one that does so;
     None if none divides the first one."""
     best, best_separator = (False, 1), None
@@ -61,7 +61,7 @@ def separator_of(head: Head) -> str | None:
 CSV = Format(
     "CSV",
     'cells separated by commas, semicolons, tabs or bars, quoted by " where they hold one',
-    lambda head: separator_of(head) is not None,
+    lambda head: find_separator(head) is not None,
 )
 
 
@@ -73,7 +73,7 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
             of cells than the first.
     """
     csv.field_size_limit(_LONGEST)
-    with TextIOWrapper(opened_text(path), encoding="utf-8-sig", newline="") as file:
+    with TextIOWrapper(open_text(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, strict=True)
         width, start = None, 1
         try:
@@ -94,8 +94,8 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
             raise DataError(path, start, f"a record that can't be read ({error})", wanted) from None
 
 
-def header_of(head: Head) -> list[str]:
+def read_header(head: Head) -> list[str]:
     """The cells of the first record of a head, without surrounding blanks; none if no separator divides it."""
-    separator = separator_of(head)
+    separator = find_separator(head)
     cells = next(csv.reader(head.filled[:1], delimiter=separator)) if separator else []
     return [cell.strip() for cell in cells]

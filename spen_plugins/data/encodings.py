@@ -28,20 +28,20 @@ _ENCODING: ContextVar[str | None] = ContextVar("encoding", default=None)
 
 
 @contextmanager
-def files_encoded(encoding: str | None) -> Iterator[None]:
+def read_in_encoding(encoding: str | None) -> Iterator[None]:
     """Text files that are read inside are in an encoding; None: in UTF-8. A byte order mark goes before it.
 
     Raises:
         ConfigError: the encoding is unknown.
     """
-    before = _ENCODING.set(None if encoding is None else known_encoding(encoding))
+    before = _ENCODING.set(None if encoding is None else check_encoding(encoding))
     try:
         yield
     finally:
         _ENCODING.reset(before)
 
 
-def known_encoding(name: str) -> str:
+def check_encoding(name: str) -> str:
     """The name of an encoding of text; a ConfigError with a similar one if it is unknown."""
     try:
         TextIOWrapper(BytesIO(), encoding=name)
@@ -52,18 +52,18 @@ def known_encoding(name: str) -> str:
     return name
 
 
-def encoding_of(data: bytes) -> str | None:
+def detect_encoding(data: bytes) -> str | None:
     """The encoding of a file, given its first bytes; None: UTF-8."""
     return next((encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), _ENCODING.get())
 
 
-def recoded(where: str | Path, data: bytes) -> bytes:
+def recode_file(where: str | Path, data: bytes) -> bytes:
     """A file's content in UTF-8; what is in UTF-8 is returned as it is, not checked.
 
     Raises:
         DataError: it is not in its encoding; with the line of the first bad byte.
     """
-    encoding = encoding_of(data)
+    encoding = detect_encoding(data)
     if encoding is None:
         return data
     try:
@@ -76,7 +76,7 @@ def recoded(where: str | Path, data: bytes) -> bytes:
         raise DataError(where, None, f"what is not {encoding} ({error})", "another encoding=") from None
 
 
-def recoded_head(data: bytes) -> bytes:
+def recode_head(data: bytes) -> bytes:
     """The first bytes of a file in UTF-8; where they are not in its encoding, and at their end, with marks."""
-    encoding = encoding_of(data)
+    encoding = detect_encoding(data)
     return data if encoding is None else data.decode(encoding, "replace").encode("utf-8", "replace")

@@ -21,7 +21,7 @@ def digest(*pieces: bytes | str) -> bytes:
     return hashed.digest()
 
 
-def keys_of_rows(features: Ragged | np.ndarray) -> list[bytes]:
+def make_row_keys(features: Ragged | np.ndarray) -> list[bytes]:
     """Keys of the rows of features, which equal rows have in common; zeros that a sparse row holds don't count."""
     if isinstance(features, np.ndarray):
         return [digest((row + 0.0).tobytes()) for row in features]  # -0 is 0
@@ -42,7 +42,7 @@ def count_repeats(inputs: np.ndarray) -> int:
     return len(inputs) - len(np.unique(inputs))
 
 
-def repeats_said(inputs: np.ndarray) -> str:
+def describe_repeats(inputs: np.ndarray) -> str:
     """The end of a sentence on rows that were divided; empty if their inputs all differ."""
     repeats = count_repeats(inputs)
     if not repeats:

@@ -24,7 +24,7 @@ def split_pattern(pattern: Path) -> tuple[Path, str]:
     return Path(*pattern.parts[:first]), "/".join(pattern.parts[first:])
 
 
-def files_fitting(pattern: Path) -> list[tuple[str, Path]]:
+def find_files(pattern: Path) -> list[tuple[str, Path]]:
     """The files that fit a pattern, in order, each with its path below the folder of `split_pattern`; `**` stands for
     any folders.
 
@@ -38,7 +38,7 @@ def files_fitting(pattern: Path) -> list[tuple[str, Path]]:
     return [(file.relative_to(base).as_posix(), file) for file in files]
 
 
-def conll_2012_files(folder: Path) -> list[tuple[str, Path]]:
+def find_conll_2012_files(folder: Path) -> list[tuple[str, Path]]:
     """The CoNLL-2012 files below a folder, by their paths there, which come with them; an empty list if it has none."""
     files = sorted(file for file in folder.rglob(f"*{CONLL_2012}") if _is_visible_file(file))
     return [(file.relative_to(folder).as_posix(), file) for file in files]
@@ -50,7 +50,7 @@ def image_files(folder: Path) -> list[tuple[str, Path]]:
     return sorted((file.name, file) for file in files)
 
 
-def other_files(folder: Path) -> tuple[int, str]:
+def count_other_files(folder: Path) -> tuple[int, str]:
     """The number of files below a folder that are no CoNLL-2012 files, and their kinds, such as "*.gold_skel"."""
     others = [file for file in folder.rglob("*") if _is_visible_file(file) and not file.name.endswith(CONLL_2012)]
     kinds = Counter(f"*{file.suffix}" if file.suffix else file.name for file in others)

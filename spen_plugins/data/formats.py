@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from spen_plugins.data.encodings import recoded_head
+from spen_plugins.data.encodings import recode_head
 from spen_plugins.data.text import opened, shorten, split_lines
 from spen_plugins.errors import DataError
 
@@ -82,7 +82,7 @@ class Format:
     fits: Callable[[Head], bool]
 
 
-def head_of(path: str | Path) -> Head:
+def read_head(path: str | Path) -> Head:
     """The beginning of a file.
 
     Raises:
@@ -92,16 +92,16 @@ def head_of(path: str | Path) -> Head:
         data = file.read(LOOKED_AT + 1)
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
-    return Head(Path(path), recoded_head(data[:LOOKED_AT]), len(data) <= LOOKED_AT)
+    return Head(Path(path), recode_head(data[:LOOKED_AT]), len(data) <= LOOKED_AT)
 
 
 def recognise(path: str | Path, formats: Sequence[Format]) -> Format:
     """The first of some formats that a file looks like.
 
     Raises:
-        DataError: as `head_of`; or it looks like none of them, which the message lists.
+        DataError: as `read_head`; or it looks like none of them, which the message lists.
     """
-    head = head_of(path)
+    head = read_head(path)
     form = next((form for form in formats if form.fits(head)), None)
     if form is None:
         raise DataError(path, head.first, head.found, one_of(formats))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spen_plugins.data.encodings import UTF_8
-from spen_plugins.data.text import opened_text, shorten
+from spen_plugins.data.text import open_text, shorten
 from spen_plugins.errors import DataError
 from spen_plugins.files import from_json
 
@@ -26,7 +26,7 @@ def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator
         DataError: no line, or a line that is not JSON in UTF-8, or that `make` refuses.
     """
     empty = True
-    with opened_text(path) as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spen_plugins.data.encodings import files_encoded
+from spen_plugins.data.encodings import read_in_encoding
 from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
 from spen_plugins.files import from_json
@@ -22,7 +22,7 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
     Raises:
         DataError: the file has another format, or a row is out of range or occurs twice.
     """
-    with files_encoded(None):  # `spen data split` writes it
+    with read_in_encoding(None):  # `spen data split` writes it
         text = "\n".join(read_lines(path))
     try:
         if not isinstance(split := from_json(text), dict):

@@ -10,7 +10,7 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from spen_plugins.data.encodings import UTF_8, encoding_of, recoded
+from spen_plugins.data.encodings import UTF_8, detect_encoding, recode_file
 from spen_plugins.errors import DataError
 from spen_plugins.files import no_file, open_file
 
@@ -31,7 +31,7 @@ def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
         DataError: the file does not exist, is empty, is too large, or is not in its encoding (with the line of the
             first bad byte).
     """
-    with opened_text(path, largest) as file:
+    with open_text(path, largest) as file:
         data = file.read()
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
@@ -80,7 +80,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
         DataError: the file does not exist, is not readable, is no file but a pipe, say, is a damaged gzip file, or is
             too large.
     """
-    file = as_it_is(path)
+    file = open_as_is(path)
     if file.peek(2)[:2] != b"\x1f\x8b":
         if (size := os.fstat(file.fileno()).st_size) > largest:
             file.close()
@@ -101,7 +101,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     return cast(BinaryIO, unzipped)
 
 
-def opened_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
+def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     """A text file in UTF-8, whatever its encoding is, opened in binary mode.
 
     Raises:
@@ -110,10 +110,10 @@ def opened_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     file = opened(path, largest)
     start = file.read(4)
     file.seek(0)
-    if encoding_of(start) is None:
+    if detect_encoding(start) is None:
         return file
     with file:
-        return BytesIO(recoded(path, file.read()))
+        return BytesIO(recode_file(path, file.read()))
 
 
 def _make_size_error(path: str | Path, size: str, largest: int) -> DataError:
@@ -121,7 +121,7 @@ def _make_size_error(path: str | Path, size: str, largest: int) -> DataError:
     return DataError(path, None, size, wanted)
 
 
-def as_it_is(path: str | Path) -> BufferedReader:
+def open_as_is(path: str | Path) -> BufferedReader:
     """A file opened in binary mode, of any size and not decompressed; `DataError` as `opened`."""
     try:
         if kind := no_file(path):
@@ -135,14 +135,14 @@ def as_it_is(path: str | Path) -> BufferedReader:
 
 def ends_within_a_line(path: str | Path) -> bool:
     """True if a (non-empty) file ends without a line break, so that it may be truncated."""
-    with opened_text(path) as file:
+    with open_text(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"
 
 
 def sha256(path: str | Path) -> str:
     """Hexadecimal sha256 of a file as it is, perhaps compressed; `DataError` as `opened`."""
-    with as_it_is(path) as file:
+    with open_as_is(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

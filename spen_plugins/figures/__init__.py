@@ -40,6 +40,6 @@ if TYPE_CHECKING:
         shortened,
         whole_numbers,
     )
-    from spen_plugins.figures.options import Out, Run, Runs, group_of, groups_of, save_figure
+    from spen_plugins.figures.options import Out, Run, Runs, find_groups, group_of, save_figure
     from spen_plugins.runs.many.groups import Group
     from spen_plugins.runs.predict.own_data import load_task

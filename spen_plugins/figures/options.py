@@ -35,7 +35,7 @@ Out = Annotated[
 ]
 
 
-def groups_of(words: list[str]) -> list[Group]:
+def find_groups(words: list[str]) -> list[Group]:
     """Groups of runs, with unfinished runs as far as they are trained."""
     from spen_plugins.runs.many.groups import read_groups
 
@@ -51,7 +51,7 @@ def group_of(word: str) -> Group:
     Raises:
         ConfigError: the folder holds runs of several methods.
     """
-    group, *others = groups_of([word])
+    group, *others = find_groups([word])
     if others:
         paths = ", ".join(str(one.runs[0].path.parent) for one in (group, *others))
         raise ConfigError(f"{word} holds runs of several methods; name one of {paths}")

@@ -20,7 +20,7 @@ from spen_plugins.loop.checkpoint import Store, put_phases, translate_misfits
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import validate
-from spen_plugins.loop.order import epochs_of
+from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import Requests, broadcast_weights, gather, restore_own, split_rows, wait_for_all
 from spen_plugins.loop.progress import Reporter
@@ -100,7 +100,7 @@ class Loop:
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
         """Create the stage's phases, and restore their state from a checkpoint."""
         self.train = self.task.part("train") if stage.examples is None else stage.examples
-        self.epochs = epochs_of(self.task, self.train, self.config, self.seed, self.position.stage)
+        self.epochs = plan_epochs(self.task, self.train, self.config, self.seed, self.position.stage)
         if not self.position.started and stage.start is not None:
             stage.start(self.model)
             broadcast_weights(self.model, self.accelerator)
@@ -165,7 +165,7 @@ class Loop:
         """This process's share of the batch, in `accumulate` parts, on the device."""
         parts = split_rows(rows, self.accelerator, self.config.accumulate)
         at = self.position
-        place = (self.seed, at.stage, self.epochs.number_of_pass(at.epoch, at.batch))
+        place = (self.seed, at.stage, self.epochs.find_pass(at.epoch, at.batch))
         batches = (collate_rows(self.task, stage, self.train, part, place) for part in parts)
         return [batch.to(self.accelerator.device) for batch in batches]
 

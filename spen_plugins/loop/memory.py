@@ -19,7 +19,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def memory_errors(doing: str, smaller: str = SMALLER) -> Iterator[None]:
+def translate_memory_errors(doing: str, smaller: str = SMALLER) -> Iterator[None]:
     """Raises a `RunError` in place of an allocator's error inside.
 
     Args:

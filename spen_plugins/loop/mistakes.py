@@ -1,20 +1,91 @@
-"""Mistakes in the code of a component as one sentence."""
+"""Mistakes in components and in how a config puts them together: found before training, named in one sentence."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+
+import torch
+from accelerate import Accelerator
 
 from spen_plugins.component import Component
-from spen_plugins.errors import PluginError
+from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.loop import ledger
+from spen_plugins.loop.active import make_phases
+from spen_plugins.loop.augmentation import collate_rows
+from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.memory import is_out_of_memory
+from spen_plugins.loop.order import plan_epochs
+from spen_plugins.loop.random_state import random_state, set_random_state
+from spen_plugins.loop.recipe import Recipe
+from spen_plugins.loop.torch_modes import attention_kernels
 from spen_plugins.task import Task
-from spen_plugins.trainer import Trainer
+from spen_plugins.trainer import Stage, Trainer, Update
 
 MISTAKES = (AttributeError, ImportError, IndexError, NameError, RuntimeError, TypeError)
 """Errors of code, such as a wrong name or shape."""
+
+
+def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None:
+    """Passes one batch through every phase of every stage, so that what fails in a later stage fails before training.
+
+    A copy of the model and the trainer takes part, and random states are restored. Errors that may depend on weights
+    are left to training; so is a model that can't be copied.
+
+    Raises:
+        ConfigError, DataError, PluginError: parts of the config don't fit, or a component has a mistake.
+    """
+    model, task = recipe.model, recipe.task
+    shared = {id(part): part for part in (task, *vars(task).values())}
+    try:
+        twin, own = deepcopy((model, trainer), shared)
+    except Exception:  # whatever a component of somebody else's holds: a lock, an open file
+        return
+    before = random_state()
+    try:
+        with translate_mistakes():
+            nets = NetStates(twin)
+            for number, stage in enumerate(own.stages(twin, task)):
+                if stage.epochs and stage.phases:
+                    _rehearse_stage(nets, stage, number, recipe, accelerator)
+    except (ConfigError, DataError, PluginError):
+        raise
+    except Exception:  # training may not meet it: by then it has other weights
+        return
+    finally:
+        set_random_state(before)
+
+
+def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator) -> None:
+    model, task = nets.model, recipe.task
+    for change in (stage.start, stage.set):
+        if change is not None:
+            change(model)
+    examples = task.part("train") if stage.examples is None else stage.examples
+    epochs = plan_epochs(task, examples, recipe.config, recipe.seed, number)
+    rows = epochs.order(0)[0]
+    batch = collate_rows(task, stage, examples, rows, (recipe.seed, number, 0)).to(accelerator.device)
+    phases = make_phases(model, stage, recipe.owned[stage.name], accelerator, epochs.batches)
+    owned = {active.phase.name: active.parameters for active in phases}
+    context = LiveContext(nets, batch)
+    with attention_kernels(stage), suppress(torch.linalg.LinAlgError):
+        for active in phases:
+            nets.phase_begins(active)
+            with accelerator.autocast():
+                terms = active.phase.loss(context)
+                ledger.check_terms(terms, len(batch), active.phase.name)
+                loss = sum(term.sum() for term in terms.values()) / len(batch)
+            go_back = torch.Tensor.backward
+            active.phase.gradient(
+                Update(context, stage, active.phase, loss, active.parameters, owned, len(batch), go_back)
+            )
+            for parameter in active.parameters:
+                parameter.grad = None
+            for name in active.touches:
+                nets.moves[name] += 1
 
 
 @contextmanager
@@ -27,7 +98,7 @@ def translate_mistakes() -> Iterator[None]:
         if method is None or is_out_of_memory(error):
             raise
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        raise PluginError(f"{method} fails in training: {reason}") from error
+        raise PluginError(f"{method} fails: {reason}") from error
 
 
 def _find_innermost_method(error: Exception) -> str | None:

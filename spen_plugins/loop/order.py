@@ -60,17 +60,17 @@ class Epochs:
     def order(self, epoch: int) -> list[np.ndarray]:
         """The rows of each batch of an epoch."""
         first = epoch * self.batches
-        numbers = range(self.number_of_pass(epoch, 0), self.number_of_pass(epoch, self.batches - 1) + 1)
+        numbers = range(self.find_pass(epoch, 0), self.find_pass(epoch, self.batches - 1) + 1)
         batches = [rows for number in numbers for rows in _batches_of_pass(self, number)]
         start = first - numbers[0] * self.batches_of_a_pass
         return batches[start : start + self.batches]
 
-    def number_of_pass(self, epoch: int, batch: int) -> int:
+    def find_pass(self, epoch: int, batch: int) -> int:
         """The number, in its stage, of the pass that a batch of an epoch belongs to."""
         return (epoch * self.batches + batch) // self.batches_of_a_pass
 
 
-def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: int, stage: int) -> Epochs:
+def plan_epochs(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: int, stage: int) -> Epochs:
     """The epochs of a stage's examples; those on disk are read in blocks."""
     on_disk = isinstance(examples, OnDisk)
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])

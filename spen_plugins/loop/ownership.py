@@ -108,7 +108,7 @@ def _aliases(model: Model) -> dict[str, list[str]]:
     return {aliases[0]: aliases for aliases in names.values()}
 
 
-def parameters_of(model: Model, names: Iterable[str]) -> dict[str, nn.Parameter]:
+def select_parameters(model: Model, names: Iterable[str]) -> dict[str, nn.Parameter]:
     """A model's parameters of these names."""
     return {name: model.get_parameter(name) for name in names}
 

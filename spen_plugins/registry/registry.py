@@ -91,9 +91,11 @@ class Registry:
         type_name = values.pop("type", None)
         if not isinstance(type_name, str):
             shown = "none" if type_name is None else repr(type_name)
+            has_energy = where not in ("energy", "energy_loss")
+            hint = "" if has_energy else " If the config's method has none, take one that has, such as method=nce."
             raise ConfigError(
                 f"{source}: {where}.type: expected the name of a type, found {shown}. "
-                f"`spen describe {kind}` lists what is installed."
+                f"`spen describe {kind}` lists what is installed.{hint}"
             )
         if _kind(kind).features:
             values.pop("features", None)
@@ -119,6 +121,9 @@ class Registry:
         )
 
     def _describe_unknown(self, kind: str, type_name: str) -> str:
+        plugin, short = _split(type_name)
+        if other := next((other for other, table in self._host.load(plugin).items() if short in table), None):
+            return f"{type_name!r} is of kind {other}, not {kind}; it belongs below the key '{other}'."
         names = self.names(kind)
         # The user may have omitted the plugin's name: 'nce' for 'seal.nce'.
         whole = [name for name in names if name.partition(".")[2] == type_name]

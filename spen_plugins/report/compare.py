@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
 from spen_plugins.report.costs import Costs, average_costs, read_costs
-from spen_plugins.report.group_scores import GroupScores, score_of
+from spen_plugins.report.group_scores import GroupScores, find_score
 from spen_plugins.report.resampled import Difference, Resampled
-from spen_plugins.runs.folder.selection import selection_of, unit_of
+from spen_plugins.runs.folder.selection import find_selection, find_unit
 from spen_plugins.runs.many.groups import Group
 from spen_plugins.scores.bootstrap import Estimate, estimate
 
@@ -79,7 +79,7 @@ def compare(
     read = [GroupScores(group, part) for group in groups]
     registry = Registry()
     runs = {group.label: list(group.runs.values()) for group in read}
-    selection = selection_of(runs, registry)
+    selection = find_selection(runs, registry)
     names = _names(read, scores, selection)
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
@@ -94,7 +94,7 @@ def compare(
         rows = [_row(group, names, {}) for group in read]
     low = {name for group in read for task in group.tasks for name in registry.resolve("task", task).lower_is_better}
     notes = list(dict.fromkeys(notes))
-    return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, unit_of(runs), low)
+    return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, find_unit(runs), low)
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
@@ -120,7 +120,7 @@ def _names(groups: Sequence[GroupScores], wanted: Sequence[str], selection: str)
     parts = [table for group in groups for table in group.tables]
     known = dict.fromkeys(name for part in parts for name, value in part.items() if isinstance(value, (int, float)))
     for name in wanted:
-        if not any(isinstance(score_of(part, name), (int, float)) for part in parts):
+        if not any(isinstance(find_score(part, name), (int, float)) for part in parts):
             raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
     return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from spen_plugins.report.report_data import NONE, Table, list_keys
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.many.groups import Group, seed_of
+from spen_plugins.runs.many.groups import Group, read_seed
 
 TYPE = re.compile(r"\w+\.type")
 """Keys whose absence matters, too."""
@@ -52,7 +52,7 @@ def _read_environment(run: RunFolder) -> dict[str, Any]:
     return {
         "run": str(run.path),
         "config": stored.get("source"),
-        "seed": seed_of(run),
+        "seed": read_seed(run),
         "device": stored.get("device"),
         **cost,
         "git commit": (stored.get("git_commit") or "")[:12],

@@ -70,11 +70,11 @@ class GroupScores:
 
     def values(self, name: str) -> dict[int, float]:
         """A score by seed, for the runs that have it."""
-        scores = {seed: score_of(metrics[self.part], name) for seed, metrics in self._metrics.items()}
+        scores = {seed: find_score(metrics[self.part], name) for seed, metrics in self._metrics.items()}
         return {seed: float(value) for seed, value in scores.items() if isinstance(value, (int, float))}
 
 
-def score_of(scores: Mapping[str, Any], name: str) -> Any:
+def find_score(scores: Mapping[str, Any], name: str) -> Any:
     """A score by its name; by a dotted one out of a nested table (`ranking.5.ndcg`); None if there is none."""
     value: Any = scores
     for key in [name] if name in scores else name.split("."):

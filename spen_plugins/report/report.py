@@ -18,7 +18,7 @@ from spen_plugins.report import report_data as data
 from spen_plugins.report.report_errors import Confusion, count_label_errors, count_tag_errors, mark_pieces
 from spen_plugins.report.report_outputs import LONG, Output, Outputs, read_outputs
 from spen_plugins.runs.devices import check_device
-from spen_plugins.runs.folder.folder import RunFolder, methods_of
+from spen_plugins.runs.folder.folder import RunFolder, read_methods
 from spen_plugins.runs.many.groups import Group
 from spen_plugins.scores.bootstrap import scale
 from spen_plugins.spaces import LabelSet, TagSequence
@@ -78,7 +78,7 @@ def default_path(groups: Sequence[Group]) -> Path:
     `runs/report.html`."""
     if len(groups) > 1:
         [*above] = {run.path.parent.parent for group in groups for run in group.runs}
-        return (above[0] if len(above) == 1 and methods_of(above[0]) else Path("runs")) / "report.html"
+        return (above[0] if len(above) == 1 and read_methods(above[0]) else Path("runs")) / "report.html"
     runs = groups[0].runs
     return (runs[0].path if len(runs) == 1 else runs[0].path.parent) / "report.html"
 

@@ -35,7 +35,7 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
     """
     if device is not None:
         check_device(device)
-    processes = launched()
+    processes = count_processes()
     AcceleratorState._reset_state(reset_partial_state=True)
     wanted = None if device is None else torch.device(device)
     if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
@@ -62,7 +62,7 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
     return accelerator
 
 
-def launched() -> int:
+def count_processes() -> int:
     """Number of processes that torchrun started, of which this is one; 1 without it.
 
     Raises:
@@ -80,7 +80,7 @@ def launched() -> int:
 
 def is_main_process() -> bool:
     """False in all but one of the processes that torchrun started."""
-    return launched() == 1 or os.environ["RANK"] == "0"
+    return count_processes() == 1 or os.environ["RANK"] == "0"
 
 
 def _has_gpus(processes: int) -> bool:

@@ -50,7 +50,7 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
     return predicted.to(p.device)
 
 
-def best_of_samples(y: Tensor, weights: Tensor) -> Tensor:
+def choose_best_sample(y: Tensor, weights: Tensor) -> Tensor:
     """The label set of highest expected F1 under a distribution over given sets, boolean `(example, label)`.
 
     A set of k labels has Σ_i Σ_y w(y) y_i 2 / (k + |y|), so that the k labels with the largest inner sums are best.

@@ -110,15 +110,15 @@ def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
     return [argument for argument in arguments if argument.role != "V"]
 
 
-def spans_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+def find_spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """Spans `(role, first token, last token)` of one sequence of BIO tags, V included, nothing joined."""
     spans = sorted(chunks(tags), key=lambda span: span.start)
     return [(span.type, span.start, span.end - 1) for span in spans]
 
 
-def arguments_of(tags: Sequence[str]) -> list[Argument]:
+def find_arguments(tags: Sequence[str]) -> list[Argument]:
     """Arguments of one sequence of tag names."""
-    return join(spans_of(tags))
+    return join(find_spans(tags))
 
 
 class SpanCounts:

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
         EncodedConfig,
         FileParts,
         FilesConfig,
-        files_of,
-        in_file_encoding,
+        name_files,
         named_files,
         note_unseen,
         read_file_parts,
+        with_file_encoding,
     )
     from spen_plugins.data.parts.partly_labelled import WithoutGold
     from spen_plugins.data.raw_text import RawText
     from spen_plugins.data.sentences.columns import TaggedSentence
     from spen_plugins.data.sentences.conllu import read_conllu
     from spen_plugins.data.sentences.predicate_kinds import kind_of
-    from spen_plugins.data.sentences.role_items import FORMS, of_one_predicate, sentence_of, sentences_of_text
+    from spen_plugins.data.sentences.role_items import FORMS, parse_one_predicate, parse_raw_text, sentence_of
     from spen_plugins.data.sentences.roles import read_roles, role_files
     from spen_plugins.data.sentences.srl import Proposition, Sentence
     from spen_plugins.data.sentences.write_roles import FileExamples
     from spen_plugins.scores.calibration import SpanConfidences, rounded
-    from spen_plugins.scores.spans import CORE, Argument, SpanCounts, arguments_of, join, spans_of
+    from spen_plugins.scores.spans import CORE, Argument, SpanCounts, find_arguments, find_spans, join
     from spen_plugins.sentences.batches import (
         PADDING,
         UNKNOWN,
@@ -52,6 +52,13 @@ if TYPE_CHECKING:
         one_hot_gold,
         padded,
     )
-    from spen_plugins.sentences.role_parts import hide_roles, kept, read_parts, role_formats, roles_of, unseen_roles
+    from spen_plugins.sentences.role_parts import (
+        collect_roles,
+        hide_roles,
+        kept,
+        read_parts,
+        role_formats,
+        unseen_roles,
+    )
     from spen_plugins.sentences.tag_parts import SentencesConfig, hide_tags
     from spen_plugins.sentences.tasks import PredicateTask, SenseTask, SentenceTask

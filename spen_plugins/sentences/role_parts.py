@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.data.parts.file_parts import FileParts, files_of, note_unseen, read_file_parts
+from spen_plugins.data.parts.file_parts import FileParts, name_files, note_unseen, read_file_parts
 from spen_plugins.data.parts.partly_labelled import hide_gold
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.srl import Sentence
@@ -17,7 +17,7 @@ from spen_plugins.samples.srl import sample_corpus
 from spen_plugins.task import Writer
 
 
-def roles_of(sentence: Sentence) -> set[str]:
+def collect_roles(sentence: Sentence) -> set[str]:
     """The tags of a sentence's roles."""
     return {tag for proposition in sentence.propositions for tag in proposition.tags or ()}
 
@@ -34,7 +34,7 @@ def role_formats() -> dict[str, Writer]:
 def read_parts(
     config: Any,
     sample: Callable[[], Mapping[str, Sequence[Sentence]]] = sample_corpus,
-    values: Callable[[Sentence], Collection[str]] = roles_of,
+    values: Callable[[Sentence], Collection[str]] = collect_roles,
     what: str = "roles",
     gold: bool = True,
 ) -> FileParts[Sentence]:
@@ -51,7 +51,7 @@ def read_parts(
         ConfigError: the config names no data.
         DataError: a file is missing or broken.
     """
-    files = files_of(config, ["sample"])
+    files = name_files(config, ["sample"])
     if not files:
         parts = {part: ("the sample", some) for part, some in sample().items()}
         return FileParts(parts, {}, [], "sample (synthetic)")
@@ -92,6 +92,8 @@ def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:
 
 def unseen_roles(sentences: Mapping[str, Sequence[Sentence]]) -> list[str]:
     """A warning if other parts have roles that no training sentence has."""
-    roles = {part: {tag[2:] for sentence in some for tag in roles_of(sentence)} for part, some in sentences.items()}
+    roles = {
+        part: {tag[2:] for sentence in some for tag in collect_roles(sentence)} for part, some in sentences.items()
+    }
     every = set().union(*roles.values()) - {"", "V"}
     return note_unseen(sorted(every - roles["train"]), len(every), "roles")

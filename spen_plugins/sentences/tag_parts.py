@@ -17,14 +17,14 @@ from spen_plugins.data.parts.class_weights import ClassWeightConfig
 from spen_plugins.data.parts.file_parts import (
     FileParts,
     FilesConfig,
-    files_of,
+    name_files,
     read_file_parts,
     stays_on_disk,
 )
 from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.data.schemes import BrokenTags, Scheme, spans
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tag_items import tagged_of
+from spen_plugins.data.sentences.tag_items import parse_tagged
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
@@ -66,7 +66,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
     """
     if config.in_memory:
         raise given.not_kept()
-    files = files_of(config, CORPORA)
+    files = name_files(config, CORPORA)
     in_memory_only = [*needs_memory(config), *(["format"] if config.format == "predicates" else [])]
     on_disk = stays_on_disk(config, files, in_memory_only)
     in_memory = {part: name for part, name in files.items() if not (on_disk and part == "train")}
@@ -135,7 +135,7 @@ def _input(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]
     return sentence.words, *(sentence.columns[name] for name in config.columns)
 
 
-def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
+def take_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
     """All parts of sentences given in Python, as `TakesExamples.take`.
 
     Raises:
@@ -168,7 +168,7 @@ def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[Tag
 def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
     listed = [list(v) if hasattr(v, "tolist") else v for v in (words, tags)]
     try:
-        sentence = tagged_of(dict(zip(("words", "tags"), listed, strict=True)))
+        sentence = parse_tagged(dict(zip(("words", "tags"), listed, strict=True)))
         if config.scheme != "none":
             spans(sentence.tags or (), config.scheme)
     except DataError as error:

@@ -54,7 +54,7 @@ class IndependentPixels(Proposal):
     @cached_property
     def _labels(self) -> IndependentLabels:
         """The same distribution over the pixels in one row, `(batch, 1, row · column)`."""
-        with self.as_made():
+        with self.restore_grad_mode():
             logits = self.logits
             if self.mask is not None:
                 logits = logits.masked_fill(~self.mask.unsqueeze(1), NEVER)

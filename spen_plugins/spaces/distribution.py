@@ -55,7 +55,7 @@ class Proposal(ABC):
     @cached_property
     def mean(self) -> Tensor:
         """The relaxed output, `(batch, 1, *variables)`, differentiable in the net's parameters."""
-        with self.as_made():
+        with self.restore_grad_mode():
             return self.space.relax(self.logits, self.mask)
 
     @property
@@ -118,7 +118,7 @@ class Proposal(ABC):
             self._kept[name] = make()
         return self._kept[name]
 
-    def as_made(self) -> torch.set_grad_enabled:
+    def restore_grad_mode(self) -> torch.set_grad_enabled:
         """The gradient mode at construction: cached values must not depend on the mode of the first access."""
         return torch.set_grad_enabled(self.logits.requires_grad)
 

@@ -27,7 +27,7 @@ def double(batch: Batch) -> Batch:
     return replace(batch, x=replace(batch.x, inputs=inputs), gold=gold)
 
 
-def by_length(task: Task, n: int) -> list[Any]:
+def pick_by_length(task: Task, n: int) -> list[Any]:
     """`n` training examples, the longest last, longer than the others if lengths differ."""
     examples = sorted(task.part("train"), key=task.length)
     assert len(examples) > n, f"the task has {len(examples)} training examples; this check needs more than {n}"

@@ -17,13 +17,13 @@ from spen_plugins.task import Task
 from spen_plugins.testing.comparing import (
     assert_same,
     assert_shape,
-    by_length,
     check_state,
     collate,
     cut,
     is_below,
     list_idle,
     make_ready,
+    pick_by_length,
     relaxed,
 )
 from spen_plugins.testing.spaces import check_draws, lists_k_best
@@ -38,7 +38,7 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
         twice: if true, also checks the second derivative, which gradient-based nets and implicit gradients need.
     """
     name = make_ready(energy)
-    batch = collate(task, by_length(task, EXAMPLES))
+    batch = collate(task, pick_by_length(task, EXAMPLES))
     y = relaxed(task.space, batch, SAMPLES)
     values = energy.at(batch.x)(y)
     assert_shape(values, (EXAMPLES, SAMPLES), f"{name} gives one energy per example and output")
@@ -79,7 +79,7 @@ def check_inference_net(
     def propose(x: X) -> Proposal:
         return net(x, energy.at(x) if energy is not None else None)
 
-    batch = collate(task, by_length(task, EXAMPLES))
+    batch = collate(task, pick_by_length(task, EXAMPLES))
     proposal, shape = propose(batch.x), batch.gold.shape[2:]
     assert_shape(proposal.logits, (EXAMPLES, 1, *shape), f"{name}'s logits")
     assert_shape(proposal.mean, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
@@ -121,7 +121,7 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
     def propose(batch: Batch) -> Proposal:
         return cost_net(batch, net(batch.x, None if energy is None else energy.at(batch.x)))
 
-    batch = collate(task, by_length(task, EXAMPLES))
+    batch = collate(task, pick_by_length(task, EXAMPLES))
     proposal, shape = propose(batch), batch.gold.shape[2:]
     assert_shape(proposal.mean, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
     assert_same(
@@ -142,7 +142,7 @@ def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequ
         allow_idle: names of parameters, or of their modules, on which the output need not depend.
     """
     name = make_ready(features)
-    batch = collate(task, by_length(task, EXAMPLES))
+    batch = collate(task, pick_by_length(task, EXAMPLES))
     shape = (EXAMPLES, features.output_dim) if batch.x.mask is None else (*batch.x.mask.shape, features.output_dim)
 
     def compute(batch: Batch) -> Tensor:
@@ -179,7 +179,7 @@ def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], w
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:
     """The result for an example does not depend on its position in the batch, on its neighbours, or on padding."""
-    examples = by_length(task, EXAMPLES)
+    examples = pick_by_length(task, EXAMPLES)
     values = compute(collate(task, examples))
     order = torch.tensor([2, 0, 3, 1])
     moved = replace(collate(task, [examples[i] for i in order]), rows=order)

@@ -14,7 +14,7 @@ from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
-from spen_plugins.testing.comparing import assert_same, assert_shape, by_length, check_state, collate, make_ready
+from spen_plugins.testing.comparing import assert_same, assert_shape, check_state, collate, make_ready, pick_by_length
 
 EXAMPLES = 4
 
@@ -27,7 +27,7 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
     """
     make_ready(energy, net), make_ready(net, energy)
     name = make_ready(loss, energy, net)
-    batch = collate(task, by_length(task, EXAMPLES))
+    batch = collate(task, pick_by_length(task, EXAMPLES))
     proposal = net(batch.x, energy.at(batch.x) if net.uses_energy else None).detach()
     logits = proposal.logits.clone().requires_grad_()
     proposal = replace(proposal, logits=logits, _kept={})

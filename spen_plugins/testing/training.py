@@ -18,11 +18,11 @@ from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder, Rewards, 
 from spen_plugins.testing.comparing import (
     assert_same,
     assert_shape,
-    by_length,
     collate,
     is_below,
     list_idle,
     make_ready,
+    pick_by_length,
 )
 from spen_plugins.trainer import OneBatch, Phase, Trainer
 
@@ -105,7 +105,7 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
     make_ready(model)
     stages = trainer.stages(model, task)
     assert sum(stage.epochs for stage in stages), f"{name} trains for no epoch"
-    batch = collate(task, by_length(task, 4))
+    batch = collate(task, pick_by_length(task, 4))
     for stage in stages:
         for key, _ in model.named_parameters():
             owners = [phase.name for phase in stage.phases if is_below(phase.trains, key)]

@@ -416,7 +416,7 @@ class Predictor:
 @pytest.fixture
 def predictor(fake):
     fake("runs.predict.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
-    fake("runs.folder.sources", seen_in_training=lambda loaded, file: [])
+    fake("runs.folder.sources", warn_if_seen=lambda loaded, file: [])
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_no_other_character_ends_a_line(runs, spen):
     citation = "A. Writer. A\u2028Title. 1999."
     assert len(loaded("implicit.citations", corpus="sample").read_text(TokenisedText(f"{citation}\r\n{citation}"))) == 2
     with pytest.raises(DataError, match="raw text; other formats are read from a file"):
-        tokenised.standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
+        tokenised.read_standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
 
 
 def test_tables_of_texts_are_predicted(runs, spen):
@@ -253,7 +253,7 @@ def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
         TokenisedText("Anna left.").sentences()
-    with pytest.raises(ConfigError, match="the run's task reads none"):
+    with pytest.raises(ConfigError, match="the run's task does not read it"):
         read_text(loaded("multilabel", corpus="sample"), TokenisedText("x"))
 
 

@@ -160,7 +160,7 @@ def test_a_part_is_scored_by_the_runs_own_split() -> None:
 
 def test_a_part_of_one_file() -> None:
     shutil.rmtree("runs")
-    assert spen("data", "split", "train.csv", "--labels", "tag_*").exit_code == 0
+    assert spen("data", "split", "train.csv", "labels=tag_*").exit_code == 0
     done = spen_run("0", "data=train.csv", "split=train.split.json")
     assert done.exit_code == 0, done.output
     _, split, said = scores("runs/seed-0", "train.csv")

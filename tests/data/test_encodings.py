@@ -11,8 +11,8 @@ import pytest
 
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check, make_task
-from spen_plugins.data.encodings import files_encoded, known_encoding
-from spen_plugins.data.formats import LOOKED_AT, head_of
+from spen_plugins.data.encodings import check_encoding, read_in_encoding
+from spen_plugins.data.formats import LOOKED_AT, read_head
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.row_split import read_split
 from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
@@ -21,7 +21,7 @@ from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.predict.tokenised import standard_input
+from spen_plugins.runs.predict.tokenised import read_standard_input
 
 TSV = "Café à Orléans\tcafé,fête\nRien à dire\tennui\nLa fête\tfête\n"
 JSON = '{"text": "Café à Orléans", "labels": ["café", "fête"]}\n{"text": "Rien à dire", "labels": ["ennui"]}\n'
@@ -35,7 +35,7 @@ def test_texts_are_those_of_utf_8(tmp_path: Path, text: str, encoding: str) -> N
     plain, other = tmp_path / "plain", tmp_path / "other.gz"
     plain.write_bytes(text.encode())
     other.write_bytes(gzip.compress(text.encode(encoding)))
-    with files_encoded(encoding):
+    with read_in_encoding(encoding):
         assert read_texts(other, Layout()) == read_texts(plain_utf_8(plain), Layout())
     assert read_texts(plain, Layout()).rows[0].labels == ("café", "fête")
 
@@ -62,7 +62,7 @@ def test_a_byte_order_mark_needs_no_encoding(tmp_path: Path, text: str) -> None:
 def test_other_scripts(tmp_path: Path, encoding: str, text: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(text.encode(encoding))
-    with files_encoded(encoding):
+    with read_in_encoding(encoding):
         assert read_lines(path) == [text.strip("\n")]
     with pytest.raises(DataError, match="which is not UTF-8; expected UTF-8 text; or pass the file's encoding"):
         read_lines(path)
@@ -71,7 +71,7 @@ def test_other_scripts(tmp_path: Path, encoding: str, text: str) -> None:
 def test_a_long_file_is_recognised_by_its_head(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(("é\tà\n" * LOOKED_AT).encode("utf-16"))
-    assert set(head_of(path).filled) == {"é\tà"}
+    assert set(read_head(path).filled) == {"é\tà"}
 
 
 def test_errors_say_what_to_type(tmp_path: Path) -> None:
@@ -84,28 +84,28 @@ def test_errors_say_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="binary data, or text with another encoding="):
         read_texts(path, Layout())
     path.write_bytes(b"a\tb\nc\x81\td\n")
-    with files_encoded("cp1252"), pytest.raises(DataError, match=":2: found byte 0x81, which is not cp1252"):
+    with read_in_encoding("cp1252"), pytest.raises(DataError, match=":2: found byte 0x81, which is not cp1252"):
         read_texts(path, Layout())
 
 
 @pytest.mark.parametrize(("name", "near"), [("cp1525", "cp1"), ("latin_one", "latin"), ("base64", ""), ("", "")])
 def test_unknown_encodings(name: str, near: str) -> None:
     with pytest.raises(ConfigError, match=f"expected the name of an encoding, such as cp1252.*{near}"):
-        known_encoding(name)
+        check_encoding(name)
 
 
 def test_our_own_files_stay_in_utf_8(tmp_path: Path) -> None:
     path, out = tmp_path / "x.tsv", tmp_path / "x.split.json"
     path.write_bytes("".join(f"{'é' * n} à\tb\n" for n in range(60)).encode("utf-16-le"))
-    with files_encoded("utf-16-le"):
+    with read_in_encoding("utf-16-le"):
         split_file(path, out)
         rows = read_split(out, 60)
     assert json.loads(out.read_bytes())["train"] == rows["train"]
 
 
 def test_standard_input_has_the_encoding_too() -> None:
-    with files_encoded("cp1252"):
-        assert standard_input(io.BytesIO("Où ?".encode("cp1252"))) == "Où ?"
+    with read_in_encoding("cp1252"):
+        assert read_standard_input(io.BytesIO("Où ?".encode("cp1252"))) == "Où ?"
 
 
 @pytest.mark.parametrize(

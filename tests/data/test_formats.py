@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.data.csv_rows import CSV, records
-from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, head_of, recognise
+from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, read_head, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.text import LARGEST, ends_within_a_line, read_lines, sha256
 from spen_plugins.errors import DataError
@@ -65,7 +65,7 @@ def test_gzip_is_read_as_what_is_in_it(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for damaged in (whole[:-3], whole[:12], whole[:5], whole[:-8] + bytes(8)):
         path.write_bytes(damaged)
-        for read in (read_lines, head_of, lambda where: list(read_json_lines(where, "{}", lambda value: value))):
+        for read in (read_lines, read_head, lambda where: list(read_json_lines(where, "{}", lambda value: value))):
             with pytest.raises(DataError, match=r"found a damaged gzip file .*; expected a whole one"):
                 read(path)
 
@@ -76,11 +76,11 @@ def test_lines_end_at_line_feeds(tmp_path: Path) -> None:
     lines = [f"a{mark}b,c" for mark in "\u2028\u2029\x85\x0b\x0c\x1c\r"]
     for end in ("\n", "\r\n"):
         path.write_bytes(end.join([*lines, "", "d,e", ""]).encode())
-        assert head_of(path).lines == read_lines(path) == [*lines, "", "d,e"]
+        assert read_head(path).lines == read_lines(path) == [*lines, "", "d,e"]
     path.write_bytes("\n".join(lines[:-1]).encode())
     assert recognise(path, (CSV,)) is CSV and len(list(records(path, ","))) == len(lines) - 1
     path.write_bytes(b"a,b\r1,2\r")
-    assert head_of(path).lines == ["a,b", "1,2"] and recognise(path, (CSV,)) is CSV
+    assert read_head(path).lines == ["a,b", "1,2"] and recognise(path, (CSV,)) is CSV
 
 
 def test_a_large_file_is_refused_with_its_size(tmp_path: Path) -> None:

@@ -24,14 +24,14 @@ from spen_plugins.data.disk.on_disk import OnDisk, chosen
 from spen_plugins.data.disk.shards import checksum, pieces, shards
 from spen_plugins.data.equal_inputs import hash_rows
 from spen_plugins.data.parts import file_parts
-from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.tagged import TagPlaces
 from spen_plugins.data.sentences.tagged_shards import tagged_rows
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
-from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, epochs_of
+from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, plan_epochs
 from spen_plugins.runs.train import runner, signals
 from spen_plugins.trainer import TrainerConfig
 from tests.builtin.features.test_encoders import save_model
@@ -182,10 +182,10 @@ def test_texts_on_disk_for_an_encoder_come_in_the_order_of_those_in_memory(folde
     config = TrainerConfig(batch_size=4)
     for words in ("rule", "blanks"):
         disk, memory = (task_of(folder, "text", on_disk, words=words, keep_empty=False) for on_disk in (True, False))
-        assert set(epochs_of(disk, disk.part("train"), config, 0, 0).lengths) == {1}
+        assert set(plan_epochs(disk, disk.part("train"), config, 0, 0).lengths) == {1}
         for task in (disk, memory):
             task.indexers["p"] = indexer
-        ours, theirs = (epochs_of(task, task.part("train"), config, 0, 0) for task in (disk, memory))
+        ours, theirs = (plan_epochs(task, task.part("train"), config, 0, 0) for task in (disk, memory))
         assert ours.lengths.tolist() == theirs.lengths.tolist() == [len(e.text) for e in memory.part("train")]
         assert all((a == b).all() for a, b in zip(ours.order(0), theirs.order(0), strict=True))
         for one, other in zip(disk.part("train"), memory.part("train"), strict=True):
@@ -222,7 +222,7 @@ def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:
     passes = [rows for number in range(5) for rows in epoch_batches(lengths, 8, 3, 1, number)]
     assert all((a == b).all() for a, b in zip(found, passes, strict=True))
     assert progress._size(epochs) == "5 batches of 8; a pass over the 50 examples has 7"
-    assert [epochs.number_of_pass(1, batch) for batch in range(5)] == [0, 0, 1, 1, 1]
+    assert [epochs.find_pass(1, batch) for batch in range(5)] == [0, 0, 1, 1, 1]
 
 
 def test_blocks_are_shuffled_and_each_part_of_an_epoch_is_of_few() -> None:
@@ -350,7 +350,7 @@ def test_large_files_stay_on_disk_by_themselves(folder: Path, monkeypatch: pytes
     [
         ("text", {"validation": None, "test": "t.parquet"}, "no task.validation, and none is carved"),
         ("text", {"train": "t.tsv"}, "t.tsv is no Parquet or Arrow file, and no folder or pattern of such files"),
-        ("text", {"train": None, "validation": None, "corpus": "sample"}, "no training file of its own"),
+        ("text", {"train": None, "validation": None, "corpus": "sample"}, "found true, which has no effect"),
         ("tagging", {"labelled": 5, "repeat": 2}, "with task.labelled and task.repeat the training part is kept in m"),
     ],
 )
@@ -388,7 +388,7 @@ STRINGS = pa.list_(pa.string())
             {"text": ["a", "b"], "labels": [["x"], None]},
             ":2: found null in column 'labels'; expected labels; an",
         ),
-        ("text", {"text": ["a"], "x": ["b"], "y": ["c"]}, "expected a label column named 'labels' or 'label', or"),
+        ("text", {"text": ["a"], "x": ["b"], "y": ["c"]}, "a label column named 'labels' or 'label'; or"),
     ],
 )
 @pytest.mark.parametrize("on_disk", [True, False])
@@ -449,7 +449,7 @@ def test_labels_are_those_of_a_file_or_of_all_parts(folder: Path) -> None:
 
 def test_a_file_of_tags_is_split_and_trained_on_in_memory(folder: Path) -> None:
     path = folder / "tagging.parquet"
-    matrix, said, _ = strata_of(path, ColumnKeys(tags="tags"))
+    matrix, said, _ = read_strata(path, ColumnKeys(tags="tags"))
     assert matrix.shape == (12, 2) and said == "read as Parquet or Arrow, stratified by 2 tags"
     (folder / "split.json").write_text(json.dumps({"train": [0, 3], "validation": [1], "test": [2]}))
     task = loaded("tagging", file=str(path), split=str(folder / "split.json"), tags="tags")

@@ -10,12 +10,12 @@ import pytest
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.data.disk.shards import checksum, of_shards, shards
-from spen_plugins.data.folders import files_fitting, is_pattern
+from spen_plugins.data.disk.shards import checksum, is_sharded, shards
+from spen_plugins.data.folders import find_files, is_pattern
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import DataError
-from spen_plugins.runs.folder.sources import seen_in_training
+from spen_plugins.runs.folder.sources import warn_if_seen
 from spen_plugins.runs.train import runner
 from tests.loaded import ROOT, loaded
 
@@ -68,8 +68,8 @@ def test_a_folder_may_have_a_pattern_as_its_name(tmp_path: Path) -> None:
     (tmp_path / "x[1]").mkdir()
     (tmp_path / "x[1]" / "a.txt").write_text("a")
     pattern = tmp_path / "x[1]" / "*.txt"
-    assert files_fitting(pattern) == [("a.txt", tmp_path / "x[1]" / "a.txt")] and shards(pattern)
-    assert not is_pattern(tmp_path / "x[1]" / "none.txt") and not of_shards(tmp_path / "x[1]" / "none.txt")
+    assert find_files(pattern) == [("a.txt", tmp_path / "x[1]" / "a.txt")] and shards(pattern)
+    assert not is_pattern(tmp_path / "x[1]" / "none.txt") and not is_sharded(tmp_path / "x[1]" / "none.txt")
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_a_run_knows_the_folder_that_it_was_trained_on(folder: Path) -> None:
     )
     loaded_run = sp.load(run)
     copy = shutil.copytree(folder, folder.parent / "copy")
-    assert "is the run's task.train" in seen_in_training(loaded_run, copy)[0]
+    assert "is the run's task.train" in warn_if_seen(loaded_run, copy)[0]
     assert len(list(loaded_run.predict_file(copy))) == 3
     assert loaded_run.evaluate_file(copy)["scores"]["span_f1"] >= 0
     (copy / "new.gold_conll").write_text(sentence("Ida"))
-    assert not seen_in_training(loaded_run, copy)
+    assert not warn_if_seen(loaded_run, copy)

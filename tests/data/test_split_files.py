@@ -18,7 +18,7 @@ from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tags.tagging import Tagging
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.data.parts.split import split_file
-from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.train import runner
@@ -85,7 +85,7 @@ def twenty(text: str, head: int = 0) -> str:
 def test_every_format(tmp_path: Path, text: str, given: dict, columns: int, said: str) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(text, encoding="utf-8")
-    matrix, found, _ = strata_of(path, ColumnKeys.of(given))
+    matrix, found, _ = read_strata(path, ColumnKeys.of(given))
     assert matrix.shape == (20, columns) and re.search(said, found)
     sentences: list[str] = []
     made = split_file(path, **given, say=sentences.append)
@@ -260,7 +260,7 @@ def test_columns_that_are_no_labels_may_hold_anything(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     parquet.write_table(arrow.table({"when": [[n] for n in range(20)], "t_a": [0, 1] * 10, "t_b": [1, 0] * 10}), path)
     for given in ({"labels": "t_*"}, {"label_count": 2}):
-        matrix, said, _ = strata_of(path, ColumnKeys(**given))
+        matrix, said, _ = read_strata(path, ColumnKeys(**given))
         assert matrix.tolist() == [[False, True], [True, False]] * 10 and said.startswith("read as Parquet")
 
 
@@ -278,7 +278,9 @@ def test_a_split_warns_of_what_training_rejects(tmp_path: Path, separator: str, 
         MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_*")).load()
     MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_a", drop=["age"])).load()
     path.write_text("\n".join(rows[:-1]).replace(",", separator))
-    assert strata_of(path, ColumnKeys(labels="t_*"), warn=sentences.append)[0].shape == (20, 2) and len(sentences) == 2
+    assert (
+        read_strata(path, ColumnKeys(labels="t_*"), warn=sentences.append)[0].shape == (20, 2) and len(sentences) == 2
+    )
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
@@ -288,7 +290,7 @@ def test_a_header_is_no_row(tmp_path: Path, separator: str, head: str) -> None:
     rows = [[f"{name[0]}{n % 2 if name[0] == 'l' else n}" for name in names] for n in range(30)]
     path = tmp_path / "x"
     path.write_text("".join(separator.join(row) + "\n" for row in [names, *rows]))
-    matrix = strata_of(path, ColumnKeys()).labels
+    matrix = read_strata(path, ColumnKeys()).labels
     assert matrix.shape == (30, 2)
 
 

@@ -25,7 +25,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run as train
 from spen_plugins.testing import ToyFeatures, ToyTags, check_energy, check_inference_net, check_trainer
-from spen_plugins.testing.comparing import by_length, collate, relaxed
+from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
 from tests.e2e.test_arcs_task import make as make_task
 
 CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-e2e/spen_e2e/configs/arcs.jsonnet"
@@ -74,7 +74,7 @@ def test_contract_on_a_bilstm(task):
 def test_the_energy_by_hand(task):
     """With loops over arcs."""
     energy = energy_of(task, sharpness=7.0)
-    batch = collate(task, by_length(task, 3))
+    batch = collate(task, pick_by_length(task, 3))
     y, f = relaxed(task.space, batch, 2), energy.encode(batch.x)
     found = energy.at(batch.x)(y)
     role, core = energy.role, [task.space.tags.index(name) for name in task.inputs.core]
@@ -111,11 +111,11 @@ def test_the_energy_by_hand(task):
 
 
 def batch_examples(task: RoleArcs) -> list:
-    return by_length(task, 3)
+    return pick_by_length(task, 3)
 
 
 def test_conflicts_are_the_overlaps_of_a_predicate(task):
-    examples = by_length(task, 3)
+    examples = pick_by_length(task, 3)
     batch = task.collate(examples)
     width = batch.x.mask.shape[1]
     wanted = set()
@@ -131,7 +131,7 @@ def test_conflicts_are_the_overlaps_of_a_predicate(task):
 
 
 def test_the_order_of_pairs_does_not_matter(task):
-    energy, batch = energy_of(task), collate(task, by_length(task, 3))
+    energy, batch = energy_of(task), collate(task, pick_by_length(task, 3))
     y = relaxed(task.space, batch, 2)
     order = torch.randperm(y.shape[2])
     inputs = {k: v[:, order] if k.startswith("pair_") else v for k, v in batch.x.inputs.items()}
@@ -140,7 +140,7 @@ def test_the_order_of_pairs_does_not_matter(task):
 
 
 def test_padding_has_no_slope(task):
-    energy, batch = energy_of(task), collate(task, by_length(task, 4))
+    energy, batch = energy_of(task), collate(task, pick_by_length(task, 4))
     y = relaxed(task.space, batch, 2).requires_grad_()
     [gradient] = torch.autograd.grad(energy.at(batch.x)(y).sum(), y)
     outside = ~batch.x.mask[:, None, :, None].expand_as(gradient)
@@ -149,7 +149,7 @@ def test_padding_has_no_slope(task):
 
 @pytest.mark.parametrize("icnn", [True, False])
 def test_convex_along_segments(task, icnn):
-    batch, worst = collate(task, by_length(task, 3)), 0.0
+    batch, worst = collate(task, pick_by_length(task, 3)), 0.0
     for seed in range(10):
         torch.manual_seed(seed)
         energy = energy_of(task, icnn=icnn)
@@ -167,8 +167,8 @@ def test_constraints_only_grow_with_a_second_argument(task):
     energy = make(Arcs, task, **SMALL, constraint=3.0, sharpness=200.0).double().eval()
     for module in energy.tail:
         module[-1].weight.data.zero_()  # no other global terms
-    batch = collate(task, by_length(task, 2)[:1])
-    bound, example = energy.at(batch.x), by_length(task, 2)[0]
+    batch = collate(task, pick_by_length(task, 2)[:1])
+    bound, example = energy.at(batch.x), pick_by_length(task, 2)[0]
     spans = [(p, *example.candidates[c]) for p, c in example.pairs.tolist()]
     same = [i for i, span in enumerate(spans) if span[0] == spans[0][0]]
     apart = next((i, j) for i, j in combinations(same, 2) if spans[i][2] < spans[j][1])
@@ -197,7 +197,7 @@ def test_the_local_terms_are_a_copy_of_the_net(task):
     net, energy = make(ArcScorer, task, hidden=4), make(Arcs, task, **SMALL)
     energy.features.load_state_dict(net.features.state_dict())
     energy.local.load_state_dict(net.local.state_dict())
-    batch = collate(task, by_length(task, 3))
+    batch = collate(task, pick_by_length(task, 3))
     net, energy = net.double().eval(), energy.double().eval()
     log_p = torch.log_softmax(net(batch.x).logits[:, 0], -1) * batch.x.mask.unsqueeze(-1)
     torch.testing.assert_close(energy.encode(batch.x).local, -log_p)

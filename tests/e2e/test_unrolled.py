@@ -37,13 +37,13 @@ def weighted(proposal: sp.Proposal, gold: torch.Tensor) -> torch.Tensor:
     return -sum(loss * math.sin(1 + t) for t, loss in enumerate(losses))
 
 
-def parameters_of(net: sp.InferenceNet, energy: sp.Energy) -> list[torch.nn.Parameter]:
+def select_parameters(net: sp.InferenceNet, energy: sp.Energy) -> list[torch.nn.Parameter]:
     return [*net.parameters(), *energy.parameters()]
 
 
 def check_gradient(net: sp.InferenceNet, energy: sp.Energy, batch: sp.Batch) -> None:
     """The loss's gradient in all parameters at once, along two random directions, against central differences."""
-    parameters = parameters_of(net, energy)
+    parameters = select_parameters(net, energy)
 
     def loss() -> torch.Tensor:
         return weighted(net(batch.x, energy.at(batch.x)), batch.gold)
@@ -144,7 +144,7 @@ def test_checkpoints_and_a_tolerance_that_nothing_reaches_change_no_bit(kind: st
     for changed in ({}, {"checkpoint": True}, {"tolerance": 1e-300}):
         net.config = net.config.model_copy(update={"checkpoint": False, "tolerance": 0.0, **changed})
         value = weighted(net(batch.x, energy.at(batch.x)), batch.gold)
-        results.append((value, *torch.autograd.grad(value, parameters_of(net, energy), materialize_grads=True)))
+        results.append((value, *torch.autograd.grad(value, select_parameters(net, energy), materialize_grads=True)))
     for plain, *others in zip(*results, strict=True):
         assert all(torch.equal(plain, other) for other in others)
 
@@ -165,7 +165,7 @@ def test_checkpoints_draw_the_same_dropout() -> None:
         net.config = net.config.model_copy(update={"checkpoint": on})
         torch.manual_seed(0)
         value = weighted(net(batch.x, energy.at(batch.x)), batch.gold)
-        found.append(torch.autograd.grad(value, parameters_of(net, energy)))
+        found.append(torch.autograd.grad(value, select_parameters(net, energy)))
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
@@ -177,7 +177,7 @@ def test_checkpoints_with_scores_that_are_computed_at_first_need() -> None:
     batch = task.collate(task.part("train")[:2])
     energy, net = make(Labels, task, hidden=2), net_for(task, checkpoint=True).float()
     value = weighted(net(batch.x, energy.at(batch.x)), batch.gold)
-    assert all(g.isfinite().all() for g in torch.autograd.grad(value, parameters_of(net, energy)))
+    assert all(g.isfinite().all() for g in torch.autograd.grad(value, select_parameters(net, energy)))
 
 
 class Bowl(sp.Energy):

@@ -19,7 +19,7 @@ from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.errors import Interrupted
 from spen_plugins.loop import Loop
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
-from spen_plugins.testing.comparing import by_length, collate
+from spen_plugins.testing.comparing import collate, pick_by_length
 from spen_seal.labels import Labels
 
 KINDS = ("labels", "tags", "images")
@@ -71,7 +71,7 @@ def toy(kind: str, n: int = 3) -> tuple[sp.Task, sp.Batch]:
     if kind == "images":
         return images(batch_size=n)
     task = {"labels": ToyLabels, "tags": ToyTags}[kind]()
-    return task, collate(task, by_length(task, n))
+    return task, collate(task, pick_by_length(task, n))
 
 
 def make(cls: type, task: sp.Task, **fields: object) -> nn.Module:

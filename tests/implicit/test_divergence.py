@@ -11,7 +11,7 @@ from torch.nn import functional as F
 import spen_plugins as sp
 from spen_implicit.divergence import ContrastiveDivergence
 from spen_plugins.testing import ToyTags
-from spen_plugins.testing.comparing import by_length, collate
+from spen_plugins.testing.comparing import collate, pick_by_length
 from spen_seal.margin import Margin
 from spen_seal.regression import Regression
 from tests.e2e.toys import energy_for, toy
@@ -59,7 +59,7 @@ def test_gradients_reach_the_net_but_through_discrete_samples(outputs: str) -> N
         loss(energy, batch, proposal).sum(), proposal.logits, allow_unused=True, materialize_grads=True
     )
     assert found.any() == (outputs != "discrete")
-    y = loss._outputs(proposal)
+    y = loss._draw_outputs(proposal)
     assert y.shape[:2] == (len(batch), 1 if outputs == "soft" else 3)
     whole = torch.equal(y, y.round())
     assert whole == (outputs in ("straight", "discrete"))
@@ -96,7 +96,7 @@ def test_rewards_stand_in_for_gold(searches: bool) -> None:
     torch.manual_seed(0)
     task = Rewarded()
     task.searches = searches
-    batch = collate(task, by_length(task, 3))
+    batch = collate(task, pick_by_length(task, 3))
     batch = replace(batch, labelled=torch.tensor([True, False, False]))
     loss = ContrastiveDivergence(ContrastiveDivergence.Config(samples=4, outputs="discrete"), task)
     energy = energy_for(task).at(batch.x)
@@ -128,7 +128,7 @@ def test_the_value_of_an_output_without_gold_is_its_reward() -> None:
     """By hand, of the regression loss."""
     torch.manual_seed(0)
     task = Rewarded()
-    batch = collate(task, by_length(task, 3))
+    batch = collate(task, pick_by_length(task, 3))
     some = replace(batch, labelled=torch.tensor([True, False, False]))
     loss = Regression(sp.Config(), task)
     energy = energy_for(task).at(batch.x)

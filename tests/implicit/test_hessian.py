@@ -42,7 +42,7 @@ from spen_plugins.runs.train import runner
 from spen_plugins.samples import labels, tagged
 from spen_plugins.task import ArcInputs
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
-from spen_plugins.testing.comparing import by_length, collate, relaxed
+from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
 from spen_seal.labels import Labels
 
 CONFIGS = Path(__file__).parent.parent.parent / "configs"
@@ -54,7 +54,7 @@ def bound(cls: Any, task: Any, **fields: Any) -> tuple[BoundEnergy, Tensor]:
     with torch.no_grad():
         for parameter in energy.parameters():
             parameter.normal_(std=0.7)
-    batch = collate(task, by_length(task, 3))
+    batch = collate(task, pick_by_length(task, 3))
     with torch.no_grad():
         return energy.at(batch.x), relaxed(task.space, batch, 1)
 

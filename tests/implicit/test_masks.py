@@ -10,7 +10,7 @@ import spen_plugins as sp
 from spen_implicit.divergence import ContrastiveDivergence
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyMasks
-from spen_plugins.testing.comparing import by_length, collate
+from spen_plugins.testing.comparing import collate, pick_by_length
 from tests.implicit.test_gradient import by_rule, rule_for
 
 REGISTRY = Registry()
@@ -33,7 +33,7 @@ def test_a_real_batch_against_the_dense_hessian(padded: bool) -> None:
     energy = make("energy", task, type="conv", filters=[2, 2], size=3, hidden=2)
     loss = ContrastiveDivergence(ContrastiveDivergence.Config(outputs="soft"), task)
     model = sp.Model(net, energy, loss)
-    batch = collate(task, by_length(task, 3))
+    batch = collate(task, pick_by_length(task, 3))
     rule, trainer = rule_for(model, inverse="cg", terms=300, damping=3.0, power_iterations=60)
     context = sp.OneBatch(model, batch)
     theta, phi = list(net.parameters()), list(energy.parameters())

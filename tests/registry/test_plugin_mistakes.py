@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
 
 import spen_plugins as sp
@@ -16,8 +18,10 @@ from spen_plugins import testing
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
-from spen_plugins.loop.mistakes import translate_mistakes
+from spen_plugins.loop.mistakes import rehearse, translate_mistakes
 from spen_plugins.loop.ownership import check_stages
+from spen_plugins.loop.random_state import random_state
+from spen_plugins.loop.recipe import Recipe
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner
@@ -262,9 +266,9 @@ class WrongWidth(ToyEnergy):
 @pytest.mark.parametrize(
     ("energy", "says"),
     [
-        (NoForward, r"^Energy\.forward|^NoForward\.forward .*fails in training: NotImplementedError"),
-        (WrongName, r"^WrongName\.scores \(.*line \d+\) fails in training: AttributeError: .*no attribute 'liner'"),
-        (WrongWidth, r"^WrongWidth\.encode \(.*line \d+\) fails in training: RuntimeError: mat1"),
+        (NoForward, r"^Energy\.forward|^NoForward\.forward .*fails: NotImplementedError"),
+        (WrongName, r"^WrongName\.scores \(.*line \d+\) fails: AttributeError: .*no attribute 'liner'"),
+        (WrongWidth, r"^WrongWidth\.encode \(.*line \d+\) fails: RuntimeError: mat1"),
     ],
 )
 def test_a_mistake_in_training_is_named(toy: ToyTask, tmp_path: Path, energy: type[sp.Energy], says: str) -> None:
@@ -274,19 +278,103 @@ def test_a_mistake_in_training_is_named(toy: ToyTask, tmp_path: Path, energy: ty
         make_loop(model, toy, [stage], tmp_path / "run").run()
 
 
+class Two(sp.Trainer):
+    """Cross entropy, then a stage with changed fields."""
+
+    def __init__(self, **second: Any) -> None:
+        super().__init__(sp.TrainerConfig())
+        self.second = second
+
+    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
+        phase = {name: self.second[name] for name in ("loss", "gradient") if name in self.second}
+        stage = {name: value for name, value in self.second.items() if name not in phase}
+        frozen = sp.frozen_except(model, "inference_net")
+        first = replace(net_phase(), loss=lambda context: {"ce": sp.cross_entropy(context)})
+        return [
+            sp.Stage("first", (first,), 1, frozen=frozen),
+            sp.Stage("second", (replace(net_phase(), **phase),), 1, frozen=frozen, **stage),
+        ]
+
+
+def rehearse_two(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) -> None:
+    model, trainer = sp.Model(ToyNet(sp.Config(), toy), energy(sp.Config(), toy), None), Two(**second)
+    rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"energy": NoForward}, r"forward .*fails: NotImplementedError"),
+        ({"energy": WrongName}, r"^WrongName\.scores \(.*line \d+\) fails: AttributeError: .*no attribute 'liner'"),
+        ({"energy": WrongWidth}, r"^WrongWidth\.encode \(.*line \d+\) fails: RuntimeError: mat1"),
+        ({"loss": lambda c: {"a": sp.cross_entropy(c).mean()}}, r"loss 'a' of phase 'net': found \(\)"),
+    ],
+)
+def test_a_mistake_in_a_later_stage_is_named_before_training(toy: ToyTask, fields: Any, says: str) -> None:
+    rehearse_two(toy)
+    with pytest.raises(PluginError, match=says):
+        rehearse_two(toy, **fields)
+
+
+@pytest.mark.parametrize(
+    "error", [sp.RunError("diverged"), ZeroDivisionError("no count"), torch.linalg.LinAlgError("x")]
+)
+def test_errors_that_depend_on_the_weights_are_left_to_training(toy: ToyTask, error: Exception) -> None:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    for field in ("loss", "gradient", "start"):
+        rehearse_two(toy, **{field: fail})
+
+
+class ChangesItself(ToyEnergy):
+    """An energy that changes itself at each call, and draws random numbers."""
+
+    def __init__(self, config: Any, task: sp.Task) -> None:
+        super().__init__(config, task)
+        self.norm = nn.BatchNorm1d(4)
+        self.seen: list[float] = []
+
+    def encode(self, x: sp.X) -> Tensor:
+        self.seen.append(random.random() + torch.rand(()).item())
+        return self.norm(super().encode(x)[:, 0]).unsqueeze(1)
+
+
+def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
+    def start(model: sp.Model) -> None:
+        with torch.no_grad():
+            model.energy.linear.weight.zero_()
+
+    model = sp.Model(ToyNet(sp.Config(), toy), ChangesItself(sp.Config(), toy), None)
+    trainer = Two(start=start)
+
+    def state() -> str:
+        weights = {name: value.tolist() for name, value in model.state_dict().items()}
+        modes, drawn = [module.training for module in model.modules()], random_state()
+        return str([weights, modes, model.energy.seen, drawn["torch"].tolist(), drawn["python"]])
+
+    model.inference_net.eval()
+    before = state()
+    rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
+    assert state() == before
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
 def test_errors_outside_components_are_left_alone() -> None:
     with pytest.raises(AttributeError), translate_mistakes():
         _ = object().nothing  # type: ignore[attr-defined]
 
 
-def test_a_mistake_says_how_to_go_on(site: Any, tmp_path: Path) -> None:
+def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path) -> None:
+    """Of SEAL-static the net learns first; the energy's mistake is said before."""
     site.install("bad", HOOKS)
     site.module(
         "parts_of_bad", "import spen_plugins as sp\nclass E(sp.Energy):\n    def forward(self, features, y): y.sam"
     )
-    config = evaluate("labels", {"method": "nce", "trainer.epochs": "1"}) | {"energy": {"type": "bad.e"}}
-    with pytest.raises(PluginError, match=r"E\.forward \(.*line 3\) fails.*'sam'.* Go on with: spen-run --resume"):
+    config = evaluate("labels", {"method": "static_nce", "trainer.epochs": "1"}) | {"energy": {"type": "bad.e"}}
+    with pytest.raises(PluginError, match=r"E\.forward \(.*line 3\) fails.*'sam'"):
         runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    assert not (tmp_path / "run").exists()
 
 
 HOOKS = "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'e': 'parts_of_bad:E'}\n"

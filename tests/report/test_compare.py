@@ -27,7 +27,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.report.compare import compare
 from spen_plugins.report.costs import read_costs
 from spen_plugins.report.tables import comma_separated, latex, markdown, markdown_cell, terminal
-from spen_plugins.runs.folder.environment import FORMAT, parameter_counts
+from spen_plugins.runs.folder.environment import FORMAT, count_parameters
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.train import runner
@@ -453,11 +453,11 @@ def test_parameters_are_counted_once_and_only_those_that_train():
     net.fixed = torch.nn.Embedding(100, 7).requires_grad_(False)
     energy.a, energy.b = net.a, torch.nn.Linear(4, 1)  # 5
     loss.c = torch.nn.Linear(1, 1)  # 2
-    counts = parameter_counts(sp.Model(net, energy, loss))
+    counts = count_parameters(sp.Model(net, energy, loss))
     assert counts == {"inference_net": 8, "energy": 5, "energy_loss": 2, "trained": 15, "inference": 13}
     net = sp.InferenceNet(sp.Config(), task)
     net.a = torch.nn.Linear(3, 2)
-    assert parameter_counts(sp.Model(net, None, None)) == {"inference_net": 8, "trained": 8, "inference": 8}
+    assert count_parameters(sp.Model(net, None, None)) == {"inference_net": 8, "trained": 8, "inference": 8}
 
 
 # What a run keeps of each example
@@ -484,14 +484,14 @@ def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
 
     predictor = sp.load(run.path)
     if score == "span_f1":  # in the file's order: each example's own prediction and gold
-        from spen_plugins.scores.spans import arguments_of
+        from spen_plugins.scores.spans import find_arguments
 
         task = predictor.task
         task.load()
         examples = list(task.part("test"))
         assert len({task.length(example) for example in examples}) > 1
         for i, (example, said) in enumerate(zip(examples, predictor.predict_examples(examples), strict=True)):
-            predicted, gold = set(arguments_of(said["tags"])), set(example.arguments)
+            predicted, gold = set(find_arguments(said["tags"])), set(example.arguments)
             assert ratios["numerator"][i] == 2 * len(predicted & gold)
             assert ratios["denominator"][i] == len(predicted) + len(gold)
 

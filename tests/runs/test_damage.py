@@ -36,7 +36,7 @@ from spen_plugins.data.words.vectors import read_vectors
 from spen_plugins.errors import DataError
 from spen_plugins.files import read_json, save_json
 from spen_plugins.loop.checkpoint import Checkpoint
-from spen_plugins.runs.predict.tokenised import argument, standard_input
+from spen_plugins.runs.predict.tokenised import argument, read_standard_input
 from spen_plugins.runs.train import runner
 
 SMALL = {
@@ -353,8 +353,8 @@ def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) ->
 )
 def test_standard_input_is_text(data: bytes, says: str) -> None:
     with pytest.raises(DataError, match=says):
-        standard_input(io.BytesIO(data))
-    assert standard_input(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9\n")) == "café\n"
+        read_standard_input(io.BytesIO(data))
+    assert read_standard_input(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9\n")) == "café\n"
 
 
 def test_words_of_a_command_line_are_utf_8() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.errors import RunError
-from spen_plugins.loop.memory import is_out_of_memory, memory_errors
+from spen_plugins.loop.memory import is_out_of_memory, translate_memory_errors
 from spen_plugins.runs.train import runner
 
 
@@ -30,5 +30,5 @@ def test_errors_of_allocators():
         torch.empty(2**50)
     assert is_out_of_memory(error.value) and is_out_of_memory(MemoryError())
     assert not is_out_of_memory(RuntimeError("shapes differ"))
-    with pytest.raises(RunError, match=r"in training \(MemoryError\)"), memory_errors("training"):
+    with pytest.raises(RunError, match=r"in training \(MemoryError\)"), translate_memory_errors("training"):
         bytearray(2**50)

@@ -111,7 +111,7 @@ def test_predictions_in_bf16_are_those_in_float32_but_for_rounding(labels: Path)
 
 def test_casts_are_kept_without_autocast_around_them(labels: Path) -> None:
     predictor = sp.load(labels, precision="bf16")
-    with predictor.keeping_casts():
+    with predictor.keep_casts():
         assert not torch.is_autocast_enabled("cpu")
         assert torch.autocast_increment_nesting() == 2 and torch.autocast_decrement_nesting() == 1
     assert torch.autocast_increment_nesting() == 1 and torch.autocast_decrement_nesting() == 0

@@ -25,7 +25,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.cli.run import main
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import processes
-from spen_plugins.runs.devices import is_main_process, launched, make_accelerator
+from spen_plugins.runs.devices import count_processes, is_main_process, make_accelerator
 from spen_plugins.runs.train import preparing
 from spen_plugins.samples import tagged
 from tests.loaded import ROOT
@@ -236,7 +236,7 @@ def test_an_incomplete_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     for name, value in {"WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=r"WORLD_SIZE=2 .*without RANK, LOCAL_RANK"):
-        launched()
+        count_processes()
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_the_number_of_processes_is_the_launchers(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert launched() == number
+    assert count_processes() == number
 
 
 def test_a_rank_without_processes_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import torch
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.loop.constant import Constant
-from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of
+from spen_plugins.loop.order import Epochs, epoch_batches, plan_epochs
 from spen_plugins.report.report_data import make_score_table
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
@@ -31,7 +31,7 @@ def test_an_epoch_of_few_examples_passes_over_them_until_it_has_enough_batches()
     for number in range(4):
         rows = order[3 * number : 3 * number + 3]
         assert sorted(np.concatenate(rows)) == list(range(20)), "each pass has every example once"
-        assert {few.number_of_pass(2, batch) for batch in range(3 * number, 3 * number + 3)} == {8 + number}
+        assert {few.find_pass(2, batch) for batch in range(3 * number, 3 * number + 3)} == {8 + number}
         assert all((a == b).all() for a, b in zip(rows, epoch_batches(lengths, 8, 1, 0, 8 + number), strict=True))
     enough = Epochs(lengths, 8, 3, seed=1, stage=0)
     assert (enough.passes, enough.batches) == (1, 3)
@@ -45,7 +45,7 @@ def test_batches_of_few_examples_are_smaller_until_an_epoch_has_enough_of_them()
     assert config.model_copy(update={"batch_size": 4}).choose_batch_size(50) == 4
     task = loaded("tagging", corpus="pos")
     few = task.part("train")[:30]
-    epochs = epochs_of(task, few, config, seed=0, stage=0)
+    epochs = plan_epochs(task, few, config, seed=0, stage=0)
     assert (epochs.batch_size, epochs.batches_of_a_pass, epochs.passes) == (8, 4, 25)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of, spans_of
+from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, find_arguments, find_spans
 
 
 def score(*pairs: tuple[str, str]) -> SpanCounts:
     counts = SpanCounts()
     for predicted, gold in pairs:
-        counts.add(arguments_of(predicted.split()), arguments_of(gold.split()))
+        counts.add(find_arguments(predicted.split()), find_arguments(gold.split()))
     return counts
 
 
@@ -83,11 +83,11 @@ def test_tables_agree_with_single_sequences():
     tags, lengths = source.integers(0, len(TAGS), (300, 9)), source.integers(1, 10, 300)
     table = SpanTable(TAGS)
     for row, length, arguments in zip(tags, lengths, table.arguments(tags, lengths), strict=True):
-        assert arguments == arguments_of([TAGS[i] for i in row[:length]])
+        assert arguments == find_arguments([TAGS[i] for i in row[:length]])
 
 
 def test_invalid_bio_begins_a_span():
-    assert spans_of(["I-A0", "I-A1", "I-A1", "O", "I-A1"]) == [("A0", 0, 0), ("A1", 1, 2), ("A1", 4, 4)]
+    assert find_spans(["I-A0", "I-A1", "I-A1", "O", "I-A1"]) == [("A0", 0, 0), ("A1", 1, 2), ("A1", 4, 4)]
 
 
 def numbers(*rows: str) -> tuple[np.ndarray, np.ndarray]:

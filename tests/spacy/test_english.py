@@ -15,16 +15,13 @@ from typing import NamedTuple
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc
 
 import spen_en
 import spen_en_md
 import spen_plugins as sp
-from spen_en.__main__ import lines
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.errors import DataError
-from spen_spacy import set_extensions
-from spen_spacy.extensions import ENERGIES, SCORES, STARTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
@@ -187,43 +184,7 @@ def test_python_m_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert any(line.startswith("predicate  sent") for line in others)
 
 
-def test_lines_are_words_names_and_frames() -> None:
-    set_extensions()
-    words = ["Ann", "sent", "\n", "letters"]
-    doc = Doc(spacy.blank("en").vocab, words=words, pos=["PROPN", "VERB", "SPACE", "NOUN"])
-    doc.ents = [Span(doc, 0, 1, label="PER")]
-    doc.spans["spen_ner"] = SpanGroup(doc, spans=list(doc.ents), attrs={SCORES: [0.876]})
-    frame = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="ARG0"), Span(doc, 3, 4, label="ARG1")]
-    attributes = {SCORES: [1.0, 0.5, 0.25], STARTS: [0], ENERGIES: []}
-    doc.spans["spen_srl"] = SpanGroup(doc, spans=frame, attrs=attributes)
-    assert list(lines(doc)) == [
-        "Ann/PROPN sent/VERB letters/NOUN",
-        "PER        Ann  0.88",
-        "predicate  sent  1.00",
-        "  ARG0     Ann  0.50",
-        "  ARG1     letters  0.25",
-    ]
-
-
 DATA = runpy.run_path(str(ROOT / "tools/english/english_data.py"))
-
-
-@pytest.mark.parametrize(
-    ("tag", "written"),
-    [
-        ("O", "O"),
-        ("B-person", "B-PER"),
-        ("I-group", "I-ORG"),
-        ("B-corporation", "B-ORG"),
-        ("I-location", "I-LOC"),
-        ("B-product", "O"),
-        ("I-creative-work", "O"),
-        ("B-PER", "B-PER"),
-        ("I-MISC", "O"),
-    ],
-)
-def test_types_become_the_three_common_ones(tag: str, written: str) -> None:
-    assert DATA["mapped"](tag) == written
 
 
 def test_names_of_all_corpora_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,8 +231,3 @@ def test_scores_are_those_of_the_card(pipeline: Pipeline, model: str, tmp_path: 
     for name in ("accuracy", "f1", "span_f1"):
         if name in card:
             assert scores[name] == pytest.approx(card[name], abs=0.002), name
-
-
-@both
-def test_spacy_info_knows_it(pipeline: Pipeline) -> None:
-    assert spacy.info(pipeline.name, silent=True)["pipeline"] == PIPES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span, SpanGroup
+from spacy.tokens import Doc, Span, SpanGroup
 
 from spen_plugins.errors import RunError
 from spen_spacy.extensions import (
@@ -16,8 +16,8 @@ from spen_spacy.extensions import (
     SENSES,
     STARTS,
     _beginning,
-    group_of,
     keep_frames,
+    make_group,
     set_extensions,
 )
 from spen_spacy.kept import FRAMES
@@ -30,7 +30,7 @@ def doc_with(*places: tuple[int, int, str]) -> tuple[Doc, list[Span]]:
     """A doc, and spans in this order, whose probabilities are 0.5, 0.25 and so on."""
     doc = Doc(VOCAB, words=list("abcdefgh"))
     spans = [Span(doc, start, end, label=label) for start, end, label in places]
-    doc.spans["ours"] = group_of(doc, "ours", spans, [0.5**i for i in range(1, len(spans) + 1)])
+    doc.spans["ours"] = make_group(doc, "ours", spans, [0.5**i for i in range(1, len(spans) + 1)])
     return doc, spans
 
 
@@ -104,22 +104,9 @@ def told(nlp: Language) -> Doc:
     spans = [Span(doc, first, last, label=label) for first, last, label in places]
     senses = {SENSES: ["tell.01", "send.01"], SENSE_SCORES: [0.75, 0.5]}
     of_frames = {STARTS: [0, 4], ENERGIES: [-1.5, -2.0]} | senses
-    doc.spans["frames"] = group = group_of(doc, "frames", spans, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], **of_frames)
+    doc.spans["frames"] = group = make_group(doc, "frames", spans, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], **of_frames)
     keep_frames(doc, spans, group.attrs[SCORES], of_frames)
     return doc
-
-
-@pytest.mark.filterwarnings("ignore:.*W101")
-def test_joined_docs_have_the_frames_of_all(nlp: Language, told: Doc) -> None:
-    other = nlp("The old farmer gave Bob a book.")
-    joined = Doc.from_docs([told, other, told])
-    assert other._.srl and plain(joined) == plain(told) + plain(other) + plain(told)
-    assert [joined[frame.predicate.i]._.srl_frame for frame in joined._.srl] == joined._.srl
-    assert joined[0]._.srl_frame is None
-    again = Doc(joined.vocab).from_bytes(joined.to_bytes())
-    assert plain(again) == plain(joined)
-    [kept] = DocBin(docs=[joined], store_user_data=True).get_docs(joined.vocab)
-    assert plain(kept) == plain(joined)
 
 
 def test_a_span_as_a_doc_has_the_frames_in_it(told: Doc) -> None:

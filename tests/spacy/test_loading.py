@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 import spacy
-import torch
-from safetensors.torch import load_file, save_file
 from spacy.tokens import Doc, Token
 
 from spen_plugins.errors import ConfigError, PluginError, RunError
@@ -60,16 +58,9 @@ def test_damaged_runs_are_named_with_the_component(runs: dict[str, Path], tmp_pa
     (run / "weights.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(RunError, match=r"spen_ner: .*weights\.safetensors is damaged"):
         add("spen_ner", model=str(run))
-    tensors = {name: tensor * torch.nan for name, tensor in load_file(runs["ner"] / "weights.safetensors").items()}
-    save_file(tensors, run / "weights.safetensors")
-    with pytest.raises(RunError, match=r"spen_ner: .*weights\.safetensors is damaged.* NaN or infinite"):
-        add("spen_ner", model=str(run))
-    (run / "weights.safetensors").unlink()
-    with pytest.raises(RunError, match=r"spen_ner: .* has no weights yet"):
-        add("spen_ner", model=str(run))
 
 
-@pytest.mark.parametrize("config", [{"window": 0}, {"window": "5"}, {"rerank": -1}, {"rerank": "4"}])
+@pytest.mark.parametrize("config", [{"window": 0}, {"rerank": "4"}])
 def test_numbers_that_are_none(runs: dict[str, Path], config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"spen_ner: found {next(iter(config))}=.* expected a whole number, at leas"):
         add("spen_ner", model=str(runs["ner"]), **config)
@@ -110,7 +101,7 @@ def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:
         add("spen_srl", model=str(runs["srl"]))
     with pytest.raises(ConfigError, match="a run that tags no predicates"):
         add("spen_srl", model=str(runs["srl"]), predicates_model=str(runs["ner"]))
-    with pytest.raises(ConfigError, match="give one of them"):
+    with pytest.raises(ConfigError, match="and predicates_model; give one"):
         add("spen_srl", model=str(runs["srl"]), predicates="verbs", predicates_model=str(runs["predicates"]))
 
 
@@ -141,21 +132,16 @@ def test_installed_models_are_found(runs: dict[str, Path], tmp_path: Path, alone
     assert set(add("spen_ner").labels) == {"LOC", "ORG", "PER"}
 
 
-def test_an_installed_model_of_another_name_is_taken_by_it(runs: dict[str, Path], tmp_path: Path, alone) -> None:
+def test_models_are_taken_by_name_and_by_factory_if_there_is_one(runs: dict[str, Path], tmp_path: Path, alone) -> None:
     add("spen_ner", model=str(runs["ner"])).to_disk(tmp_path / "saved")
     alone.module("acme_names", f"def model():\n    return {str(tmp_path / 'saved')!r}\n")
     alone.install("acme", (MODELS % "acme_names:model").replace("'spen_ner'", "'acme_large'"))
     assert set(add("spen_ner", model="acme_large").labels) == {"LOC", "ORG", "PER"}
     with pytest.raises(ConfigError, match="none is installed"):
         add("spen_ner")
-    with pytest.raises(ConfigError, match="'acme_huge', which does not exist"):
-        add("spen_ner", model="acme_huge")
-
-
-def test_two_installed_models_are_one_too_many(alone) -> None:
-    alone.install("acme", MODELS % "acme_names:model")
-    alone.install("other", MODELS % "other_names:model")
-    with pytest.raises(ConfigError, match=r"several packages provide a model \(spen-acme, spen-other\)"):
+    for other in ("more", "other"):
+        alone.install(other, MODELS % f"{other}_names:model")
+    with pytest.raises(ConfigError, match=r"several packages provide a model \(spen-more, spen-other\)"):
         add("spen_ner")
 
 

@@ -19,7 +19,7 @@ from spacy.tokens import Doc, DocBin
 
 from spen_plugins.builtin.features.pieces import PieceIndexer, Pieces
 from spen_spacy.component import Component
-from spen_spacy.predicting import EXAMPLES, PADDED, Run, batches
+from spen_spacy.predicting import EXAMPLES, PADDED, Run, cut_batches
 from spen_spacy.reading import Window, windows
 
 
@@ -167,7 +167,7 @@ def test_small_nets_predict_on_one_thread(nlp: Language, text: str, factory: str
 
 def test_batches_are_cut_by_their_padded_size() -> None:
     lengths = [*np.random.default_rng(0).integers(1, 300, 2000).tolist(), 3 * PADDED, 0]
-    found = list(batches(lengths))
+    found = list(cut_batches(lengths))
     assert sorted(row for rows in found for row in rows) == list(range(len(lengths)))
     for rows in found:
         assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= PADDED
@@ -194,7 +194,7 @@ def test_what_a_transformer_cuts_off_is_read_in_a_window_of_its_own(runs: dict[s
     found = list(run.cut(words, Window(3, 40, 10, 38)))
     assert [i for window, _ in found for i in range(window.own_start, window.own_end)] == list(range(10, 38))
     for window, example in found:
-        assert example.entry.words == tuple(words[window.start : window.end]) and run.seen(example) is None
+        assert example.entry.words == tuple(words[window.start : window.end]) and run.count_read(example) is None
 
 
 def test_one_bad_doc_is_handed_to_the_error_handler(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spen_spacy.reading import Found, Reading, Window, around, windows, without_overlaps
+from spen_spacy.reading import Entity, Reading, Window, drop_overlaps, windows
 
 NLP = spacy.blank("en")
 
@@ -86,16 +86,7 @@ def test_the_number_of_windows_is_linear() -> None:
     assert len(list(windows(0, 50_000, 200))) <= 50_000 / 160 + 1
 
 
-@given(st.integers(1, 300), st.integers(1, 100), st.data())
-def test_the_window_around_a_word_holds_it_and_stays_inside(length: int, size: int, data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, length - 1))
-    window = around(place, 0, length, size)
-    assert 0 <= window.start <= place < window.end <= length and window.end - window.start == min(size, length)
-    if place >= size and place < length - size:
-        assert min(place - window.start, window.end - 1 - place) >= size // 4
-
-
 def test_of_two_spans_that_overlap_the_more_probable_one_stays() -> None:
-    a, b, c = Found(0, 3, "X", 0.5), Found(2, 4, "X", 0.9), Found(4, 5, "Y", 0.1)
-    assert without_overlaps([c, a, b]) == [b, c]
-    assert without_overlaps([a, Found(2, 4, "X", 0.4), c]) == [a, c]
+    a, b, c = Entity(0, 3, "X", 0.5), Entity(2, 4, "X", 0.9), Entity(4, 5, "Y", 0.1)
+    assert drop_overlaps([c, a, b]) == [b, c]
+    assert drop_overlaps([a, Entity(2, 4, "X", 0.4), c]) == [a, c]

@@ -16,10 +16,10 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
 from spen_spacy import Argument, lexicon
-from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of, set_extensions
+from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, make_group, set_extensions
 from spen_spacy.packaging.card import card
 from spen_spacy.packaging.meta import sources
-from spen_spacy.packaging.runs import components
+from spen_spacy.packaging.runs import choose_components
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = "The old farmer gave the book. Then they told Anna it."
@@ -53,7 +53,7 @@ def given() -> Doc:
     doc = Doc(spacy.blank("en").vocab, words=["Anna", "gave", "it", "up"])
     spans = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="ARG0"), Span(doc, 2, 3, label="ARGM-TMP")]
     more = {STARTS: [0], ENERGIES: [], SENSES: ["give.01"], SENSE_SCORES: [0.75]}
-    doc.spans["roles"] = group_of(doc, "roles", spans, [1.0, 1.0, 1.0], **more)
+    doc.spans["roles"] = make_group(doc, "roles", spans, [1.0, 1.0, 1.0], **more)
     return doc
 
 
@@ -111,14 +111,14 @@ def test_a_run_of_another_task_is_refused(runs: dict[str, Path]) -> None:
 
 
 def test_a_package_carries_the_run_and_names_the_lexicon(runs: dict[str, Path], senses: Path) -> None:
-    found = components([str(runs["srl"]), str(runs["predicates"]), str(senses)])
+    found = choose_components([str(runs["srl"]), str(runs["predicates"]), str(senses)])
     assert found[0].config["senses_model"] == str(senses) and [*found[0].runs] == ["model", "predicates", "senses"]
     meta = {"description": "", "version": "1", "license": "x", "spacy_version": "3", "requirements": []}
     text = card(meta | {"sources": sources(found)}, "en_mine", found)
     assert "its senses" in text and "frame.sense" in text and "PropBank frames" in text and "CC BY-SA 4.0" in text
     for words, message in (
         ([senses], "no roles to label"),
-        ([runs["srl"], runs["predicates"], senses, senses], "both"),
+        ([runs["srl"], runs["predicates"], senses, senses], "which do the same"),
     ):
         with pytest.raises(ConfigError, match=message):
-            components([str(path) for path in words])
+            choose_components([str(path) for path in words])

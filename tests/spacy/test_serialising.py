@@ -16,7 +16,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 import spen_spacy
 from spen_plugins.errors import RunError
-from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of, keep_frames, keep_token_scores
+from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, keep_frames, keep_token_scores, make_group
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 spen_spacy.set_extensions()
@@ -30,10 +30,10 @@ def annotated() -> Doc:
     doc = Doc(VOCAB, ["Anna", "gave", "it"])
     spans = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="ARG0"), Span(doc, 2, 3, label="ARG1")]
     of_frames = {STARTS: [0], ENERGIES: [-1.3], SENSES: ["give.01"], SENSE_SCORES: [0.7]}
-    doc.spans["spen_srl"] = group_of(doc, "spen_srl", spans, SCORES, **of_frames)
+    doc.spans["spen_srl"] = make_group(doc, "spen_srl", spans, SCORES, **of_frames)
     keep_frames(doc, spans, doc.spans["spen_srl"].attrs["scores"], of_frames)
     doc.set_ents([Span(doc, 0, 1, label="PER")])
-    doc.spans["spen_ner"] = group_of(doc, "spen_ner", list(doc.ents), [0.9973])
+    doc.spans["spen_ner"] = make_group(doc, "spen_ner", list(doc.ents), [0.9973])
     doc.spans["others"] = [doc[1:3]]
     keep_token_scores(doc, np.array([0.9973, np.nan, 0.3], dtype=np.float32))
     doc.cats = {"mail": 0.1234567891, "gift": float(np.float32(0.9973))}

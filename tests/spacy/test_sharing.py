@@ -164,7 +164,7 @@ def test_a_written_pipeline_has_the_encoder_once(runs: Path, tmp_path: Path) -> 
     pairs = (("spen_pos", "tags"), ("spen_srl", "roles"))
     found = [Part(name, name, sp.RunFolder.open(runs / run)) for name, run in pairs]
     own = {"lang": "en", "name": "both", "version": "0.0.0", "description": "", "author": "", "license": ""}
-    write_pipeline(make_pipeline(found, "en"), found, "en_both", own, tmp_path / "here", half=True, keep_energy=False)
+    write_pipeline(make_pipeline(found, "en"), found, own, tmp_path / "here", half=True, keep_energy=False)
     (tmp_path / "here").rename(tmp_path / "there")
     [half_file] = (tmp_path / "there/encoders").iterdir()
     half_size = half_file.stat().st_size

@@ -139,9 +139,7 @@ def test_a_component_that_never_got_its_files_says_so_at_first_use(moved: Langua
 
 def test_a_component_of_another_config_is_not_loaded(runs: dict[str, Path], nlp: Language, tmp_path: Path) -> None:
     spacy.blank("en").add_pipe("spen_srl", config={"model": str(runs["srl"]), "predicates": "verbs"}).to_disk(tmp_path)
-    with pytest.raises(
-        RunError, match=r"spen_srl: .* holds no folder 'predicates'; expected what to_disk of a component"
-    ):
+    with pytest.raises(RunError, match=r"spen_srl: .* holds no folder 'predicates'; expected the files of a component"):
         nlp.get_pipe("spen_srl").from_disk(tmp_path)
     assert nlp("Anna told Bob.")._.srl  # it is as it was
 
@@ -157,39 +155,27 @@ def test_bytes_are_a_plain_archive(tmp_path: Path) -> None:
     assert (tmp_path / "target/a/b.json").read_text() == "{}" and (tmp_path / "target/c").read_bytes() == b"\x00\xff"
 
 
-@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil", "a\\..\\evil", "C:evil"])
-def test_bytes_cannot_write_outside(nlp: Language, tmp_path: Path, name: str) -> None:
+def test_bytes_cannot_write_outside(nlp: Language, tmp_path: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(name), "x")
-    with pytest.raises(RunError, match="expected names below a folder"):
-        unpack(packed.getvalue(), tmp_path / "target")
-    assert not list(tmp_path.rglob("*evil*"))
+        for name in ("../evil", "a/../../evil", "/evil", "a\\..\\evil"):
+            archive.writestr(zipfile.ZipInfo(name), "x")
+    unpack(packed.getvalue(), tmp_path / "inside/target")
+    assert not [path for path in tmp_path.rglob("*evil") if tmp_path / "inside/target" not in path.parents]
+    assert not Path("/evil").exists()
     ner: Component = nlp.get_pipe("spen_ner")
-    with pytest.raises(RunError, match="expected names below a folder"):
+    with pytest.raises(RunError, match="holds no folder 'model'"):
         ner.from_bytes(packed.getvalue())
     assert nlp("Anna").text  # and it is as it was
 
 
-def test_a_compressed_file_in_bytes_is_refused(tmp_path: Path) -> None:
+def test_few_bytes_are_not_unpacked_to_many(tmp_path: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model/config.json", b" " * 1_000_000)
-    with pytest.raises(RunError, match=r"hold 'model/config\.json' compressed"):
+    with pytest.raises(RunError, match="stand for more than they are"):
         unpack(packed.getvalue(), tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_overlapping_files_in_bytes_are_refused(tmp_path: Path) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("model/a.json", b" " * 10_000)
-        [only] = archive.infolist()
-        archive.filelist += [only] * 50
-        archive._didModify = True
-    with pytest.raises(RunError, match="expected files that do not overlap"):
-        unpack(packed.getvalue(), tmp_path / "target")
-    assert not (tmp_path / "target").exists()
 
 
 def test_damaged_bytes_are_refused(nlp: Language) -> None:

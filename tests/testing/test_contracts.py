@@ -129,7 +129,7 @@ def build(kind: str, name: str, task, tmp_path):
     try:
         if kind == "features":
             parts = {} if name in READ_ALONE else cls.parts
-            inner = cls.task_of_parts(task) if parts else task
+            inner = cls.make_inner_task(task) if parts else task
             return cls(config, task, **{key: build(part, "bilstm", inner, tmp_path) for key, part in parts.items()})
         parts = {"net": independent(task)} if name in ON_A_NET else {}
         return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
@@ -449,7 +449,7 @@ def test_a_loss_without_parts_says_what_to_write():
 
 def test_the_checks_find_a_loss_that_spoils_the_proposal_for_the_net(monkeypatch, tmp_path):
     """Noise is drawn without gradients; a proposal that keeps what it computed then has none for cross entropy."""
-    monkeypatch.setattr(sp.Proposal, "as_made", lambda self: contextlib.nullcontext())
+    monkeypatch.setattr(sp.Proposal, "restore_grad_mode", lambda self: contextlib.nullcontext())
     task = ToyTags()
     loss = build("energy_loss", "seal.nce", task, tmp_path)
     with pytest.raises((AssertionError, RuntimeError), match=r"after Nce has used a proposal"):

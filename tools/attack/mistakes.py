@@ -96,6 +96,7 @@ def _try(name: str, draw: random.Random, warm: Warm, kind: str) -> Try:
         said = ended.said.partition("\n")[2]
         if not any(word in said.lower() for word in ("broken", kind, kind.replace("_", " "))):
             return f"the message names neither plugin nor class: {ended.said.strip()[-200:]}"
-        return None
+        history = folder / "run" / "history.jsonl"
+        return "the mistake was found after an epoch" if history.is_file() and history.stat().st_size else None
 
     return Try(f"{name}-{kind}-" + "".join(c if c.isalnum() else "_" for c in what)[:80], act, check)

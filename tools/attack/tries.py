@@ -24,7 +24,7 @@ STATUS = (0, 1, 2, 130)
 
 @dataclass(frozen=True)
 class Ended:
-    """How a try ended.
+    """The end of a try.
 
     Attributes:
         status: the exit status; negative, the signal that ended it.
@@ -72,7 +72,7 @@ def command(main: Callable[[], None], *words: str) -> None:
 
 
 def complaint(ended: Ended, status: Sequence[int]) -> str | None:
-    """What is wrong with how a command ended, whatever it was to do."""
+    """The fault in the end of any command, if there is one."""
     if ended.hung:
         return "no end within the limit"
     if "Traceback (most recent call last)" in ended.said:
@@ -205,7 +205,7 @@ def _remove(folder: Path) -> None:
 
 
 def scores_of(run_folder: Path) -> str | None:
-    """What is wrong with the scores of a finished run: valid JSON, and numbers that are finite and not negative."""
+    """The fault in the scores of a finished run, which are valid JSON, and numbers that are finite and not negative."""
     path = run_folder / "metrics.json"
     if not path.is_file():
         return "exit status 0 without metrics.json"
@@ -221,7 +221,7 @@ def scores_of(run_folder: Path) -> str | None:
 
 
 def lines_of_json(text: str) -> str | None:
-    """What is wrong with lines that should be JSON."""
+    """The fault in lines that should be JSON."""
     for line in text.splitlines():
         if line.startswith(("{", "[")):
             try:

@@ -1,4 +1,4 @@
-"""What tries share: commands imported once, inputs, and finished runs to damage."""
+"""Shared by tries: commands imported once, inputs, and finished runs to damage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Warm", "first", "spen", "spen_run", "warm"]
 
 @dataclass(frozen=True)
 class Warm:
-    """What tries share.
+    """Inputs and runs that tries share.
 
     Attributes:
         arguments: of a short run of each config.

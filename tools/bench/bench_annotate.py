@@ -8,7 +8,7 @@ Contestants take turns, --rounds times:
 
   local     spen annotate, one process
   local x2  spen annotate --processes 2
-  ray x2    spen annotate --engine ray --workers 2
+  ray x2    spen annotate --engine ray --processes 2
   pipe x2   spaCy's own nlp.pipe(n_process=2) over the same texts; its docs are counted and not written
 
 Then, on the first --killed words: `local x2` and `ray x2` with a process that annotates killed (SIGKILL) when a third
@@ -46,7 +46,7 @@ KILLED_AT = 1 / 3
 ENGINES = {
     "local": [],
     "local x2": ["--processes", "2"],
-    "ray x2": ["--engine", "ray", "--workers", "2"],
+    "ray x2": ["--engine", "ray", "--processes", "2"],
 }
 PIPE = """
 import sys, time, spacy
@@ -214,7 +214,7 @@ def shard_seconds(out: Path) -> list[float]:
 
 
 def difference(one: Path, other: Path) -> dict[str, Any]:
-    """Whether rows, labels and order are the same, the largest difference of a probability, and how many shards have
+    """The sameness of rows, labels and order, the largest difference of a probability, and the number of shards with
     other bytes."""
     names = sorted(path.name for path in one.glob("*.parquet"))
     same, largest, unequal = names == sorted(path.name for path in other.glob("*.parquet")), 0.0, 0

@@ -172,7 +172,7 @@ def measured(what: str, start: Callable[[], subprocess.Popen[bytes]], status: in
 
 
 def in_mid_epoch(run: Path) -> bool:
-    """Whether half of the epochs are over, and the last checkpoint is within one."""
+    """True if half of the epochs are over, and the last checkpoint is within one."""
     history = run / "history.jsonl"
     if not history.exists() or len(history.read_text().splitlines()) < EPOCHS // 2:
         return False

@@ -19,7 +19,7 @@ import torch
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import Built, build, check
 from spen_plugins.loop.evaluation import proposals
-from spen_plugins.loop.order import epochs_of
+from spen_plugins.loop.order import plan_epochs
 from spen_plugins.registry import Registry
 
 
@@ -36,7 +36,7 @@ class Contestant:
         self.optimizer = torch.optim.Adam(self.model.parameters(), 1e-5)
         self.examples = self.task.part("train")
         batches = -(-rows // self.config.batch_size)
-        self.batches = epochs_of(self.task, self.examples, self.config, 0, 0).order(0)[:batches]
+        self.batches = plan_epochs(self.task, self.examples, self.config, 0, 0).order(0)[:batches]
         self.predicted = self.task.part("test")[:rows]
         self.training: list[float] = []
         self.predicting: list[float] = []

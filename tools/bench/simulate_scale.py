@@ -1,4 +1,4 @@
-"""What a large corpus takes, from measured figures; stragglers and failures by simulation.
+"""Processes, hours and losses for a large corpus, from measured figures; stragglers and failures by simulation.
 
     python -m tools.bench.simulate_scale tools/bench/annotate_measured.json
 

@@ -13,7 +13,7 @@ from spacy.training import Example
 
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.srl import Sentence
-from spen_plugins.scores.spans import Argument, SpanCounts, arguments_of, join, precision_recall_f1
+from spen_plugins.scores.spans import Argument, SpanCounts, find_arguments, join, precision_recall_f1
 from tools.bench.spacy_docs import Kind, gold
 
 Frames = Mapping[int, Sequence[Argument]]
@@ -51,7 +51,7 @@ def _arguments(said: Iterable[tuple[str, Span, float]]) -> list[Argument]:
 
 def gold_frames(sentence: Sentence) -> dict[int, list[Argument]]:
     """The frames of a sentence in the corpus."""
-    return {p.predicate: arguments_of(p.tags or ()) for p in sentence.propositions}
+    return {p.predicate: find_arguments(p.tags or ()) for p in sentence.propositions}
 
 
 def frame_scores(said: Iterable[Frames], true: Iterable[Frames]) -> dict[str, float]:

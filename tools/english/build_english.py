@@ -39,7 +39,7 @@ from spen_plugins.files import save_json, writing, writing_folder
 from spen_spacy.packaging.card import card
 from spen_spacy.packaging.meta import source
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
-from spen_spacy.packaging.runs import components
+from spen_spacy.packaging.runs import choose_components
 from tools.bench.spacy_docs import plain, read
 from tools.bench.spacy_scores import score
 from tools.english.english_data import FILES, write_all
@@ -171,12 +171,12 @@ def main() -> None:
     parser.add_argument(
         "--keep", action="append", default=[], choices=(*SMALL.folders, "words"), help="a part that isn't trained anew"
     )
-    given = parser.parse_args()
-    if given.md and given.keep:
+    options = parser.parse_args()
+    if options.md and options.keep:
         parser.error("--keep is for spen_en: the parts of spen_en_md are trained together")
-    pipeline = MD if given.md else SMALL
+    pipeline = MD if options.md else SMALL
     try:
-        build(pipeline, given.runs or pipeline.runs, given.keep)
+        build(pipeline, options.runs or pipeline.runs, options.keep)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 
@@ -196,14 +196,14 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
                 take(part, runs / part)
             if not finish(runs / part, command("english", {"part": part, **made}, 0)):
                 raise SystemExit(f"error: the part {part} failed")
-    found = components([str(runs / part) for part in pipeline.folders])
+    components = choose_components([str(runs / part) for part in pipeline.folders])
     words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
-    nlp = make_pipeline(found, "en")
+    nlp = make_pipeline(components, "en")
     for name in reversed(("tok2vec", *WORDS)):
         nlp.add_pipe(name, source=words, first=True)
     with writing_folder(pipeline.place) as fresh:
         write_pipeline(
-            nlp, found, pipeline.name, pipeline.meta, fresh, half=True, keep_energy=False, installed=pipeline.installed
+            nlp, components, pipeline.meta, fresh, half=True, keep_energy=False, installed=pipeline.installed
         )
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     # What was made of several sources is no data set; the sources have licences.
@@ -216,7 +216,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         save_json(meta, target)
     files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
     names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
-    text = card(meta, pipeline.name, found)
+    text = card(meta, pipeline.name, components)
     added = ("" if pipeline is MD else TAUGHT) + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline))
     text = text.replace("\n## Licences", added + "\n## Licences", 1)
     for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):

@@ -27,13 +27,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--sentences", type=int, default=150)
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
     task.load()
-    network = Transformer(Transformer.Config(model=given.model), task).eval()
+    network = Transformer(Transformer.Config(model=options.model), task).eval()
     task.indexers.update([network.indexer()])
-    sentences = read_conllu(locate("data:pos/ewt/en_ewt-ud-dev.conllu"), tags="upos")[: given.sentences]
+    sentences = read_conllu(locate("data:pos/ewt/en_ewt-ud-dev.conllu"), tags="upos")[: options.sentences]
     x = task.collate([task.parse({"words": list(s.words), "predicate": 0}) for s in sentences]).x
 
     def vectors() -> Tensor:

@@ -1,4 +1,4 @@
-"""How many arguments of fifty everyday sentences a pipeline gets right, and which it doesn't.
+"""Counts the arguments of fifty everyday sentences that a pipeline gets right, and lists the others.
 
     python -m tools.english.everyday spen_en
 

@@ -32,12 +32,12 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder with the files of tools/english/english_data.py")
     parser.add_argument("pipelines", nargs="+", metavar="NAME=PIPELINE", help="packages or folders, and their names")
     parser.add_argument("--part", default="test", choices=("dev", "test"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        loaded = {name: spacy.load(what) for name, what in (word.split("=", 1) for word in given.pipelines)}
-        print(f"| {given.part} part | {' | '.join(loaded)} |\n|---|{'---:|' * len(loaded)}")
+        loaded = {name: spacy.load(what) for name, what in (word.split("=", 1) for word in options.pipelines)}
+        print(f"| {options.part} part | {' | '.join(loaded)} |\n|---|{'---:|' * len(loaded)}")
         for corpus, title in CORPORA.items():
-            path = given.data / f"{corpus}.{given.part}.conll"
+            path = options.data / f"{corpus}.{options.part}.conll"
             sentences = read("ner", path)
             scores = [100 * f1(nlp, sentences, path) for nlp in loaded.values()]
             print(f"| {title} | {' | '.join(f'{score:.1f}' for score in scores)} |", flush=True)

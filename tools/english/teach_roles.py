@@ -42,8 +42,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="file to write")
     parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the nets; see sp.load")
-    given = parser.parse_args()
-    teach(given.out, given.precision)
+    options = parser.parse_args()
+    teach(options.out, options.precision)
 
 
 def teach(out: Path, precision: str = "no") -> Path:

@@ -31,16 +31,16 @@ SIZES = {
     "components.tok2vec.model.encode.width": 64,
     "components.tok2vec.model.encode.depth": 3,
 }
-"""What the efficiency config has otherwise: 96 wide, of 5000, 1000, 2500 and 1000 rows, 4 deep."""
+"""The efficiency config, but for these sizes, has: 96 wide, of 5000, 1000, 2500 and 1000 rows, 4 deep."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder to write")
     parser.add_argument("--max-steps", type=int, default=8000, help="stop there, unless the patience stops earlier")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        train(given.out, given.max_steps)
+        train(options.out, options.max_steps)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 

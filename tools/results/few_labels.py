@@ -199,21 +199,22 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of these methods")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        for name in given.only:
-            for share in given.shares:
-                more = "" if given.at_most is None else f"-{given.at_most}"
-                folders = {seed: given.out / name / f"{share}-{seed}{more}" for seed in given.seeds}
-                found = [draw(CASES[name], share, seed, given, folder) for seed, folder in folders.items()]
+        for name in options.only:
+            for share in options.shares:
+                more = "" if options.at_most is None else f"-{options.at_most}"
+                folders = {seed: options.out / name / f"{share}-{seed}{more}" for seed in options.seeds}
+                found = [draw(CASES[name], share, seed, options, folder) for seed, folder in folders.items()]
                 print(table(name, share, found), flush=True)
-                if given.csv:
+                if options.csv:
                     runs = [
                         (row, seed, run) for seed, rows in zip(folders, found, strict=True) for row, run in rows.items()
                     ]
                     group, score = f"few_labels, {name}, {share}{more}", [CASES[name].score]
                     record(
-                        [line for row, seed, run in runs for line in run_lines(group, row, seed, score, run)], given.csv
+                        [line for row, seed, run in runs for line in run_lines(group, row, seed, score, run)],
+                        options.csv,
                     )
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
@@ -236,7 +237,7 @@ def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:
     return "\n".join(lines)
 
 
-def draw(case: Case, share: float, seed: int, given: argparse.Namespace, folder: Path) -> dict[str, Path]:
+def draw(case: Case, share: float, seed: int, options: argparse.Namespace, folder: Path) -> dict[str, Path]:
     """The runs of all rows, of one draw."""
     files = case.files
     parts = {part: folder / f"{part}.{files.suffix}" for part in ("labelled", "rest", "dev", "test")}
@@ -245,7 +246,11 @@ def draw(case: Case, share: float, seed: int, given: argparse.Namespace, folder:
         examples = files.corpus()
         random.Random(seed).shuffle(examples["train"])
         count = round(share * len(examples["train"]))
-        found = {"labelled": examples["train"][:count], "rest": examples["train"][count:][: given.at_most], **examples}
+        found = {
+            "labelled": examples["train"][:count],
+            "rest": examples["train"][count:][: options.at_most],
+            **examples,
+        }
         for part, path in parts.items():
             write(files.write(found[part]), path)
 
@@ -264,18 +269,18 @@ def draw(case: Case, share: float, seed: int, given: argparse.Namespace, folder:
     for name, run in list(runs.items()):
         control = CONTROL if name == "cross entropy" else f"{CONTROL}, of {name}"
         runs[control] = trained(f"{run.name}-taught", "cross_entropy", taught(run))
-    for method in given.methods:
-        key = "-".join([method, *given.set]).replace("/", "_")
-        if {"alone", "teacher"} & set(given.uses):
-            run = runs[method] = trained(key, method, parts["labelled"], *given.set)
-        if "teacher" in given.uses:
+    for method in options.methods:
+        key = "-".join([method, *options.set]).replace("/", "_")
+        if {"alone", "teacher"} & set(options.uses):
+            run = runs[method] = trained(key, method, parts["labelled"], *options.set)
+        if "teacher" in options.uses:
             runs[f"{CONTROL}, of {method}"] = trained(f"{key}-taught", "cross_entropy", taught(run))
-        if "rest" in given.uses:
+        if "rest" in options.uses:
             rest = f"task.unlabelled={parts['rest']}"
-            runs[f"{method}, with the rest"] = trained(f"{key}-rest", method, parts["labelled"], rest, *given.set)
-        if "self" in given.uses:
+            runs[f"{method}, with the rest"] = trained(f"{key}-rest", method, parts["labelled"], rest, *options.set)
+        if "self" in options.uses:
             joined = taught(runs["cross entropy"])
-            runs[f"{method}, self-trained"] = trained(f"{key}-self", method, joined, *given.set)
+            runs[f"{method}, self-trained"] = trained(f"{key}-self", method, joined, *options.set)
     return runs
 
 

@@ -85,18 +85,18 @@ def main() -> None:
     )
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     parser.add_argument("--tables", action="store_true", help="print what is done, train nothing")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        for name in given.only:
-            for size in given.sizes or CASES[name].sizes:
-                if given.methods:
-                    lines = by_method(name, size, given.seeds, given.out, given.methods, given.tables)
+        for name in options.only:
+            for size in options.sizes or CASES[name].sizes:
+                if options.methods:
+                    lines = by_method(name, size, options.seeds, options.out, options.methods, options.tables)
                     print(*lines, sep="\n", flush=True)
                 else:
-                    found = [scores(name, size, seed, given.out, given.tables) for seed in given.seeds]
+                    found = [scores(name, size, seed, options.out, options.tables) for seed in options.seeds]
                     print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
-                if given.csv:
-                    record(lines_of(name, size, given.seeds, given.out), given.csv)
+                if options.csv:
+                    record(lines_of(name, size, options.seeds, options.out), options.csv)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 

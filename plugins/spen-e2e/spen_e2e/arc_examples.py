@@ -19,12 +19,12 @@ from spen_plugins.sentences import (
     Entry,
     Sentence,
     SentenceBatch,
-    arguments_of,
     collate_words,
+    find_arguments,
+    find_spans,
     one_hot_gold,
     padded,
     sentence_of,
-    spans_of,
 )
 
 
@@ -50,7 +50,7 @@ class Example:
     @cached_property
     def arguments(self) -> list[list[Argument]]:
         """Gold arguments of each predicate, including those that are no candidates."""
-        return [arguments_of(names) for names in self.names or ()]
+        return [find_arguments(names) for names in self.names or ()]
 
     @cached_property
     def reached(self) -> list[list[Argument]]:
@@ -89,7 +89,7 @@ def find_gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: d
     gold = {
         (i, first, last): number.get(role, -1)
         for i, tags in enumerate(names)
-        for role, first, last in spans_of(tags)
+        for role, first, last in find_spans(tags)
         if role not in ("V", "C-V")
     }
     return np.array([gold.get((i, first, last), 0) for i, first, last in spans.tolist()], dtype=np.int64)

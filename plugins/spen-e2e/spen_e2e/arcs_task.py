@@ -36,14 +36,14 @@ from spen_plugins.sentences import (
     SpanConfidences,
     Vocabulary,
     WithoutGold,
-    in_file_encoding,
+    parse_raw_text,
     read_parts,
     read_roles,
     role_files,
     role_formats,
     rounded,
-    sentences_of_text,
     unseen_roles,
+    with_file_encoding,
 )
 
 NONE = "none"
@@ -71,7 +71,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         role is there twice: "heuristic", the most probable arcs first; "ilp", the most probable roles of all that
         obey, by integer linear programming; "none", not at all."""
 
-    @in_file_encoding
+    @with_file_encoding
     def load(self) -> None:
         read = read_parts(self.config)
         sentences = {part: part_sentences for part, (_, part_sentences) in read.parts.items()}
@@ -126,7 +126,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         return self._examples(roles.sentences, trees)
 
     def read_text(self, raw: RawText) -> list[Example]:
-        return self._examples(sentences_of_text(raw), self._trees)
+        return self._examples(parse_raw_text(raw), self._trees)
 
     def formats(self) -> dict[str, sp.Writer]:
         return role_formats()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins import ConfigError
-from spen_plugins.figures import Out, groups_of, save, save_figure
+from spen_plugins.figures import Out, find_groups, save, save_figure
 
 Seeds = Annotated[
     str, typer.Argument(metavar="RUN", show_default=False, help="A run folder, or a folder with one run per seed.")
@@ -32,7 +32,7 @@ def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
     """Scores of gradient-based inference while the energy trains; needs runs with trainer.probe."""
     from spen_e2e.gbi_figures import gbi_figure
 
-    group, *others = groups_of([run, *(alone or [])])
+    group, *others = find_groups([run, *(alone or [])])
     save_figure(gbi_figure(group, others), group, "gbi", out)
 
 

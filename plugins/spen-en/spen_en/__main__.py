@@ -17,8 +17,8 @@ def main() -> None:
     """Entry point of `python -m spen_en`."""
     parser = argparse.ArgumentParser(prog="python -m spen_en", description="Show the annotations of a text by spen_en.")
     parser.add_argument("text", nargs="*", help="the text (default: standard input)")
-    given = parser.parse_args().text
-    text = " ".join(given) if given else sys.stdin.read().strip()
+    words = parser.parse_args().text
+    text = " ".join(words) if words else sys.stdin.read().strip()
     for line in lines(spen_en.load()(text)):
         print(line)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from spen_plugins.figures import Out, Runs, groups_of, save_figure
+from spen_plugins.figures import Out, Runs, find_groups, save_figure
 
 
 def game(runs: Runs, out: Out = None) -> None:
     """Losses after the nets' steps and gradient norms in joint training; needs runs of infnet.joint."""
     from spen_infnet.game_plots import game_figure
 
-    groups = groups_of(runs)
+    groups = find_groups(runs)
     save_figure(game_figure(groups), groups[0], "game", out)

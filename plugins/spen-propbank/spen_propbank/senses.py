@@ -37,13 +37,13 @@ from spen_plugins.sentences import (
     Sentence,
     SentenceBatch,
     Vocabulary,
-    in_file_encoding,
     note_unseen,
-    of_one_predicate,
+    parse_one_predicate,
+    parse_raw_text,
     read_parts,
     read_roles,
     rounded,
-    sentences_of_text,
+    with_file_encoding,
 )
 from spen_propbank.candidates import PLACES, Inventory, count_attributes, find_lemma, list_senses
 from spen_propbank.lexicon import rolesets
@@ -78,7 +78,7 @@ class Senses(SenseTask):
         window: int | None = Field(None, ge=1)
         """Words that are read on each side of the predicate; null: all."""
 
-    @in_file_encoding
+    @with_file_encoding
     def load(self) -> None:
         self._read = read_parts(self.config, sample_senses, list_senses, "senses", gold=False)
         sentences = {part: part_sentences for part, (_, part_sentences) in self._read.parts.items()}
@@ -116,12 +116,12 @@ class Senses(SenseTask):
         return self._examples(file.sentences)
 
     def read_text(self, raw: RawText) -> list[Example]:
-        return self._examples(sentences_of_text(raw))
+        return self._examples(parse_raw_text(raw))
 
     def parse(self, item: Any) -> Example:
         """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional are `"lemma"`, and gold,
         `"sense"`, such as `"kill.01"`."""
-        return self._examples([of_one_predicate(item)])[0]
+        return self._examples([parse_one_predicate(item)])[0]
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         b = len(examples)

@@ -18,9 +18,8 @@ from thinc.util import get_torch_default_device
 from spen_plugins import ConfigError, PluginError, RunError, RunFolder, writing_folder
 from spen_spacy.extensions import ENERGY, set_extensions
 from spen_spacy.frame import rounded
-from spen_spacy.places import PARTS, SETTINGS, folders, training
+from spen_spacy.places import PARTS, SETTINGS, find_folders, training
 from spen_spacy.predicting import Run
-from spen_spacy.reading import Reading, Window, windows
 from spen_spacy.storage import pack, unpack
 
 WORDS = 50_000
@@ -60,16 +59,16 @@ class Component(Pipe):
 
     def places(self) -> dict[str, Path]:
         """The folder of each part, from the settings."""
-        return {"model": folders(self.name, self.factory, self.settings["model"])["model"]}
+        return {"model": find_folders(self.name, self.factory, self.settings["model"])["model"]}
 
-    def named(self, settings: Iterable[str]) -> dict[str, Path]:
+    def _find_named(self, settings: Iterable[str]) -> dict[str, Path]:
         """The folders that these settings name: for `model` those of all parts, for others the part's."""
-        found: dict[str, Path] = {}
+        named: dict[str, Path] = {}
         for setting in settings:
-            places = folders(self.name, self.factory, self.settings[setting], setting)
+            places = find_folders(self.name, self.factory, self.settings[setting], setting)
             part = SETTINGS[setting]
-            found |= places if part == "model" else {part: places.get(part, places["model"])}
-        return {part: place for part, place in found.items() if part in (*self.parts, *self.optional)}
+            named |= places if part == "model" else {part: places.get(part, places["model"])}
+        return {part: place for part, place in named.items() if part in (*self.parts, *self.optional)}
 
     def run(self, part: str = "model") -> Run:
         """A part's run, loaded at the first call."""
@@ -86,48 +85,35 @@ class Component(Pipe):
         Raises:
             SpenError: a run is missing, damaged, of another task, or needs a plugin or a device that isn't there.
         """
-        if places is None:
-            # First those that have errors of their own.
-            self.named(key for key in SETTINGS if key != "model" and self.settings.get(key) is not None)
-            places = self.places()
         runs = {}
         device = self.settings["device"] or str(get_torch_default_device())
-        for part, place in places.items():
-            asked = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
+        for part, place in (self.places() if places is None else places).items():
+            more = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
             try:
-                runs[part] = Run(place, device=device, precision=self.settings["precision"], **asked)
+                runs[part] = Run(place, device=device, precision=self.settings["precision"], **more)
             except (ConfigError, PluginError, RunError) as error:
                 raise type(error)(f"{self.name}: {error}") from error
             self.check(part, runs[part])
             if columns := getattr(runs[part].task.config, "columns", None):
                 warnings.warn(
-                    f"{self.name}: its run was trained with the columns {', '.join(columns)}, which docs do "
-                    "not have: it reads them as unknown values, and finds less. Train one without (columns={})",
+                    f"{self.name}: its run was trained with the columns {', '.join(columns)}, which docs do not have; "
+                    "train one without (columns={})",
                     stacklevel=2,
                 )
         self._runs = runs
 
     def update(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse to train.
-
-        Raises:
-            ConfigError: always; it names the command that trains a run, and how to leave the component as it is.
-        """
+        """Raises `ConfigError`, with the command that trains a run, and how to leave the component as it is."""
         raise ConfigError(
-            f"{self.name}: spaCy can't train this component. {training(self.factory)} and set model to its folder. "
-            f"To keep the component as it is while others train, name it in training.frozen_components; in Python, "
-            f'update the others in nlp.select_pipes(disable=["{self.name}"])'
+            f"{self.name}: spaCy can't train this component. {training(self.factory)} and set model to its folder, or "
+            "name the component in training.frozen_components; in Python, disable it by nlp.select_pipes"
         )
 
     def add_label(self, label: str) -> NoReturn:
-        """Refuse a label.
-
-        Raises:
-            ConfigError: always; it names the command that trains a run.
-        """
+        """Raises `ConfigError`, with the command that trains a run."""
         raise ConfigError(
             f"{self.name}: found add_label({label!r}); the labels are those that the run was trained on. "
-            f"{training(self.factory)}, whose annotations have {label!r}, and set model to its folder"
+            f"{training(self.factory)} and set model to its folder"
         )
 
     def keep_energy(self, doc: Doc, answers: Sequence[Mapping[str, Any]]) -> None:
@@ -137,26 +123,25 @@ class Component(Pipe):
             doc.user_data.setdefault(ENERGY, {})[self.name] = rounded(total)
 
     def __call__(self, doc: Doc) -> Doc:
+        self._try(doc)
+        return doc
+
+    def _try(self, doc: Doc) -> bool:
+        """Annotate a doc; false if it fails, and the error handler raises nothing."""
         try:
             self.annotate([doc])
         except Exception as error:
             self.get_error_handler()(self.name, self, [doc], error)
-        return doc
+            return False
+        return True
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotated docs, in order; a doc that fails goes to the error handler, and the others are yielded."""
         for docs in _minibatches(stream, batch_size):
             try:
                 self.annotate(docs)
-                failed: list[Doc] = []
             except Exception:
-                failed = docs
-            for doc in failed:
-                try:
-                    self.annotate([doc])
-                except Exception as error:
-                    self.get_error_handler()(self.name, self, [doc], error)
-                    docs = [other for other in docs if other is not doc]
+                docs = [doc for doc in docs if self._try(doc)]
             yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -166,7 +151,7 @@ class Component(Pipe):
         the component's folder is replaced: what it leads to may be another pipeline's.
         """
         path = Path(path)
-        in_pipeline = _saved(path) is not None
+        in_pipeline = _read_saved(path) is not None
         if in_pipeline and path.is_symlink():
             path.unlink()
         self._write(path, apart=in_pipeline)
@@ -194,24 +179,24 @@ class Component(Pipe):
             RunError: the folder does not hold this component.
             ConfigError: there is no model of a name.
         """
-        self._read(Path(path), {} if self._runs else self.named(self._changed(Path(path))))
+        self._read(Path(path), {} if self._runs else self._find_named(self._changed(Path(path))))
         return self
 
     def _read(self, path: Path, named: Mapping[str, Path]) -> None:
-        """Load what `to_disk` wrote; of named parts, what is named."""
+        """Load the parts that `to_disk` wrote, and those that are named from elsewhere."""
         places = {part: path / part for part in (*self.parts, *self.optional) if (path / part).is_dir()} | dict(named)
-        for part in self.parts:
-            if part not in places:
-                wrote = "expected what to_disk of a component with the same config wrote"
-                raise RunError(f"{self.name}: {path} holds no folder {part!r}; {wrote}")
+        if missing := [part for part in self.parts if part not in places]:
+            raise RunError(
+                f"{self.name}: {path} holds no folder {missing[0]!r}; expected the files of a component of this config"
+            )
         self.load(places)
 
     def _changed(self, path: Path) -> list[str]:
         """The settings that name other models than the config of the pipeline in whose folder the component is."""
-        if (saved := _saved(path)) is None:
+        if (saved := _read_saved(path)) is None:
             return []
-        named = [key for key in SETTINGS if key == "model" or self.settings.get(key) is not None]
-        return [key for key in named if self.settings[key] != saved.get(key)]
+        keys = [key for key in SETTINGS if key == "model" or self.settings.get(key) is not None]
+        return [key for key in keys if self.settings[key] != saved.get(key)]
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The files of `to_disk` as bytes."""
@@ -231,10 +216,10 @@ class Component(Pipe):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (type(self), self.name, self.settings, self.to_bytes(), self.__dict__.get("error_handler"))
+        return _unpickle, (type(self), self.name, self.settings, self.to_bytes(), self.__dict__.get("error_handler"))
 
 
-def _remade(
+def _unpickle(
     cls: type[Component], name: str, settings: Mapping[str, Any], data: bytes, handler: Callable[..., Any] | None
 ) -> Component:
     component = cls(name, settings).from_bytes(data)
@@ -243,44 +228,11 @@ def _remade(
     return component
 
 
-def _saved(path: Path) -> Mapping[str, Any] | None:
+def _read_saved(path: Path) -> Mapping[str, Any] | None:
     """The settings of the component in this folder, if it is in a pipeline's, by the pipeline's config."""
     config = path.parent / "config.cfg"
     parts = load_config(config, interpolate=True)["components"] if config.exists() else {}
     return parts.get(path.name)
-
-
-class WordComponent(Component):
-    """A component whose runs take words as input."""
-
-    whole: ClassVar[bool] = False
-    """If true, docs without sentences are read in one piece."""
-
-    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
-        super().__init__(name, settings)
-        for key, least in (("window", 1), ("rerank", 0)):
-            value = settings[key]
-            if not isinstance(value, int) or value < least:  # spaCy lets "4" through
-                raise ConfigError(f"{name}: found {key}={value!r}; expected a whole number, at least {least}")
-
-    def pieces(self, reading: Reading) -> list[tuple[int, int]]:
-        """The doc's pieces, according to the setting `sentences`."""
-        return reading.pieces(self.settings["sentences"], "doc" if self.whole else "rule")
-
-    def read(self, run: Run, readings: Sequence[Reading]) -> list[list[tuple[Window, Any]]]:
-        """The windows of each doc, with a tagging run's prediction for each."""
-        owners, places, examples = [], [], []
-        for number, reading in enumerate(readings):
-            for piece in self.pieces(reading):
-                for window in windows(*piece, self.settings["window"]):
-                    for place, example in run.cut(reading.words, window):
-                        owners.append(number)
-                        places.append(place)
-                        examples.append(example)
-        found: list[list[tuple[Window, Any]]] = [[] for _ in readings]
-        for number, place, answer in zip(owners, places, run.predict(examples), strict=True):
-            found[number].append((place, answer))
-        return found
 
 
 def _minibatches(stream: Iterable[Doc], size: int) -> Iterator[list[Doc]]:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from spen_plugins import ConfigError
 from spen_spacy.extensions import frames
 from spen_spacy.frame import Frame
 
@@ -54,17 +53,12 @@ def draw(text: Doc | Span, width: float = 900) -> str:
 
     Below each line is a row for each frame that has words in it; where there are several lines, it begins with the
     frame's predicate. Arguments that a line's end parts have … on that side. Tokens of an argument outside the part are
-    left out. A predicate's box has its sense, or V without one. Control characters are drawn as symbols, such as ␇.
+    left out. A predicate's box has its sense, or V without one. Control characters are drawn as �.
 
     Args:
         text: a doc, or a span of one.
         width: pixels at which lines are wrapped; only a line of one word may be wider.
-
-    Raises:
-        ConfigError: the width is no positive number.
     """
-    if not width > 0:
-        raise ConfigError(f"draw: found width={width!r}; expected a number of pixels above 0")
     start, end = (text.start, text.end) if isinstance(text, Span) else (0, len(text))
     doc = text.doc
     words = [_visible(token.text) if not token.is_space else "" for token in doc[start:end]]
@@ -103,13 +97,8 @@ def draw(text: Doc | Span, width: float = 900) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text with a symbol for each control character and � for what else XML lacks."""
-
-    def symbol(found: re.Match[str]) -> str:
-        code = ord(found.group())
-        return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "�"
-
-    return _NO_XML.sub(symbol, text)
+    """The text with � for each character that XML lacks."""
+    return _NO_XML.sub("�", text)
 
 
 def _name(frame: Frame) -> str:
@@ -146,7 +135,7 @@ def _lines(words: Sequence[str], boxes: Sequence[tuple[Frame, list[Box]]], width
 
 
 def _parts(boxes: Sequence[Box], start: int, end: int) -> list[Box]:
-    """What of the boxes stands in the words `start` to `end`."""
+    """The parts of boxes in the words `start` to `end`."""
     parts = []
     for role, first, last, name in boxes:
         if first < end and last > start:

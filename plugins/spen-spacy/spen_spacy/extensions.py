@@ -18,7 +18,7 @@ from spacy.tokens import Doc, Span, SpanGroup, Token
 
 from spen_plugins import RunError
 from spen_spacy.frame import Argument, Frame, rounded
-from spen_spacy.kept import keep, kept_between
+from spen_spacy.kept import find_frames, keep
 
 SCORES = "scores"
 """Attribute of a span group: a probability for each span, as in spaCy's `spancat`."""
@@ -51,7 +51,7 @@ def set_extensions() -> None:
     for owner, name, getter in (
         (Span, "spen_score", span_score),
         (Token, "spen_score", token_score),
-        (Token, "srl_frame", frame_of),
+        (Token, "srl_frame", token_frame),
         (Doc, "srl", frames),
         (Doc, "spen_energy", energies),
     ):
@@ -60,13 +60,13 @@ def set_extensions() -> None:
         elif owner.get_extension(name)[2] is not getter:
             kind = owner.__name__
             warnings.warn(
-                f"found another extension {kind}._.{name} and left it, so that it doesn't tell what is predicted. For "
-                f"ours: spacy.tokens.{kind}.remove_extension({name!r}), then spen_spacy.set_extensions()",
+                f"found another extension {kind}._.{name}, and left it. For ours: spacy.tokens.{kind}.remove_extension("
+                f"{name!r}), then spen_spacy.set_extensions()",
                 stacklevel=2,
             )
 
 
-def group_of(doc: Doc, name: str, spans: Sequence[Span], scores: Sequence[float], **attributes: Any) -> SpanGroup:
+def make_group(doc: Doc, name: str, spans: Sequence[Span], scores: Sequence[float], **attributes: Any) -> SpanGroup:
     """A span group with probabilities, for `doc.spans`."""
     order = np.argsort([span.start for span in spans], kind="stable").astype(np.int32)
     known = {SCORES: np.array(scores, dtype=np.float32), ORDER: order, TOKENS: len(doc)}
@@ -77,7 +77,7 @@ def span_score(span: Span) -> float | None:
     """Probability of a span with its label, from the first span group that holds both; None if there is none."""
     for group in span.doc.spans.values():
         scores = group.attrs.get(SCORES)
-        if scores is None or len(scores) != len(group) or _stale(group):
+        if scores is None or len(scores) != len(group) or _is_stale(group):
             continue
         for number in _beginning(group, span.start):
             other = group[number]
@@ -89,7 +89,7 @@ def span_score(span: Span) -> float | None:
 def group_scores(group: SpanGroup) -> list[float | None]:
     """The probability of each span of a group; None where there is none, and for spans whose words have changed."""
     scores = group.attrs.get(SCORES)
-    if scores is None or len(scores) != len(group) or _stale(group):
+    if scores is None or len(scores) != len(group) or _is_stale(group):
         return [None] * len(group)
     return [rounded(score) if _stands(span) else None for span, score in zip(group, scores, strict=True)]
 
@@ -103,7 +103,7 @@ def _beginning(group: SpanGroup, start: int) -> Sequence[int]:
     return order[slice(*ends)]
 
 
-def _stale(group: SpanGroup) -> bool:
+def _is_stale(group: SpanGroup) -> bool:
     return group.attrs.get(TOKENS, len(group.doc)) != len(group.doc)
 
 
@@ -145,15 +145,15 @@ def frames(doc: Doc) -> list[Frame]:
     """
     group = _group(doc)
     if group is None:
-        return _moved(doc, 0, len(doc.text))
+        return _moved_frames(doc, 0, len(doc.text))
     return [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
 
 
-def frame_of(token: Token) -> Frame | None:
+def token_frame(token: Token) -> Frame | None:
     """The frame of this predicate; None if the token is no predicate."""
     group = _group(token.doc)
     if group is None:
-        return next(iter(_moved(token.doc, token.idx, token.idx + 1)), None)
+        return next(iter(_moved_frames(token.doc, token.idx, token.idx + 1)), None)
     starts = group.attrs[STARTS]
     # By characters, which are the same after tokens were merged or split.
     number = bisect_left(range(len(starts)), token.idx, key=lambda n: group[starts[n]].start_char)
@@ -165,18 +165,18 @@ def keep_frames(
     doc: Doc,
     spans: Sequence[Span],
     scores: Sequence[float],
-    of_frames: Mapping[str, Sequence],
+    attributes: Mapping[str, Sequence],
     pieces: Sequence[Span] = (),
 ) -> None:
     """Copy frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them.
 
     Args:
         doc: their doc; those that it has are forgotten.
-        spans, scores: as of `group_of`.
-        of_frames: the attributes of a group of frames.
+        spans, scores: as of `make_group`.
+        attributes: the attributes of a group of frames.
         pieces: what was read for each frame; none: the doc.
     """
-    starts, energies, senses, certain = (of_frames[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
+    starts, energies, senses, certain = (attributes[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
     frames = []
     for number, first in enumerate(starts):
         last = starts[number + 1] if number + 1 < len(starts) else len(spans)
@@ -199,11 +199,11 @@ def keep_frames(
     keep(doc, frames)
 
 
-def _moved(doc: Doc, first: int, last: int) -> list[Frame]:
+def _moved_frames(doc: Doc, first: int, last: int) -> list[Frame]:
     """Frames from `keep_frames` whose predicates begin at these characters. Arguments that the doc doesn't have whole
     are left out."""
     frames = []
-    for known, predicate, others, _ in kept_between(doc, first, last):
+    for known, predicate, others, _ in find_frames(doc, first, last):
         arguments = [Argument(role, span, score, known["sense"]) for role, span, score in others]
         score, energy, sense, certain = (known[name] for name in ("score", "energy", "sense", "sense_score"))
         frames.append(Frame(predicate[0], arguments, score, energy, sense, certain))
@@ -213,8 +213,8 @@ def _moved(doc: Doc, first: int, last: int) -> list[Frame]:
 def _group(doc: Doc) -> SpanGroup | None:
     """The frames that were written last: `doc.spans` has them last."""
     group = next((group for group in reversed([*doc.spans.values()]) if STARTS in group.attrs), None)
-    if group is not None and (_stale(group) or len(group.attrs[SCORES]) != len(group)):
-        raise _changed(
+    if group is not None and (_is_stale(group) or len(group.attrs[SCORES]) != len(group)):
+        raise _change_error(
             group,
             f"found {len(doc)} tokens and {len(group)} spans; expected {group.attrs[TOKENS]} and "
             f"{len(group.attrs[SCORES])}",
@@ -222,7 +222,7 @@ def _group(doc: Doc) -> SpanGroup | None:
     return group
 
 
-def _changed(group: SpanGroup, found: str) -> RunError:
+def _change_error(group: SpanGroup, found: str) -> RunError:
     return RunError(
         f"doc.spans[{group.name!r}] no longer holds the predicted frames: {found}. Merge or split tokens in a "
         "component before spen_srl, and leave its spans as they are"
@@ -230,16 +230,16 @@ def _changed(group: SpanGroup, found: str) -> RunError:
 
 
 def _frame(group: SpanGroup, number: int) -> Frame:
-    starts, scores, of_frames = (group.attrs[name] for name in (STARTS, SCORES, ENERGIES))
+    starts, scores, frame_energies = (group.attrs[name] for name in (STARTS, SCORES, ENERGIES))
     first = starts[number]
     last = starts[number + 1] if number + 1 < len(starts) else len(group)
     spans = [(group[i], rounded(scores[i])) for i in range(first, last)]
     for span, _ in spans:
         if not _stands(span):
-            raise _changed(group, f"found the words {span.text!r} in place of another span's")
+            raise _change_error(group, f"found the words {span.text!r} in place of another span's")
     senses, certain = (group.attrs.get(name, ()) for name in (SENSES, SENSE_SCORES))
     sense, sense_score = (senses[number], certain[number]) if len(senses) else (None, None)
     (predicate, score), *others = spans
     arguments = [Argument(span.label_, span, score, sense) for span, score in others]
-    energy = rounded(of_frames[number]) if len(of_frames) else None
+    energy = rounded(frame_energies[number]) if len(frame_energies) else None
     return Frame(predicate[0], arguments, score, energy, sense, sense_score)

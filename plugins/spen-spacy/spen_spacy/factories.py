@@ -2,35 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 from spacy.language import Language
 from spacy.tokens import Doc, Token
 
-Sentences = Literal["auto", "doc", "rule"]
 Precision = Literal["no", "bf16"]
-READING = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0, "device": None, "precision": "no"}
+DEFAULTS = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0, "device": None, "precision": "no"}
+
+
+class Reading(TypedDict):
+    """Settings of all components that read words.
+
+    Attributes:
+        sentences: unit of input. "auto": the doc's sentences; without them `spen_ner` reads the whole doc, as tweets
+            are in training, and the others split as "rule" does; "doc": the whole doc; "rule": split after final
+            punctuation and at blank lines.
+        window: most words per window; longer units are read in windows that overlap by 40 words, and for roles in
+            windows around each predicate.
+        energy: if true, `doc._.spen_energy`, and frames, get the energy of the analysis; the run must have an energy.
+        rerank: number of the net's best outputs from which the run's energy chooses; 0: the net alone.
+        device: where the run predicts, such as "cuda:1" or "cpu"; None: where spaCy computes, which is a GPU after
+            `spacy.prefer_gpu()`.
+        precision: "bf16" to multiply in bfloat16, faster on a GPU or a processor that does that (AMX, AVX512-BF16).
+    """
+
+    sentences: Literal["auto", "doc", "rule"]
+    window: int
+    energy: bool
+    rerank: int
+    device: str | None
+    precision: Precision
+
+
+def _reads(factory: Callable[..., Any]) -> Callable[..., Any]:
+    """Puts the keys of `Reading` in place of `**reading` in a signature: spaCy takes the keys of a config from it."""
+    *own, _ = inspect.signature(factory).parameters.values()
+    keys = get_type_hints(Reading)
+    more = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY) for key in keys]
+    factory.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    factory.__annotations__ |= keys
+    return factory
 
 
 @Language.factory(
     "spen_ner",
     assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type", "span._.spen_score"],
-    default_config={"model": None, "overwrite": False, "spans_key": None, **READING},
+    default_config={"model": None, "overwrite": False, "spans_key": None, **DEFAULTS},
     default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
 )
+@_reads
 def spen_ner(
-    nlp: Language,
-    name: str,
-    model: str | None,
-    overwrite: bool,
-    spans_key: str | None,
-    sentences: Sentences,
-    window: int,
-    energy: bool,
-    rerank: int,
-    device: str | None,
-    precision: Precision,
+    nlp: Language, name: str, model: str | None, overwrite: bool, spans_key: str | None, **reading: Unpack[Reading]
 ) -> Any:
     """Named entities.
 
@@ -41,41 +66,29 @@ def spen_ner(
             that overlap neither.
         spans_key: key of `doc.spans` under which all predicted entities are stored with their probabilities; None: the
             component's name.
-        sentences: unit of input. "auto": the doc's sentences, or the whole doc if it has none, as tweets do; "doc": the
-            whole doc; "rule": split after final punctuation and at blank lines.
-        window: most words per window; longer units are read in windows that overlap by 40 words.
-        energy: if true, `doc._.spen_energy` gets the energy of the analysis; the run must have an energy.
-        rerank: number of the net's best outputs from which the run's energy chooses; 0: the net alone.
-        device: where the run predicts, such as "cuda:1" or "cpu"; None: where spaCy computes, which is a GPU after
-            `spacy.prefer_gpu()`.
-        precision: "bf16" to multiply in bfloat16, faster on a GPU or a processor that does that (AMX, AVX512-BF16).
+        reading: see `Reading`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
     """
-    settings = _settings(locals())
     from spen_spacy.ner import SpenNer
 
-    return _loaded(SpenNer(name, settings), nlp)
+    return _load(SpenNer(name, {"model": model, "overwrite": overwrite, "spans_key": spans_key, **reading}), nlp)
 
 
 @Language.factory(
     "spen_pos",
     assigns=["token.tag", "token.pos", "token._.spen_score"],
-    default_config={"model": None, "attribute": "auto", **READING},
+    default_config={"model": None, "attribute": "auto", **DEFAULTS},
     default_score_weights={"tag_acc": 0.5, "pos_acc": 0.5},
 )
+@_reads
 def spen_pos(
     nlp: Language,
     name: str,
     model: str | None,
     attribute: Literal["auto", "pos", "tag"],
-    sentences: Sentences,
-    window: int,
-    energy: bool,
-    rerank: int,
-    device: str | None,
-    precision: Precision,
+    **reading: Unpack[Reading],
 ) -> Any:
     """Tags.
 
@@ -84,17 +97,14 @@ def spen_pos(
             name of an installed model; None: the installed one of this factory.
         attribute: attribute to set. "auto": `token.pos_` for Universal POS tags, both for tags such as NOUN+NNS, else
             `token.tag_`; "pos", "tag": this one alone.
-        sentences: unit of input. "auto": the doc's sentences, or, if it has none, as "rule": split after final
-            punctuation and at blank lines; "doc": the whole doc.
-        window, energy, rerank, device, precision: as of `spen_ner`.
+        reading: see `Reading`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
     """
-    settings = _settings(locals())
     from spen_spacy.pos import SpenPos
 
-    return _loaded(SpenPos(name, settings), nlp)
+    return _load(SpenPos(name, {"model": model, "attribute": attribute, **reading}), nlp)
 
 
 @Language.factory(
@@ -106,10 +116,11 @@ def spen_pos(
         "predicates_model": None,
         "senses_model": None,
         "spans_key": None,
-        **READING,
+        **DEFAULTS,
     },
     default_score_weights={"srl_f": 1.0, "srl_p": 0.0, "srl_r": 0.0, "srl_per_type": None},
 )
+@_reads
 def spen_srl(
     nlp: Language,
     name: str,
@@ -118,12 +129,7 @@ def spen_srl(
     predicates_model: str | None,
     senses_model: str | None,
     spans_key: str | None,
-    sentences: Sentences,
-    window: int,
-    energy: bool,
-    rerank: int,
-    device: str | None,
-    precision: Precision,
+    **reading: Unpack[Reading],
 ) -> Any:
     """Semantic roles.
 
@@ -137,18 +143,15 @@ def spen_srl(
         senses_model: a run of task `propbank.senses`, which gives each frame its sense; None: the one saved with the
             model, or none, and frames have no senses.
         spans_key: key of `doc.spans` for predicates (as V) and arguments; None: the component's name.
-        sentences: as of `spen_pos`.
-        window: most words per window; in a longer sentence, those around the predicate.
-        energy: if true, frames and `doc._.spen_energy` get their energies; the run must have an energy.
-        rerank, device, precision: as of `spen_ner`.
+        reading: see `Reading`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
     """
-    settings = _settings(locals())
     from spen_spacy.srl import SpenSrl
 
-    return _loaded(SpenSrl(name, settings), nlp)
+    models = {"model": model, "predicates_model": predicates_model, "senses_model": senses_model}
+    return _load(SpenSrl(name, {**models, "predicates": predicates, "spans_key": spans_key, **reading}), nlp)
 
 
 @Language.factory(
@@ -173,26 +176,21 @@ def spen_multilabel(
             the installed one of this factory.
         threshold: the probability above which a label counts as predicted in scores; None: the run's own, or
             its sets of highest expected F1. All labels are in `doc.cats` in any case.
-        energy: if true, `doc._.spen_energy` gets the energy of the predicted labels; the run must have an energy.
-        device, precision: as of `spen_ner`.
+        energy, device, precision: as of `Reading`; the energy is that of the predicted labels.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
     """
-    settings = _settings(locals())
     from spen_spacy.multilabel import SpenMultilabel
 
-    return _loaded(SpenMultilabel(name, settings), nlp)
+    settings: Mapping[str, Any] = {"model": model, "threshold": threshold, "energy": energy}
+    return _load(SpenMultilabel(name, {**settings, "device": device, "precision": precision}), nlp)
 
 
-def _settings(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in arguments.items() if key not in ("nlp", "name")}
-
-
-def _loaded(component: Any, nlp: Language) -> Any:
-    """The component with its models; without, if a saved pipeline is being read, as `from_disk` loads them."""
+def _load(component: Any, nlp: Language) -> Any:
+    """Returns the component with its models; without, if a saved pipeline is being read, as `from_disk` loads them."""
     # A pipeline that was read has a path: a component added to it is the user's, even under a saved one's name.
-    reading = nlp.path is None and component.name in nlp._meta.get("components", ())
-    if not reading or component.name in nlp.component_names:
+    is_read = nlp.path is None and component.name in nlp._meta.get("components", ())
+    if not is_read or component.name in nlp.component_names:
         component.load()
     return component

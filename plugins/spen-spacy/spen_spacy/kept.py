@@ -23,7 +23,7 @@ Known = Mapping[str, Any]
 (each role, start, end and score), and what else there is to keep."""
 
 
-class Found(NamedTuple):
+class Candidate(NamedTuple):
     """A frame in a doc that its predicate is in."""
 
     known: Known
@@ -48,23 +48,23 @@ def is_kept(key: Any) -> bool:
     return isinstance(key, tuple) and key[:2] == ("._.", FRAMES)
 
 
-def kept_between(doc: Doc, first: int, last: int) -> list[Found]:
+def find_frames(doc: Doc, first: int, last: int) -> list[Candidate]:
     """The frames of predicates that begin at `first` or later, before `last`; from left to right.
 
     Of several at one place, that whose text is the doc's: others are of words outside the parts that they came with.
     """
-    candidates = list(_between(doc, first, last))
+    candidates = list(_candidates(doc, first, last))
     text = doc.text if candidates else ""
-    best: dict[int, Found] = {}
+    best: dict[int, Candidate] = {}
     for shift, source, known in candidates:
-        one, start = _fitted(doc, text, shift, source, known), shift + known["start"]
+        one, start = _fit(doc, text, shift, source, known), shift + known["start"]
         if one is not None and (start not in best or one.fit > best[start].fit):
             best[start] = one
     return [best[start] for start in sorted(best)]
 
 
-def _between(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
-    """How far each text was moved, the text, and its frames whose predicates begin there."""
+def _candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
+    """The distance by which each text was moved, the text, and its frames whose predicates begin there."""
     for key, entry in doc.user_data.items():
         if is_kept(key):
             shift = key[2]
@@ -72,32 +72,34 @@ def _between(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]
             yield from ((shift, entry["text"], known) for known in entry["frames"][slice(*cuts)])
 
 
-def _fitted(doc: Doc, text: str, shift: int, source: str, known: Known) -> Found | None:
+def _fit(doc: Doc, text: str, shift: int, source: str, known: Known) -> Candidate | None:
     """A frame of another text, `source`, at its place in a doc; None if it isn't this doc's."""
     (begin, end), at = known["piece"], known["start"]
-    predicate = _span(doc, text, at + shift, source[at : known["end"]], "V")
+    predicate = _find_span(doc, text, at + shift, source[at : known["end"]], "V")
     if predicate is None:
         return None
-    placed = [(role, _span(doc, text, a + shift, source[a:b], role), score) for role, a, b, score in known["arguments"]]
+    placed = [
+        (role, _find_span(doc, text, a + shift, source[a:b], role), score) for role, a, b, score in known["arguments"]
+    ]
     arguments = [(role, span, score) for role, span, score in placed if span is not None]
     left = source[begin:at][::-1], text[max(0, begin + shift) : at + shift][::-1]
     right = source[at:end], text[at + shift : end + shift]
-    same = [_common(*side) for side in (left, right)]
+    same = [_count_common(*side) for side in (left, right)]
     # 2: the piece's edge; 1: the doc's.
     reach = [2 * (n == len(ours)) or int(n == len(there)) for n, (ours, there) in zip(same, (left, right), strict=True)]
     cut = len(placed) - len(arguments)
     if cut and not any(reach):  # a part has the piece up to its begin or end, but for one from the middle
         return None
-    return Found(known, predicate, arguments, (-cut, sum(reach), sum(same)))
+    return Candidate(known, predicate, arguments, (-cut, sum(reach), sum(same)))
 
 
-def _span(doc: Doc, text: str, first: int, words: str, label: str) -> Span | None:
+def _find_span(doc: Doc, text: str, first: int, words: str, label: str) -> Span | None:
     """The tokens from this character on whose text this is; None if the doc doesn't have them."""
     if first < 0 or not text.startswith(words, first):
         return None
     return doc.char_span(first, first + len(words), label=label)
 
 
-def _common(a: str, b: str) -> int:
+def _count_common(a: str, b: str) -> int:
     """Number of characters that two texts begin with."""
     return next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))

@@ -59,31 +59,31 @@ class SpenMultilabel(Component):
         run = self.run()
         labels = run.task.space.labels
         examples = [run.task.parse({"text": doc.text}) for doc in docs]
-        found: list[Any] = [None] * len(docs)
+        predictions: list[Any] = [None] * len(docs)
         for proposal, batch, rows in run.proposals(examples):
             p = LabelConfidences(proposal.mean[:, 0].float().cpu().numpy()).at(run.task.temperature).tolist()
             energies = run.energies(proposal, batch) if self.settings["energy"] else [None] * len(rows)
             for row, values, energy in zip(rows, p, energies, strict=True):
-                found[row] = values, energy
-        for doc, (values, energy) in zip(docs, found, strict=True):
+                predictions[row] = values, energy
+        for doc, (values, energy) in zip(docs, predictions, strict=True):
             doc.cats.update(zip(labels, values, strict=True))
             self.keep_energy(doc, [{"energy": energy}])
 
     def scorer(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """`cats_score` and the other scores of spaCy's `textcat_multilabel`, of the labels that are `predicted`.
 
-        What `Pipe.score` calls; `spacy find-threshold` asks for it.
+        `Pipe.score` calls it; `spacy find-threshold` asks for it.
         """
-        asked = {"multi_label": True, "labels": self.run().task.space.labels, "threshold": self.threshold, **kwargs}
-        if asked["threshold"] is not None:
-            return Scorer.score_cats(examples, "cats", **asked)
+        options = {"multi_label": True, "labels": self.run().task.space.labels, "threshold": self.threshold, **kwargs}
+        if options["threshold"] is not None:
+            return Scorer.score_cats(examples, "cats", **options)
         examples = list(examples)
         sets = {id(example.predicted): dict.fromkeys(self.predicted(example.predicted), 1.0) for example in examples}
 
         def cats(doc: Doc, _: str) -> dict[str, float]:
             return {label: sets[id(doc)].get(label, 0.0) for label in self.labels} if id(doc) in sets else doc.cats
 
-        decided = Scorer.score_cats(examples, "cats", **{**asked, "threshold": 0.5, "getter": cats})
-        by_probability = Scorer.score_cats(examples, "cats", **{**asked, "threshold": 0.5})
+        decided = Scorer.score_cats(examples, "cats", **{**options, "threshold": 0.5, "getter": cats})
+        by_probability = Scorer.score_cats(examples, "cats", **{**options, "threshold": 0.5})
         ranks = {name: value for name, value in by_probability.items() if "auc" in name or "score" in name}
         return {**decided, **ranks}

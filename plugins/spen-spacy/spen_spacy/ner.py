@@ -11,17 +11,17 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spen_plugins import ConfigError, Tagging
-from spen_spacy.component import WordComponent
-from spen_spacy.extensions import group_of
+from spen_spacy.extensions import make_group
 from spen_spacy.predicting import Run
-from spen_spacy.reading import Found, Reading, without_overlaps
+from spen_spacy.reading import Entity, Reading, drop_overlaps
+from spen_spacy.word_component import WordComponent
 
 
 class SpenNer(WordComponent):
     """Entities of a run of task `tagging` whose tags encode spans; see the factory for its settings."""
 
     factory = "spen_ner"
-    whole = True
+    reads_whole = True
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -40,20 +40,20 @@ class SpenNer(WordComponent):
     def annotate(self, docs: Sequence[Doc]) -> None:
         readings = [Reading(doc) for doc in docs]
         for reading, answers in zip(readings, self.read(self.run(), readings), strict=True):
-            found = []
+            entities = []
             for window, answer in answers:
                 for entity in answer["entities"]:
                     start, end = window.start + entity["start"], window.start + entity["end"]
                     if window.own_start <= (start + end - 1) // 2 < window.own_end:
-                        found.append(Found(start, end, entity["type"], entity["score"]))
-            self._set(reading, without_overlaps(found))
+                        entities.append(Entity(start, end, entity["type"], entity["score"]))
+            self._set(reading, drop_overlaps(entities))
             self.keep_energy(reading.doc, [answer for _, answer in answers])
 
-    def _set(self, reading: Reading, found: Sequence[Found]) -> None:
+    def _set(self, reading: Reading, entities: Sequence[Entity]) -> None:
         doc, places = reading.doc, reading.places
-        spans = [Span(doc, places[f.start], places[f.end - 1] + 1, label=f.label) for f in found]
+        spans = [Span(doc, places[e.start], places[e.end - 1] + 1, label=e.label) for e in entities]
         key = self.settings["spans_key"] or self.name
-        doc.spans[key] = group_of(doc, key, spans, [f.score for f in found])
+        doc.spans[key] = make_group(doc, key, spans, [e.score for e in entities])
         if self.settings["overwrite"]:
             doc.set_ents(spans)
             return

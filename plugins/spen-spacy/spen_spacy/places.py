@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spen_plugins import ConfigError, PluginError, Registry, RunFolder
+from spen_plugins import ConfigError, Registry, RunFolder
 
 PARTS = ("model", "predicates", "senses")
 """Subfolders of a saved component."""
@@ -17,16 +17,9 @@ CONFIGS = {
     "spen_multilabel": "texts",
 }
 """The config that trains a factory's run."""
-DATA = {
-    "spen_ner": "corpus.spacy",
-    "spen_pos": "corpus.spacy",
-    "spen_srl": "roles.conll",
-    "spen_multilabel": "texts.tsv",
-}
-"""What its file of examples may be called."""
 
 
-def folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
+def find_folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
     """The folders of a component's models: `model`, and `predicates` and `senses` if there are.
 
     Args:
@@ -40,20 +33,20 @@ def folders(name: str, factory: str, model: str | Path | None, setting: str = "m
         ConfigError: there is none.
         PluginError: the package that provides it is broken.
     """
-    place = installed(name, factory) if model is None else Path(model).expanduser()
+    place = find_installed(name, factory) if model is None else Path(model).expanduser()
     if not place.exists() and str(model) in Registry().providers("model"):
-        place = installed(name, str(model))
+        place = find_installed(name, str(model))
     if (place / "model").is_dir():
         return {part: place / part for part in PARTS if (place / part).is_dir()}
     if (place / "methods.json").exists():
         place = RunFolder.open(place).path  # the run that was chosen
     if not (place / "config.json").exists():
         found = "which does not exist" if not place.exists() else "which is no run folder: it holds no config.json"
-        raise ConfigError(f"{name}: found the {setting} {str(place)!r}, {found}. {_how(factory, setting)}")
+        raise ConfigError(f"{name}: found the {setting} {str(place)!r}, {found}. {_remedy(factory, setting)}")
     return {"model": place}
 
 
-def installed(name: str, factory: str) -> Path:
+def find_installed(name: str, factory: str) -> Path:
     """The folder of the installed model of this factory, or of this name.
 
     Raises:
@@ -61,36 +54,31 @@ def installed(name: str, factory: str) -> Path:
         PluginError: the package that provides it is broken.
     """
     registry = Registry()
-    plugins = registry.providers("model").get(factory, [])
-    if not plugins:
+    types = [f"{plugin}.{factory}" for plugin in registry.providers("model").get(factory, [])]
+    if not types:
         broken = [f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None]
         raise ConfigError(
-            f"{name}: no model is named, and none is installed as {factory!r}. {_how(factory)}{''.join(broken)}"
+            f"{name}: no model is named, and none is installed as {factory!r}. {_remedy(factory)}{''.join(broken)}"
         )
-    types = [f"{plugin}.{factory}" for plugin in plugins]
     if len(types) > 1:
-        names = ", ".join(sorted(registry.plugin(found).distribution for found in types))
+        names = ", ".join(sorted(registry.plugin(type_).distribution for type_ in types))
         raise ConfigError(f"{name}: several packages provide a model ({names}); name one's folder as model")
-    function = registry.resolve("model", types[0])
-    try:
-        return Path(function())
-    except Exception as error:
-        raise PluginError(f"{name}: the model of {registry.plugin(types[0])} can't be found: {error}") from error
+    return Path(registry.resolve("model", types[0])())
 
 
 def training(factory: str) -> str:
     """The start of a sentence: the command that trains a run for the factory on a file."""
-    return f"Train a run (spen-run {CONFIGS[factory]} data={DATA[factory]} --out runs/mine)"
+    return f"Train a run (spen-run {CONFIGS[factory]} data=FILE --out runs/mine)"
 
 
-def _how(factory: str, setting: str = "model") -> str:
+def _remedy(factory: str, setting: str = "model") -> str:
     others = tuple(other for other in CONFIGS if other != factory)
-    if named := [name for name in sorted(Registry().providers("model")) if not name.startswith(others)]:
-        start = f"Name an installed one ({', '.join(named)}), or train one"
-    elif factory == "spen_multilabel":  # spen-en has no model for texts, whose labels differ between users
-        start = "Train one"
-    else:
-        start = "Install one (pip install spen-en), or train one"
+    names = [name for name in sorted(Registry().providers("model")) if not name.startswith(others)]
+    start = (
+        f"Name an installed one ({', '.join(names)}), or train one"
+        if names
+        else "Install one (spen-en has names, tags and roles), or train one"
+    )
     config = CONFIGS[factory] if setting == "model" else SETTINGS[setting]
     return (
         f"{start} (spen-run {config} --out runs/mine) and give its folder: "

@@ -14,10 +14,10 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spen_plugins import ConfigError, Tagging
-from spen_spacy.component import WordComponent
 from spen_spacy.extensions import keep_token_scores
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading
+from spen_spacy.word_component import WordComponent
 
 UNIVERSAL = frozenset(IDS) - {"", "CONJ", "EOL", "SPACE"}
 WHITESPACE = {TAG: "_SP", POS: "SPACE"}
@@ -39,7 +39,7 @@ class SpenPos(WordComponent):
                 "'tagging' with task.scheme none, as the config `tags` trains"
             )
         tags = run.task.space.tags
-        columns = written(tags, self.settings["attribute"])
+        columns = choose_attributes(tags, self.settings["attribute"])
         if not columns:
             raise ConfigError(
                 f"{self.name}: found attribute='pos', and tags such as {tags[0]!r}, which are no Universal POS tags; "
@@ -49,20 +49,20 @@ class SpenPos(WordComponent):
         names = [(*row, WHITESPACE[column]) for column, row in columns.items()]
         self._names = sorted({name for row in names for name in row})
         self._number = {tag: i for i, tag in enumerate(tags)}
-        of = {TAG: get_string_id, POS: IDS.__getitem__}
+        ids = {TAG: get_string_id, POS: IDS.__getitem__}
         # A column per attribute; whitespace in the last row.
         self._values = np.array(
-            [[of[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64
+            [[ids[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64
         ).T
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         run = self.run()
         readings = [Reading(doc) for doc in docs]
-        found = self.read(run, readings)
+        predictions = self.read(run, readings)
         for strings in {id(doc.vocab): doc.vocab.strings for doc in docs}.values():
             for name in self._names:
                 strings.add(name)
-        for reading, answers in zip(readings, found, strict=True):
+        for reading, answers in zip(readings, predictions, strict=True):
             doc = reading.doc
             tags: list[str] = []
             scores: list[float] = []
@@ -72,11 +72,11 @@ class SpenPos(WordComponent):
                 scores += answer["scores"][own]
             numbers = np.full(len(doc), len(self._number))
             numbers[reading.places] = [self._number[tag] for tag in tags]
-            of_tokens = np.full(len(doc), np.nan, dtype=np.float32)
-            of_tokens[reading.places] = scores
+            token_scores = np.full(len(doc), np.nan, dtype=np.float32)
+            token_scores[reading.places] = scores
             if len(doc):
                 doc.from_array(self._columns, self._values[numbers])
-            keep_token_scores(doc, of_tokens)
+            keep_token_scores(doc, token_scores)
             self.keep_energy(doc, [answer for _, answer in answers])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class SpenPos(WordComponent):
         return {key: value for name in names for key, value in Scorer.score_token_attr(examples, name).items()}
 
 
-def written(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
+def choose_attributes(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
     """Values of each tag of a run for token attributes; empty if the tags don't fit `attribute`.
 
     Args:

@@ -47,21 +47,21 @@ class Run:
         self.predictor = sp.load(folder, device, refine, precision)
         self.predictor.batch_size = EXAMPLES
         self.task = self.predictor.task
-        self._asks = {"energy": True} if energy else {}
+        self._options = {"energy": True} if energy else {}
         nets = [module for module in self.predictor.model.modules() if isinstance(module, sp.FeatureNetwork)]
-        self._large = any(net.large for net in nets)
+        self._is_large = any(net.large for net in nets)
         self._process = os.getpid()
         self._encoders = join(self, self.predictor.model, device)
 
     def save(self, folder: Path, apart: bool) -> None:
         """Write all that prediction needs, the energy only if it is used; `apart` as of `Predictor.save`."""
         net = self.predictor.model.inference_net
-        self.predictor.save(folder, energy=bool(self._asks) or net.uses_energy, apart=apart)
+        self.predictor.save(folder, energy=bool(self._options) or net.uses_energy, apart=apart)
 
     def cut(self, words: Sequence[str], window: Window) -> Iterator[tuple[Window, Any]]:
         """Examples of the words in `window`, which is split if a transformer can't read all of it."""
         example = self.task.parse({"words": words[window.start : window.end]})
-        seen = self.seen(example)
+        seen = self.count_read(example)
         if seen is None:
             yield window, example
             return
@@ -70,52 +70,52 @@ class Run:
             if own[0] < own[1]:
                 yield from self.cut(words, Window(part.start, part.end, *own))
 
-    def seen(self, example: Any) -> int | None:
+    def count_read(self, example: Any) -> int | None:
         """Number of an example's words that the run's transformers read; None if all."""
         return self.task.words_read(example)
 
     def predict(self, examples: Sequence[Any]) -> list[Any]:
         """The task's predictions, in the examples' order."""
-        self._settle()
+        self._leave_parents_threads()
         answers: list[Any] = [None] * len(examples)
-        with turns(self._encoders, self), self.predictor.keeping_casts():
+        with turns(self._encoders, self), self.predictor.keep_casts():
             for rows in self._batches(examples):
-                with self._threads():
-                    found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)
-                for row, answer in zip(rows, found, strict=True):
+                with self._limit_threads():
+                    some = self.predictor.predict_examples([examples[row] for row in rows], **self._options)
+                for row, answer in zip(rows, some, strict=True):
                     answers[row] = answer
         return answers
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[sp.Proposal, sp.Batch, list[int]]]:
         """The net's proposals, batch by batch, with the indices of the examples."""
-        self._settle()
-        with turns(self._encoders, self), self.predictor.keeping_casts():
+        self._leave_parents_threads()
+        with turns(self._encoders, self), self.predictor.keep_casts():
             for rows in self._batches(examples):
-                with self._threads():
-                    found = list(self.predictor.proposals([examples[row] for row in rows]))
-                for proposal, batch, some in found:
+                with self._limit_threads():
+                    proposals = list(self.predictor.proposals([examples[row] for row in rows]))
+                for proposal, batch, some in proposals:
                     yield proposal, batch, [rows[i] for i in some]
 
     def energies(self, proposal: sp.Proposal, batch: sp.Batch) -> list[float]:
         """E(x, y) of each example's decoded output; low is good."""
-        with self._threads():
+        with self._limit_threads():
             return self.predictor.energies(proposal, batch)
 
-    def _settle(self) -> None:
+    def _leave_parents_threads(self) -> None:
         """Keep a forked process from its parent's thread pool, in which it would hang."""
         if os.getpid() != self._process:
             torch.set_num_threads(1)
             self._process = os.getpid()
 
     @contextmanager
-    def _threads(self) -> Iterator[None]:
+    def _limit_threads(self) -> Iterator[None]:
         """Limit torch to one thread, except for transformers; restores the number afterwards.
 
         Several threads gain little on small batches. On busy cores, or in a container with fewer cores than the
         machine, they wait for each other: up to twenty times as long was measured.
         """
         before = torch.get_num_threads()
-        if self._large or before == 1:
+        if self._is_large or before == 1:
             yield
             return
         torch.set_num_threads(1)
@@ -125,10 +125,10 @@ class Run:
             torch.set_num_threads(before)
 
     def _batches(self, examples: Sequence[Any]) -> Iterator[list[int]]:
-        return batches([self.task.length(example) for example in examples])
+        return cut_batches([self.task.length(example) for example in examples])
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+def cut_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     """All rows once, longest first, in batches of at most `PADDED` words and `EXAMPLES` rows; one row at least."""
     rows: list[int] = []
     width = 1

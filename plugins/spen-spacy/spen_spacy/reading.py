@@ -48,7 +48,7 @@ class Reading:
             return []
         if sentences == "auto":
             sentences = "auto" if self.doc.has_annotation("SENT_START") else otherwise
-        cuts = {"auto": self._starts, "rule": self._ruled, "doc": list}[sentences]()
+        cuts = {"auto": self._starts, "rule": self._split_by_rule, "doc": list}[sentences]()
         return list(pairwise([0, *cuts, len(self.words)]))
 
     def _starts(self) -> list[int]:
@@ -56,7 +56,7 @@ class Reading:
         sentence = np.cumsum(self.doc.to_array("SENT_START") == 1)[self.places]
         return (np.flatnonzero(np.diff(sentence)) + 1).tolist()
 
-    def _ruled(self) -> list[int]:
+    def _split_by_rule(self) -> list[int]:
         """Words, except the first, after final punctuation (and closing marks) or after a blank line."""
         cuts, words, places = [], self.words, self.places
         ended = False
@@ -112,7 +112,7 @@ def around(place: int, start: int, end: int, size: int) -> Window:
     return Window(first, last, first, last)
 
 
-class Found(NamedTuple):
+class Entity(NamedTuple):
     """A span of words with its label and probability."""
 
     start: int
@@ -121,10 +121,10 @@ class Found(NamedTuple):
     score: float
 
 
-def without_overlaps(found: Sequence[Found]) -> list[Found]:
+def drop_overlaps(spans: Sequence[Entity]) -> list[Entity]:
     """Spans from left to right; the more probable of two that overlap."""
-    kept: list[Found] = []
-    for span in sorted(found):
+    kept: list[Entity] = []
+    for span in sorted(spans):
         if not kept or span.start >= kept[-1].end:
             kept.append(span)
         elif span.score > kept[-1].score:

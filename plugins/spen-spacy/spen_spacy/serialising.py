@@ -40,8 +40,8 @@ def to_json(doc: Doc, underscore: list[str] | None = None) -> dict[str, Any]:
             entry |= _placed(span, score)
     if doc.cats:
         data["cats"] = {label: rounded(p) for label, p in doc.cats.items()}
-    if of_components := energies(doc):
-        data["energies"] = {name: rounded(energy) for name, energy in of_components.items()}
+    if energy_by_component := energies(doc):
+        data["energies"] = {name: rounded(energy) for name, energy in energy_by_component.items()}
     return data | {"frames": known_frames}
 
 

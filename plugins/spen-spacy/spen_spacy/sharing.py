@@ -77,10 +77,10 @@ class SharedEncoder:
                 known[key] = vectors[: lengths[row]]
             self._keep({key: known[key] for key in new})
         first = next(iter(known.values()))
-        found = first.new_zeros(*inputs["input_ids"].shape, first.shape[-1])
+        states = first.new_zeros(*inputs["input_ids"].shape, first.shape[-1])
         for row, key in enumerate(keys):
-            found[row, : lengths[row]] = known[key]
-        return SimpleNamespace(last_hidden_state=found)
+            states[row, : lengths[row]] = known[key]
+        return SimpleNamespace(last_hidden_state=states)
 
     def _keep(self, vectors: dict[bytes, Tensor]) -> None:
         for key, value in vectors.items():
@@ -128,7 +128,7 @@ def turns(encoders: Sequence[SharedEncoder], user: Any) -> Iterator[None]:
 
 
 def _keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
-    """What the encoder reads in each row, padding apart, and in which precision."""
+    """The encoder's input in each row, without padding, and its precision."""
     ids = inputs["input_ids"]
     types = inputs.get("token_type_ids", torch.zeros_like(ids))
     rows = torch.stack([ids, types], 1).cpu().numpy()

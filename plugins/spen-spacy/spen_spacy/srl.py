@@ -14,11 +14,11 @@ from spacy.training import Example
 
 from spen_plugins import ConfigError, SemanticRoles, Tagging
 from spen_plugins.sentences import SenseTask
-from spen_spacy.component import WordComponent
-from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS, group_of, keep_frames
-from spen_spacy.places import folders
+from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS, keep_frames, make_group
+from spen_spacy.places import find_folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, around
+from spen_spacy.word_component import WordComponent
 
 Predicates = Mapping[int, float]
 """The words that are predicates, with their probabilities."""
@@ -40,25 +40,18 @@ class SpenSrl(WordComponent):
         return ("model", "predicates") if self.settings["predicates"] == "model" else ("model",)
 
     def places(self) -> dict[str, Path]:
-        places = folders(self.name, self.factory, self.settings["model"])
-        named = self.settings["predicates_model"]
+        places = find_folders(self.name, self.factory, self.settings["model"])
         if self.settings["predicates"] != "model":
-            if named is not None:
-                found = f"predicates={self.settings['predicates']!r} and predicates_model={named!r}"
-                raise ConfigError(f"{self.name}: found {found}; give one of them")
+            if self.settings["predicates_model"] is not None:
+                raise ConfigError(f"{self.name}: found predicates other than 'model', and predicates_model; give one")
             places.pop("predicates", None)
-        elif named is not None:
-            found = folders(self.name, self.factory, named)
-            places["predicates"] = found.get("predicates", found["model"])
-        elif "predicates" not in places:
+        others = ("predicates_model", "senses_model")
+        places |= self._find_named(setting for setting in others if self.settings[setting] is not None)
+        if "predicates" in self.parts and "predicates" not in places:
             raise ConfigError(
-                f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run "
-                "predicates, on the files of the roles) and give its folder as predicates_model; "
-                'or set predicates="verbs", for the words that an earlier component tags VERB'
+                f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run predicates) "
+                'and give its folder as predicates_model, or set predicates="verbs"'
             )
-        if (senses := self.settings["senses_model"]) is not None:
-            found = folders(self.name, self.factory, senses)
-            places["senses"] = found.get("senses", found["model"])
         return places
 
     def check(self, part: str, run: Run) -> None:
@@ -84,20 +77,20 @@ class SpenSrl(WordComponent):
         run = self.run()
         readings = [Reading(doc) for doc in docs]
         owners, windows, certain, examples = [], [], [], []
-        chosen = self._predicates(readings)
+        chosen = self._find_predicates(readings)
         for number, (reading, predicates) in enumerate(zip(readings, chosen, strict=True)):
             for place, window, example in self._examples(run, reading, predicates):
                 owners.append(number)
                 windows.append(window)
                 certain.append(predicates[place])
                 examples.append(example)
-        found: list[list[tuple[Window, float, Any]]] = [[] for _ in docs]
+        frames: list[list[tuple[Window, float, Any]]] = [[] for _ in docs]
         for number, window, score, answer in zip(owners, windows, certain, run.predict(examples), strict=True):
-            found[number].append((window, score, answer))
-        for reading, frames, senses in zip(readings, found, self._senses(readings, chosen), strict=True):
-            self._set(reading, frames, senses)
+            frames[number].append((window, score, answer))
+        for reading, some, senses in zip(readings, frames, self._find_senses(readings, chosen), strict=True):
+            self._set(reading, some, senses)
 
-    def _senses(
+    def _find_senses(
         self, readings: Sequence[Reading], chosen: Sequence[Predicates]
     ) -> list[list[tuple[str | None, float | None]]]:
         """The sense of each predicate and its probability, doc by doc; empty lists without a model of senses."""
@@ -129,16 +122,16 @@ class SpenSrl(WordComponent):
                     words = reading.words[window.start : window.end]
                     sentence = window, run.task.parse({"words": words, "predicate": place - window.start})
                 example = run.task.moved(sentence[1], place - window.start)
-                seen = run.seen(example)
+                seen = run.count_read(example)
                 if seen is None:
                     break
                 window = around(place, start, end, seen)
             yield place, window, example
 
-    def _predicates(self, readings: Sequence[Reading]) -> list[Predicates]:
-        how = self.settings["predicates"]
-        if how == "model":
-            found = self.read(self.run("predicates"), readings)
+    def _find_predicates(self, readings: Sequence[Reading]) -> list[Predicates]:
+        source = self.settings["predicates"]
+        if source == "model":
+            predictions = self.read(self.run("predicates"), readings)
             return [
                 {
                     window.start + entity["start"]: entity["score"]
@@ -146,12 +139,12 @@ class SpenSrl(WordComponent):
                     for entity in answer["entities"]
                     if window.own_start <= window.start + entity["start"] < window.own_end
                 }
-                for answers in found
+                for answers in predictions
             ]
-        chosen = self._verbs if how == "verbs" else self._chosen
-        return [dict.fromkeys(chosen(reading), 1.0) for reading in readings]
+        find = self._find_verbs if source == "verbs" else self._call_predicates
+        return [dict.fromkeys(find(reading), 1.0) for reading in readings]
 
-    def _verbs(self, reading: Reading) -> list[int]:
+    def _find_verbs(self, reading: Reading) -> list[int]:
         if reading.words and not reading.doc.has_annotation("POS"):
             raise ConfigError(
                 f'{self.name}: found predicates="verbs", and a doc without token.pos_; put a component that sets it '
@@ -160,20 +153,20 @@ class SpenSrl(WordComponent):
         tokens = reading.doc.to_array("POS")
         return [word for word, place in enumerate(reading.places) if tokens[place] == VERB]
 
-    def _chosen(self, reading: Reading) -> list[int]:
+    def _call_predicates(self, reading: Reading) -> list[int]:
         """Predicates of the user's function, without whitespace."""
         word = {place: number for number, place in enumerate(reading.places)}
-        found = []
+        words = []
         for token in self.settings["predicates"](reading.doc):
             place = token.i if isinstance(token, Token) else token
-            if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
+            if not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
                 raise ConfigError(
                     f"{self.name}: found the predicate {token!r}; expected predicates(doc) to return tokens of the "
-                    f"doc or their indices, 0 to {len(reading.doc) - 1}"
+                    "doc or their indices"
                 )
             if place in word:
-                found.append(word[place])
-        return found
+                words.append(word[place])
+        return words
 
     def _set(
         self,
@@ -196,11 +189,11 @@ class SpenSrl(WordComponent):
                 scores.append(argument["score"])
         key = self.settings["spans_key"] or self.name
         energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
-        of_frames = {STARTS: starts, ENERGIES: energies}
-        of_frames |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
+        attributes = {STARTS: starts, ENERGIES: energies}
+        attributes |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
         doc.spans.pop(key, None)  # frames that are written last are the last in doc.spans
-        doc.spans[key] = group = group_of(doc, key, spans, scores, **of_frames)
-        keep_frames(doc, spans, group.attrs[SCORES], of_frames, pieces)
+        doc.spans[key] = group = make_group(doc, key, spans, scores, **attributes)
+        keep_frames(doc, spans, group.attrs[SCORES], attributes, pieces)
         self.keep_energy(doc, [answer for _, _, answer in frames])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

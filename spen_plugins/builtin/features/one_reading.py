@@ -67,7 +67,7 @@ class OneReading(FeatureNetwork):
         self.output_dim = 2 * config.hidden if config.layers else config.dim
 
     @classmethod
-    def task_of_parts(cls, task: Task) -> Task:
+    def make_inner_task(cls, task: Task) -> Task:
         """The task without its mark, whose indexers are those of whole sentences."""
         if not isinstance(task.inputs, WordInputs):
             return task

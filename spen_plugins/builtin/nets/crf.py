@@ -82,25 +82,25 @@ class CrfProposal(Proposal):
     @cached_property
     def _forward(self) -> Tensor:
         """ln of the forward scores α `(batch, token, tag)`, constant after a sentence's end."""
-        with self.as_made():
+        with self.restore_grad_mode():
             return forward_scores(self._emissions, self._mask, self.chain)
 
     @cached_property
     def log_z(self) -> Tensor:
         """ln Z, `(batch,)`."""
-        with self.as_made():
+        with self.restore_grad_mode():
             return torch.logsumexp(self._forward[:, -1] + self.chain.end, -1)
 
     @cached_property
     def _backward(self) -> Tensor:
         """ln of the backward scores β `(batch, token, tag)`."""
-        with self.as_made():
+        with self.restore_grad_mode():
             return backward_scores(self._emissions, self._mask, self.chain)
 
     @cached_property
     def mean(self) -> Tensor:
         """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
-        with self.as_made():
+        with self.restore_grad_mode():
             # Up to rounding ln Z is the same at every token; a softmax divides by the token's own.
             marginals = torch.softmax(self._forward + self._backward, -1)
             return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1)
@@ -108,7 +108,7 @@ class CrfProposal(Proposal):
     @property
     def pairs(self) -> Tensor:
         """Probabilities of each token's tag and the next one's, `(batch, token - 1, tag, tag)`; zero on padding."""
-        with self.as_made():
+        with self.restore_grad_mode():
             after = self._emissions[:, 1:] + self._backward[:, 1:]
             scores = self._forward[:, :-1, :, None] + self.chain.transitions + after[:, :, None]
             return torch.softmax(scores.flatten(2), -1).view_as(scores) * self._mask[:, 1:, None, None]

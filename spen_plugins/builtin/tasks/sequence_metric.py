@@ -57,7 +57,7 @@ class SequenceMetric(Metric):
         assert isinstance(batch, SentenceBatch)
         rows = batch.labelled.nonzero().squeeze(1).cpu().numpy()
         self._ratios.append(torch.zeros(len(batch.rows), 2, dtype=torch.double))
-        if not len(rows):
+        if batch.gold is None or not len(rows):
             return
         best, likely = (y[:, 0].argmax(-1).cpu().numpy()[rows] for y in (self._decode(proposal), proposal.mean))
         inside = batch.x.mask.cpu().numpy()[rows]

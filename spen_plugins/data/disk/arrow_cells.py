@@ -23,7 +23,7 @@ def check_valid(path: str | Path, rows: Any) -> None:
             raise DataError(path, None, f"column {name!r} damaged ({reason})", "valid values, texts in UTF-8") from None
 
 
-def cells_of(path: str | Path, name: str, column: Any) -> list[Any]:
+def read_cells(path: str | Path, name: str, column: Any) -> list[Any]:
     """The cells of a valid column; a DataError if they have values that Python lacks, such as times after 9999."""
     try:
         return column.to_pylist()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.disk.arrow_cells import MOST_CELLS, check_valid
-from spen_plugins.data.folders import conll_2012_files, files_fitting, image_files, is_pattern
-from spen_plugins.data.text import as_it_is, check_size, sha256
+from spen_plugins.data.folders import find_conll_2012_files, find_files, image_files, is_pattern
+from spen_plugins.data.text import check_size, open_as_is, sha256
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file
 
@@ -39,7 +39,7 @@ def shards(path: Path) -> list[Path]:
         if not found:
             raise DataError(path, None, "a folder without them", "Parquet or Arrow files (*.parquet, *.arrow)")
         return found
-    return [file for _, file in files_fitting(path)] if is_pattern(path) else [path]
+    return [file for _, file in find_files(path)] if is_pattern(path) else [path]
 
 
 def _shards_in(folder: Path) -> list[Path]:
@@ -54,7 +54,7 @@ def _is_shard(file: Path) -> bool:
     return file.suffix in SUFFIXES and not file.name.startswith("cache-")
 
 
-def of_shards(path: Path) -> bool:
+def is_sharded(path: Path) -> bool:
     """True of a folder or pattern of Parquet and Arrow files, and of such a file."""
     try:
         if path.is_dir():
@@ -73,9 +73,9 @@ def checksum(path: Path) -> str:
     """sha256 of a file; of a pattern, or of a folder of shards, CoNLL-2012 files or images, of its files' names and
     sums."""
     if path.is_dir():
-        files = [*((file.name, file) for file in _shards_in(path)), *conll_2012_files(path)] or image_files(path)
+        files = [*((file.name, file) for file in _shards_in(path)), *find_conll_2012_files(path)] or image_files(path)
     elif is_pattern(path):
-        files = files_fitting(path)
+        files = find_files(path)
     else:
         return sha256(path)
     sums = [f"{sha256(file)}  {name}\n" for name, file in files]
@@ -137,7 +137,7 @@ def _table(path: Path) -> Iterator[Any]:
         needs = "is a Parquet or Arrow file, which needs pyarrow: pip install 'spen-plugins[tables]'"
         raise ConfigError(f"{path} {needs}") from None
     try:
-        with as_it_is(path) as file:
+        with open_as_is(path) as file:
             head = file.read(6)
         if head.startswith(b"PAR1"):
             with parquet.ParquetFile(path) as table:

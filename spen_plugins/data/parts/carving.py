@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spen_plugins.data.equal_inputs import number_inputs, repeats_said
+from spen_plugins.data.equal_inputs import describe_repeats, number_inputs
 from spen_plugins.data.parts.stratification import label_matrix, stratify
 from spen_plugins.errors import DataError
 
@@ -67,7 +67,7 @@ def carve(
     train = sorted(set(range(len(labels))) - set(validation))
     said = (
         f"no validation file is named: {len(validation)} of the {len(labels)} rows of {path} are the validation part, "
-        f"{of} by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}" + repeats_said(numbers)
+        f"{of} by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}" + describe_repeats(numbers)
     )
     return Carved(train, validation, said, of)
 

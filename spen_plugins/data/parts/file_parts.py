@@ -10,11 +10,11 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 from pydantic import AfterValidator, Field
 
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.disk.shards import checksum, of_shards, shards
-from spen_plugins.data.encodings import files_encoded, known_encoding
+from spen_plugins.data.disk.shards import checksum, is_sharded, shards
+from spen_plugins.data.encodings import check_encoding, read_in_encoding
 from spen_plugins.data.equal_inputs import shared_inputs
 from spen_plugins.data.parts.carving import same_files
-from spen_plugins.data.parts.part_rows import Stratum, keys_of_parts, rows_of_parts
+from spen_plugins.data.parts.part_rows import Stratum, divide_rows, select_keys
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import ConfigError
 from spen_plugins.settings.config import Config
@@ -29,17 +29,17 @@ LARGE = 64 << 20
 class EncodedConfig(Config):
     """The encoding of files of text."""
 
-    file_encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    file_encoding: Annotated[str, AfterValidator(check_encoding)] | None = None
     """Encoding of the files of text, such as cp1252, utf-16 or gb18030; null: UTF-8. A file that begins with a byte
     order mark is read by that."""
 
 
-def in_file_encoding(load: Callable[[T], None]) -> Callable[[T], None]:
+def with_file_encoding(load: Callable[[T], None]) -> Callable[[T], None]:
     """Decorates `load` of a task with an `EncodedConfig`: its files are in the config's encoding."""
 
     @wraps(load)
     def loaded(task: Any) -> None:
-        with files_encoded(task.config.file_encoding):
+        with read_in_encoding(task.config.file_encoding):
             load(task)
 
     return loaded
@@ -96,7 +96,7 @@ def named_files(config: Any) -> dict[str, str]:
     return {key: name for key in ("file", "split", *PARTS) if (name := getattr(config, key)) is not None}
 
 
-def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
+def name_files(config: Any, corpora: Sequence[str]) -> dict[str, str]:
     """Files by part, or `file` and perhaps `split`; empty if the config names an embedded corpus.
 
     Raises:
@@ -111,7 +111,7 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
             verb = "names a file" if len(files) == 1 else "name files"
             fix = "give one of the two (data=files omits the corpus)"
             raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
-        of_the_corpus(config, ("format", "words", "tags", "layout", "file_encoding"))
+        check_corpus_keys(config, ("format", "words", "tags", "layout", "file_encoding"))
         return {}
     if files.keys() & {"file", "split"} and files.keys() not in ({"file"}, {"file", "split"}):
         found = " and ".join(f"task.{key}" for key in files)
@@ -129,7 +129,7 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
     return files
 
 
-def of_the_corpus(config: Any, keys: Sequence[str]) -> None:
+def check_corpus_keys(config: Any, keys: Sequence[str]) -> None:
     """Raise ConfigError if a key says how files are read, and an embedded corpus is learned from."""
     refuse_unused(config, keys, "task", f"it is of files, and task.corpus is {config.corpus!r}")
 
@@ -147,7 +147,7 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
     """
     if config.on_disk is False:
         return False
-    if files.keys() == {"file"} and of_shards(locate(files["file"])) and (config.on_disk or _is_large(files["file"])):
+    if files.keys() == {"file"} and is_sharded(locate(files["file"])) and (config.on_disk or _is_large(files["file"])):
         raise ConfigError(
             f"task.validation: {files['file']} stays on disk, being above {LARGE >> 20} MiB or by task.on_disk, and is "
             "not divided; name a file to validate on too, or pass task.on_disk=false"
@@ -156,7 +156,7 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
     reason = None
     if source is None:
         reason = "there is no training file of its own (task.train)"
-    elif not of_shards(source):
+    elif not is_sharded(source):
         reason = f"{files['train']} is no Parquet or Arrow file, and no folder or pattern of such files"
     elif "validation" not in files:
         reason = "there is no task.validation, and none is carved from data on disk; name a file"
@@ -173,7 +173,7 @@ def _is_large(name: str) -> bool:
     return sum(file.stat().st_size for file in shards(locate(name))) > LARGE
 
 
-def checksums_of(files: Mapping[str, str]) -> dict[str, str]:
+def hash_files(files: Mapping[str, str]) -> dict[str, str]:
     """sha256 of each file, by its name."""
     return {name: checksum(locate(name)) for name in files.values()}
 
@@ -186,7 +186,7 @@ def read_file_parts(
     input_of: Callable[[Any], Hashable] = lambda sentence: sentence.words,
     keys: ColumnKeys | None = None,
 ) -> FileParts[T]:
-    """The parts of `files_of`.
+    """The parts of `name_files`.
 
     Args:
         files: not empty.
@@ -199,20 +199,20 @@ def read_file_parts(
     Raises:
         DataError: a file is missing or broken.
     """
-    checksums = checksums_of(files)
+    checksums = hash_files(files)
     places = {key: locate(name) for key, name in files.items() if key != "split"}
     found = {key: read(place) for key, place in places.items()}
     notes = [f"{files[key]}: {note}" for key, (_, note) in found.items()]
     sentences = {key: some for key, (some, _) in found.items()}
     by, inputs = ({key: list(map(f, some)) for key, some in sentences.items()} for f in (strata, input_of))
-    rows, made = rows_of_parts(files, by, inputs, what, keys)
+    rows, made = divide_rows(files, by, inputs, what, keys)
     parts: dict[str, tuple[object, Sequence[T]]] = {part: (None, []) for part in PARTS}
     parts |= {part: (places[key], [sentences[key][row] for row in some]) for part, (key, some) in rows.items()}
     if "file" in files:
         split: dict[str, Any] = {"file": files["file"], "rows": files.get("split", made)}
     else:
         split = {part: files[part] for part in PARTS if part in files} | ({"validation": made} if made else {})
-    warnings = same_files(files, checksums) or shared_inputs(keys_of_parts(rows, inputs))
+    warnings = same_files(files, checksums) or shared_inputs(select_keys(rows, inputs))
     return FileParts(parts, checksums, [*notes, *([made] if made else []), *warnings], split)
 
 

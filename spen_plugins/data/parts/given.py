@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spen_plugins.data.equal_inputs import number_inputs, repeats_said, shared_inputs
+from spen_plugins.data.equal_inputs import describe_repeats, number_inputs, shared_inputs
 from spen_plugins.data.parts.carving import carve
 from spen_plugins.data.tables.matrix import Matrix, is_matrix
 from spen_plugins.data.tables.table_columns import Columns
@@ -224,7 +224,7 @@ def divide(
     carved = carve(strata, "data['train']", share=float(share), seed=seed, inputs=keys)
     rows = {"train": carved.train, "validation": carved.validation}
     parts |= {part: [train[i] for i in some] for part, some in rows.items()}
-    repeats = repeats_said(number_inputs(keys))
+    repeats = describe_repeats(number_inputs(keys))
     said = (
         f"validation: {len(carved.validation)} of the {len(train)} training examples, {carved.folds} by iterative "
         f"stratification (Sechidis et al. 2011), seed {seed}{repeats}"

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TypeVar
 
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.encodings import encoding_of
+from spen_plugins.data.encodings import detect_encoding
 from spen_plugins.data.parts.carving import carve
 from spen_plugins.data.parts.split import divide_file
 from spen_plugins.data.parts.strata import Kind
@@ -21,7 +21,7 @@ T = TypeVar("T")
 Stratum = Collection[Hashable] | None
 
 
-def rows_of_parts(
+def divide_rows(
     files: Mapping[str, str],
     strata: Mapping[str, Sequence[Stratum]],
     inputs: Mapping[str, Sequence[Hashable]],
@@ -63,15 +63,15 @@ def _divided(
     if (count := sum(map(len, rows.values()))) != total:
         found = f"{count} rows as `spen data split` reads it, and {total} as the task does"
         raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or give split=")
-    encoding = encoding_of(b"")
+    encoding = detect_encoding(b"")
     words = ["spen data split", quote(name), keys.spelled(), encoding and f"encoding={encoding}"]
     command = " ".join(filter(None, words))
     again = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
     return dict(zip(PARTS, (("file", some) for some in rows.values()), strict=True)), f"{said}, seed 0; {again}"
 
 
-def keys_of_parts(
+def select_keys(
     parts: Mapping[str, tuple[str, Sequence[int]]], keys: Mapping[str, Sequence[T]]
 ) -> dict[str, Sequence[T]]:
-    """The keys of each part's rows; arguments as in `rows_of_parts`."""
+    """The keys of each part's rows; arguments as in `divide_rows`."""
     return {part: [keys[key][row] for row in rows] for part, (key, rows) in parts.items()}

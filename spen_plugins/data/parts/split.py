@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spen_plugins.data.catalogue.places import locate
-from spen_plugins.data.equal_inputs import count_repeats, number_inputs, repeats_said
-from spen_plugins.data.parts.strata import Kind, strata_of
+from spen_plugins.data.equal_inputs import count_repeats, describe_repeats, number_inputs
+from spen_plugins.data.parts.strata import Kind, read_strata
 from spen_plugins.data.parts.stratification import stratify
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import DataError
@@ -47,9 +47,9 @@ def divide_file(
         kind: what a table is; None: what it looks like.
 
     Raises:
-        ConfigError, DataError: as `strata_of`; or there are too few rows for three parts.
+        ConfigError, DataError: as `read_strata`; or there are too few rows for three parts.
     """
-    found = strata_of(locate(str(path)), keys, say, kind)
+    found = read_strata(locate(str(path)), keys, say, kind)
     inputs = number_inputs(found.inputs if together else range(len(found.labels)))
     fold = stratify(found.labels, 10, seed, inputs, most=2)
     rows = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
@@ -57,7 +57,7 @@ def divide_file(
         count = f"{len(inputs)} rows" + f" of {inputs.max() + 1} different inputs" * bool(count_repeats(inputs))
         raise DataError(path, None, count, "more rows, of which ten different ones are enough for three parts")
     sizes = " + ".join(str(len(some)) for some in rows.values())
-    said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{repeats_said(inputs)}"
+    said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
     return Division(rows, said)
 
 

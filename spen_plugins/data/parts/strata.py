@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from spen_plugins.data.catalogue.places import locate
-from spen_plugins.data.csv_rows import CSV, header_of, separator_of
-from spen_plugins.data.disk.shards import column_names, of_shards, shards
-from spen_plugins.data.equal_inputs import digest, keys_of_rows
-from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, head_of, one_of, recognise
+from spen_plugins.data.csv_rows import CSV, find_separator, read_header
+from spen_plugins.data.disk.shards import column_names, is_sharded, shards
+from spen_plugins.data.equal_inputs import digest, make_row_keys
+from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, one_of, read_head, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.parts.sentence_strata import ROLES, SENTENCES, Strata, read_sentence_strata, stratify_sets
 from spen_plugins.data.sentences.offset_items import is_sentence
@@ -35,7 +35,7 @@ from spen_plugins.data.tables.table_files import list_column, read_table
 from spen_plugins.data.text import is_number, read_lines
 from spen_plugins.data.texts.fasttext import FASTTEXT
 from spen_plugins.data.texts.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts
-from spen_plugins.data.texts.text_columns import LABELS, TEXT, Layout, named_as, places_of
+from spen_plugins.data.texts.text_columns import LABELS, TEXT, Layout, find_places, named_as
 from spen_plugins.data.texts.words import words_of
 from spen_plugins.errors import ConfigError, DataError
 
@@ -60,7 +60,7 @@ _NO_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
-def strata_of(
+def read_strata(
     path: Path,
     keys: ColumnKeys,
     warn: Callable[[str], None] = lambda sentence: None,
@@ -106,9 +106,9 @@ def strata_of(
 def _recognise(path: Path) -> Format:
     if path.is_dir() and role_files(path):
         return ROLES
-    form = PARQUET if of_shards(path) else recognise(path, FORMATS)
+    form = PARQUET if is_sharded(path) else recognise(path, FORMATS)
     if form is JSON_LIST and not _lists_sentences(path):
-        head = head_of(path)
+        head = read_head(path)
         raise DataError(path, head.first, head.found, one_of([other for other in FORMATS if other is not JSON_LIST]))
     return form
 
@@ -150,7 +150,7 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
     try:
         table = read_table(path, unused=keys.drop, lists=lists)
         labels, _ = chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)
-        inputs = keys_of_rows(Columns.of(table, labels, keys.drop).encode(table)[0])
+        inputs = make_row_keys(Columns.of(table, labels, keys.drop).encode(table)[0])
     except DataError as error:
         if any(map(_is_prose, _left(path, form, names, keys))):
             return _of_texts(path, form, names, keys)  # an error unless it is clear which of them
@@ -179,9 +179,9 @@ def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> l
     """Cells of the first rows of each column that is neither labels nor unused; empty cells are left out."""
     if not names:
         return []
-    labels = places_of(keys.labels or (), names)
+    labels = find_places(keys.labels or (), names)
     left = [at for at, name in enumerate(names) if at not in labels and name not in (*keys.drop, *_NO_NAMES)]
-    rows = file_records(path, form, (separator_of(head_of(path)) or ",") if form is CSV else "")
+    rows = file_records(path, form, (find_separator(read_head(path)) or ",") if form is CSV else "")
     some = [cells for _, cells in islice(rows, 1, 1000)]
     return [[text for cells in some if (text := str(cells[at] if at < len(cells) else "").strip())] for at in left]
 
@@ -196,13 +196,13 @@ def _names(path: Path, form: Format) -> list[str]:
     if form is PARQUET:
         return column_names(shards(path)[0])
     if form is CSV:
-        return header_of(head_of(path))
-    return [name.strip() for name in head_of(path).filled[0].split("\t")] if form is TSV else []
+        return read_header(read_head(path))
+    return [name.strip() for name in read_head(path).filled[0].split("\t")] if form is TSV else []
 
 
 def _numbers_below(path: Path) -> bool:
     """Whether the second line has numbers alone, apart by tabs: then the first one names columns."""
-    return all(map(is_number, [cell for line in head_of(path).filled[1:2] for cell in line.split("\t")] or [""]))
+    return all(map(is_number, [cell for line in read_head(path).filled[1:2] for cell in line.split("\t")] or [""]))
 
 
 def _lists_sentences(path: Path) -> bool:

@@ -24,15 +24,15 @@ from itertools import zip_longest
 from pathlib import Path
 
 from spen_plugins.data.formats import Head
-from spen_plugins.data.sentences.overlaps import tags_of_spans
+from spen_plugins.data.sentences.overlaps import write_span_tags
 from spen_plugins.data.sentences.srl import (
     UNMARKED,
     Block,
     Layout,
     Proposition,
     Sentence,
-    blocks_of,
     read_brackets,
+    split_blocks,
 )
 from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
@@ -66,7 +66,7 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
     words with `(V*` in a column of brackets; in a file without brackets those with a frame.
     """
     lines = ["" if line.startswith(("#begin", "#end")) else line for line in read_lines(path)]
-    blocks = list(blocks_of(lines))
+    blocks = list(split_blocks(lines))
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
     for block in blocks:
@@ -106,7 +106,7 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
         if predicate is None:
             found = f"no (V*) in column {column + 1}"
             raise DataError(path, block.first, found, "(V*) at the predicate, in each column of brackets")
-        tags = tags_of_spans(len(rows), predicate, _spans(path, block, column))
+        tags = write_span_tags(len(rows), predicate, _spans(path, block, column))
         propositions.append(_proposition(rows[predicate], predicate, tags))
     propositions.sort(key=lambda proposition: proposition.predicate)
     return Sentence(words, tuple(propositions), block.name)
@@ -164,7 +164,7 @@ def read_props(path: Path, gold: bool = True) -> tuple[list[Sentence], str]:
     if props is None or _is_verbs(words):
         wanted = f"the words beside it, as {path.with_suffix('.words').name}, or one file that has the word first"
         raise DataError(path, None, "verbs and brackets without words (CoNLL-2005's props)", wanted)
-    blocks = list(blocks_of(list(_pasted(words, props))))
+    blocks = list(split_blocks(list(_pasted(words, props))))
     name = f"CoNLL-2005: words of {words.name}, props of {props.name}"
     return read_brackets(props, blocks, Layout(0, 1, 2), gold), name
 

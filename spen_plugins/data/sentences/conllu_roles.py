@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from spen_plugins.data.formats import Head
 from spen_plugins.data.sentences.conllu import FIELDS, conllu_sentences
-from spen_plugins.data.sentences.overlaps import tags_of_owners, tags_of_spans
+from spen_plugins.data.sentences.overlaps import write_owner_tags, write_span_tags
 from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence
 from spen_plugins.errors import DataError
 
@@ -179,7 +179,7 @@ def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
             continue
         spans = word.fields.get("up:argspans")
         if spans is not None:
-            tags = tags_of_spans(len(words), i, [*_places(path, word, spans, place)])
+            tags = write_span_tags(len(words), i, [*_places(path, word, spans, place)])
             found.append(_proposition(word, i, frame, tags))
             continue
         roles = ["_"] * len(words)
@@ -214,7 +214,7 @@ def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, ro
             raise DataError(path, words[word].line, "a word below itself", "heads in a tree")
         owner.append(predicate if word == predicate else None if above == predicate else above)
     names = ["V" if i == predicate else role for i, role in enumerate(roles)]
-    return _proposition(words[predicate], predicate, frame, tags_of_owners(owner, names))
+    return _proposition(words[predicate], predicate, frame, write_owner_tags(owner, names))
 
 
 def _proposition(word: _Word, predicate: int, frame: str, tags: tuple[str, ...]) -> Proposition:

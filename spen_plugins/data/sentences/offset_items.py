@@ -38,7 +38,7 @@ def is_sentence(value: Any) -> bool | None:
 
 
 def own_form(value: Any, places: Any, moved: list[str]) -> Any:
-    """A value in the form that `tagged_of` reads.
+    """A value in the form that `parse_tagged` reads.
 
     Args:
         value: a value of JSON.

@@ -8,7 +8,7 @@ from itertools import pairwise
 from spen_plugins.data.schemes import Span, write_tags
 
 
-def tags_of_spans(size: int, predicate: int, spans: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
+def write_span_tags(size: int, predicate: int, spans: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
     """BIO tags of arguments `(role, first, last)`; a word in several is the shortest's, the predicate V's."""
     if not any(role == "V" and first <= predicate <= last for role, first, last in spans):
         spans = [("V", predicate, predicate), *spans]
@@ -17,10 +17,10 @@ def tags_of_spans(size: int, predicate: int, spans: Sequence[tuple[str, int, int
         owner[first : last + 1] = [number] * (last + 1 - first)
     verb = next(n for n, (role, first, last) in enumerate(spans) if role == "V" and first <= predicate <= last)
     owner[predicate] = verb
-    return tags_of_owners(owner, [role for role, _, _ in spans])
+    return write_owner_tags(owner, [role for role, _, _ in spans])
 
 
-def tags_of_owners(owner: Sequence[int | None], roles: Sequence[str]) -> tuple[str, ...]:
+def write_owner_tags(owner: Sequence[int | None], roles: Sequence[str]) -> tuple[str, ...]:
     """BIO tags of words that each belong to an argument or to none; later pieces of an argument are C-X."""
     cuts = [0, *(i for i, (a, b) in enumerate(pairwise(owner), 1) if a != b), len(owner)]
     seen: set[int] = set()

@@ -44,7 +44,7 @@ def sentence_of(item: Any) -> Sentence:
     return Sentence(tuple(words), (_proposition(item["predicate"], item, item.get("tags"), len(words)),))
 
 
-def of_one_predicate(item: Any) -> Sentence:
+def parse_one_predicate(item: Any) -> Sentence:
     """`sentence_of` an item that has one predicate; a `DataError` if it has none or several."""
     sentence = sentence_of(item)
     if not sentence.propositions:
@@ -56,7 +56,7 @@ def of_one_predicate(item: Any) -> Sentence:
     return sentence
 
 
-def sentences_of_text(raw: RawText) -> list[Sentence]:
+def parse_raw_text(raw: RawText) -> list[Sentence]:
     """The sentences of raw text with their predicates."""
     sentences = raw.sentences()
     return [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.folders import CONLL_2012, conll_2012_files, files_fitting, is_pattern, other_files
+from spen_plugins.data.folders import CONLL_2012, count_other_files, find_conll_2012_files, find_files, is_pattern
 from spen_plugins.data.formats import JSON_LINES, Format, Head, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.prose import is_prose
@@ -79,7 +79,7 @@ def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
     sentences = [sentence for part in parts for sentence in part.sentences]
     if gold and not any(sentence.propositions for sentence in sentences):
         raise DataError(path, None, f"no predicate in {len(files):,} files", "sentences with predicates marked")
-    others, kinds = other_files(path) if path.is_dir() else (0, "")
+    others, kinds = count_other_files(path) if path.is_dir() else (0, "")
     ignored = f" ({others:,} others ignored: {kinds})" if others else ""
     formats = " and ".join(dict.fromkeys(part.format for part in parts))
     return RoleFile(sentences, f"{formats}, {len(files):,} file{'s' * (len(files) > 1)}{ignored}")
@@ -92,10 +92,10 @@ def role_files(path: Path) -> list[Path]:
         DataError: a folder without CoNLL-2012 files, or a pattern that no file fits.
     """
     if not path.is_dir():
-        return [file for _, file in files_fitting(path)] if is_pattern(path) else [path]
-    files = [file for _, file in conll_2012_files(path)]
+        return [file for _, file in find_files(path)] if is_pattern(path) else [path]
+    files = [file for _, file in find_conll_2012_files(path)]
     if not files:
-        others, kinds = other_files(path)
+        others, kinds = count_other_files(path)
         wanted = f"a folder with CoNLL-2012 files below it (*{CONLL_2012}), a pattern such as dir/**/*.conll, or a file"
         raise DataError(path, None, f"a folder of {others:,} files ({kinds})" if others else "an empty folder", wanted)
     return files

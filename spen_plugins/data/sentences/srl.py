@@ -106,7 +106,7 @@ def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> li
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    return read_brackets(path, list(blocks_of(read_lines(path))), layout, gold)
+    return read_brackets(path, list(split_blocks(read_lines(path))), layout, gold)
 
 
 def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: bool) -> list[Sentence]:
@@ -117,7 +117,7 @@ def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: b
     return [_sentence(path, block, columns, gold) for block in blocks]
 
 
-def blocks_of(lines: Sequence[str]) -> Iterator[Block]:
+def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Sentences' lines as cells."""
     name, start = None, 0
     for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
@@ -186,14 +186,14 @@ def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence
         raise DataError(path, block.first, found, "one column of brackets for each predicate")
     propositions = []
     for k, predicate in enumerate(predicates):
-        tags = bracket_tags(path, block, columns.brackets + k, predicate) if count else None
+        tags = read_bracket_tags(path, block, columns.brackets + k, predicate) if count else None
         row = rows[predicate]
         found = (None if i is None or row[i] in (*UNMARKED, "*") else row[i] for i in (columns.roleset, columns.pos))
         propositions.append(Proposition(predicate, row[columns.predicate], tags, *found))
     return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
 
 
-def bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple[str, ...]:
+def read_bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple[str, ...]:
     """BIO tags of one column of brackets."""
     where = f"in column {column + 1}"
     tags: list[str] = []
@@ -230,8 +230,8 @@ def bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple
     return tuple(tags)
 
 
-def brackets_of(tags: Sequence[str]) -> list[str]:
-    """The inverse of `bracket_tags`."""
+def write_brackets(tags: Sequence[str]) -> list[str]:
+    """The inverse of `read_bracket_tags`."""
     following = [*tags[1:], "O"]
     return [
         (f"({tag[2:]}" if tag.startswith("B-") else "")

@@ -13,13 +13,13 @@ from spen_plugins.errors import DataError
 FORM = '{"words": ["in", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}'
 
 
-def of_words(item: Any) -> Any:
-    """A list or array of words as an item for `tagged_of`; anything else as it is."""
+def wrap_words(item: Any) -> Any:
+    """A list or array of words as an item for `parse_tagged`; anything else as it is."""
     item = item.tolist() if hasattr(item, "tolist") else item
     return {"words": item} if isinstance(item, (list, tuple)) else item
 
 
-def tagged_of(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None = None) -> TaggedSentence:
+def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None = None) -> TaggedSentence:
     """The sentence of one item: `{"words": […]}`, or a text, which is split at blanks.
 
     Optional: `"columns"`, a list of values by name, and gold: `"tags"` in the scheme, or, where tags are spans,

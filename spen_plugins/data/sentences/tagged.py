@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.disk.shards import check_in_memory, of_shards, shards
-from spen_plugins.data.formats import JSON_LINES, Format, Head, head_of, recognise
+from spen_plugins.data.disk.shards import check_in_memory, is_sharded, shards
+from spen_plugins.data.formats import JSON_LINES, Format, Head, read_head, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.prose import is_prose
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
@@ -18,10 +18,10 @@ from spen_plugins.data.sentences.conllu_roles import is_conllu
 from spen_plugins.data.sentences.docbin import DOCBIN, read_docbin
 from spen_plugins.data.sentences.offset_items import WORDS, own_form
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.data.sentences.tag_items import FORM, tagged_of
+from spen_plugins.data.sentences.tag_items import FORM, parse_tagged
 from spen_plugins.data.sentences.tagged_shards import tagged_rows
 from spen_plugins.data.sentences.token_rows import TOKEN_ROWS, read_token_rows
-from spen_plugins.data.text import opened_text
+from spen_plugins.data.text import open_text
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import from_json
 
@@ -95,7 +95,7 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
         raise ConfigError("task.auxiliaries: it is of predicates (task.format: predicates), and the tags are others")
     if places.format == "predicates":
         return _read_predicates(places, path, gold)
-    if places.format == "auto" and (of_shards(path) or path.is_dir()):
+    if places.format == "auto" and (is_sharded(path) or path.is_dir()):
         return _read_shards(places, path, gold)
     wanted = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
     wanted = {key: column for key, column in wanted.items() if column is not None}
@@ -163,7 +163,7 @@ def read_words(places: Any, path: Path) -> TagFile:
     places = TagPlaces(**{f.name: getattr(places, f.name) for f in fields(TagPlaces)})
     if places.format == "predicates":
         return read_tagged(places, path, gold=False)
-    if places.format == "auto" and (of_shards(path) or path.is_dir()):
+    if places.format == "auto" and (is_sharded(path) or path.is_dir()):
         tags = places.tags if isinstance(places.tags, str) else None
         return read_tagged(replace(places, tags=tags), path, gold=False)
     wanted = [column for column in (places.words, *places.columns.values()) if column is not None]
@@ -181,7 +181,7 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
         return given
     if path.suffix == ".conllu" and path.is_file():
         return "conllu"
-    _check_one_line(head_of(path))
+    _check_one_line(read_head(path))
     found = recognise(path, list(FORMATS.values()))
     name = next(name for name, form in FORMATS.items() if form is found)
     return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
@@ -197,7 +197,7 @@ def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
 
 def _json_sentences(places: Any, path: Path, gold: bool, name: str, moved: list[str]) -> list[TaggedSentence]:
     def make(item: Any) -> TaggedSentence:
-        sentence = tagged_of(own_form(item, places, moved), places.scheme, places.columns or None)
+        sentence = parse_tagged(own_form(item, places, moved), places.scheme, places.columns or None)
         lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
         if gold and lacks:
             keys = f" in the keys {', '.join(map(str, item))}" if isinstance(item, Mapping) else ""
@@ -212,7 +212,7 @@ def _json_sentences(places: Any, path: Path, gold: bool, name: str, moved: list[
 
 def listed_items(path: Path) -> list[Any] | None:
     """The items of a file that is one JSON list; None if it is a list a line."""
-    with opened_text(path) as file:
+    with open_text(path) as file:
         data = file.read()
     try:
         items = from_json(data)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spen_plugins.data.csv_rows import header_of, records, separator_of
-from spen_plugins.data.formats import Format, Head, head_of
+from spen_plugins.data.csv_rows import find_separator, read_header, records
+from spen_plugins.data.formats import Format, Head, read_head
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.errors import DataError, did_you_mean
 
@@ -25,7 +25,7 @@ _POS = ("pos", "pos_tag", "upos", "tag", "tags", "label", "labels")
 
 
 def _is_token_rows(head: Head) -> bool:
-    names = {name.casefold() for name in header_of(head)}
+    names = {name.casefold() for name in read_header(head)}
     return bool(names & {*SENTENCE} and names & {*WORDS})
 
 
@@ -52,7 +52,7 @@ def read_token_rows(
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    rows = records(path, separator_of(head_of(path)) or ",")
+    rows = records(path, find_separator(read_head(path)) or ",")
     names = [name.strip() for name in next(rows)[1]]
     wanted = {
         "words": _place(path, names, "words", words, WORDS),

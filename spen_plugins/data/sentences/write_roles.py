@@ -9,7 +9,7 @@ from spen_plugins.data.schemes import spans
 from spen_plugins.data.sentences.columns import cell
 from spen_plugins.data.sentences.role_items import sentence_of
 from spen_plugins.data.sentences.roles import merged
-from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence, brackets_of
+from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence, write_brackets
 
 
 class FileExamples(list[Any]):
@@ -72,7 +72,7 @@ def props(sentences: Iterable[Sentence]) -> str:
 def _props(sentence: Sentence) -> Iterator[list[str]]:
     """Of each word, the lemma if it is a predicate, and a cell of brackets for each proposition."""
     marks = {p.predicate: p.lemma or "?" for p in sentence.propositions}
-    brackets = [brackets_of(p.tags) for p in sentence.propositions if p.tags is not None]
+    brackets = [write_brackets(p.tags) for p in sentence.propositions if p.tags is not None]
     for i in range(len(sentence.words)):
         yield [cell(marks.get(i, "-")), *(column[i] for column in brackets)]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from shlex import quote
 from typing import Any
 
-from spen_plugins.data.tables.label_names import columns_named
+from spen_plugins.data.tables.label_names import split_names
 from spen_plugins.errors import ConfigError, did_you_mean
 
 
@@ -45,7 +45,7 @@ class ColumnKeys:
         for key in settings:
             if key not in KEYS:
                 raise ConfigError(f"unknown key {key!r}.{did_you_mean(key, KEYS)} Keys: {', '.join(KEYS)}")
-        values = {key: columns_named(value) if key in ("labels", "drop") else value for key, value in settings.items()}
+        values = {key: split_names(value) if key in ("labels", "drop") else value for key, value in settings.items()}
         if (drop := values.get("drop")) is not None:
             values["drop"] = list(map(str, drop)) if isinstance(drop, (list, tuple)) else [str(drop)]
         if values.get("labels") is not None and values.get("label_count") is not None:

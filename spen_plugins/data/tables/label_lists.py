@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spen_plugins.data.csv_rows import records, separator_of
-from spen_plugins.data.disk.arrow_cells import cells_of
+from spen_plugins.data.csv_rows import find_separator, records
+from spen_plugins.data.disk.arrow_cells import read_cells
 from spen_plugins.data.disk.shards import column_names, pieces
-from spen_plugins.data.formats import PARQUET, Format, head_of
+from spen_plugins.data.formats import PARQUET, Format, read_head
 from spen_plugins.data.table import Table
 from spen_plugins.data.tables.cells import MISSING
 from spen_plugins.data.tables.label_cells import FALSE, TRUE, LabelCells
@@ -71,10 +71,10 @@ def _cells(path: Path, form: Format, name: str) -> Iterator[tuple[int, Any]]:
     """Line and cell of each row: a text, a list of texts, or None; nothing if there is no such column."""
     if form is PARQUET:
         for piece in pieces(path) if name in column_names(path) else ():
-            for number, cell in enumerate(cells_of(path, name, piece.rows.column(name)), piece.first):
+            for number, cell in enumerate(read_cells(path, name, piece.rows.column(name)), piece.first):
                 yield number, list(map(str, cell)) if isinstance(cell, list) else None if cell is None else str(cell)
         return
-    rows = records(path, separator_of(head_of(path)) or ",")
+    rows = records(path, find_separator(read_head(path)) or ",")
     names = [cell.strip() for cell in next(rows)[1]]
     if name in names:
         yield from ((line, cells[names.index(name)]) for line, cells in rows)

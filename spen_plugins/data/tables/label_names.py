@@ -12,7 +12,7 @@ from spen_plugins.data.text import read_lines
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 
-def columns_named(value: Any) -> Any:
+def split_names(value: Any) -> Any:
     """The names of `a,b` or `[a,b]` as a list; any other value as it is, of which texts are a name or a pattern."""
     if not isinstance(value, str) or not ("," in value or value[:1] + value[-1:] == "[]"):
         return value

@@ -16,7 +16,7 @@ import numpy as np
 from spen_plugins.data.formats import Format, Head
 from spen_plugins.data.table import Attribute, Table
 from spen_plugins.data.tables.cells import BINARY, Known
-from spen_plugins.data.text import opened_text, shorten
+from spen_plugins.data.text import open_text, shorten
 from spen_plugins.errors import DataError
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -43,7 +43,7 @@ def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
     A row without labels has none; if no row has any, the labels are unknown. Features above the training file's last
     are left out. Arguments and errors are those of `read_table`.
     """
-    with opened_text(path) as file:
+    with open_text(path) as file:
         texts = file.read().rstrip(b"\r\n").split(b"\n")
     has_sizes = _SIZES.fullmatch(texts[0].decode("latin-1")) is not None
     kept = [(n, text.strip() or _BLANK) for n, text in enumerate(texts, 1) if not text.lstrip().startswith(b"#")]

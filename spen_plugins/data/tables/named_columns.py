@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from spen_plugins.data.csv_rows import records, separator_of
-from spen_plugins.data.disk.arrow_cells import cells_of
+from spen_plugins.data.csv_rows import find_separator, records
+from spen_plugins.data.disk.arrow_cells import read_cells
 from spen_plugins.data.disk.shards import check_in_memory, column_names, pieces
-from spen_plugins.data.formats import PARQUET, Format, head_of
+from spen_plugins.data.formats import PARQUET, Format, read_head
 from spen_plugins.data.table import Table
 from spen_plugins.data.tables.cells import BINARY, KEYS, MISSING, Cells, Known, is_key, make_table
 from spen_plugins.data.text import is_number, shorten
@@ -53,7 +53,7 @@ def _names(path: Path, form: Format) -> list[str]:
     if form is PARQUET:
         check_in_memory(path)
         return [name for name in column_names(path) if name not in _UNNAMED]
-    cells = next(records(path, separator_of(head_of(path)) or ","))[1]
+    cells = next(records(path, find_separator(read_head(path)) or ","))[1]
     names = [cell.strip() for cell in cells]
     if all(map(is_number, cells)):
         raise DataError(path, 1, f"numbers in the first line, {shorten(','.join(cells))}", "a header of column names")
@@ -71,7 +71,7 @@ def _blocks(path: Path, form: Format, names: Sequence[str]) -> Iterator[Block]:
             columns = {name: _texts(path, name, piece.rows.column(name)) for name in names}
             yield range(piece.first, piece.first + len(piece.rows)), columns
         return
-    rows = records(path, separator_of(head_of(path)) or ",")
+    rows = records(path, find_separator(read_head(path)) or ",")
     header = [cell.strip() for cell in next(rows)[1]]
     places = [header.index(name) for name in names]
     while block := list(islice(rows, _BLOCK)):
@@ -86,11 +86,11 @@ def _texts(path: Path, name: str, column: Any) -> list[str]:
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
     kinds = (types.is_string, types.is_large_string, types.is_integer, types.is_floating, types.is_decimal)
     if types.is_boolean(kind):
-        return ["" if cell is None else str(int(cell)) for cell in cells_of(path, name, column)]
+        return ["" if cell is None else str(int(cell)) for cell in read_cells(path, name, column)]
     if not any(is_kind(kind) for is_kind in kinds):
         wanted = "numbers, booleans or texts; drop=NAME leaves it out"
         raise DataError(path, None, f"column {name!r} of type {column.type}", wanted)
-    return ["" if cell is None else str(cell).strip() for cell in cells_of(path, name, column)]
+    return ["" if cell is None else str(cell).strip() for cell in read_cells(path, name, column)]
 
 
 def _survey(blocks: Iterable[Block], names: Sequence[str], known: Known) -> tuple[set[str], tuple[str, ...]]:

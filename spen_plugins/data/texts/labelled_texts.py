@@ -7,10 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.csv_rows import CSV, header_of, records, separator_of
-from spen_plugins.data.disk.arrow_cells import cells_of
-from spen_plugins.data.disk.shards import check_in_memory, column_names, of_shards, pieces, shards
-from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
+from spen_plugins.data.csv_rows import CSV, find_separator, read_header, records
+from spen_plugins.data.disk.arrow_cells import read_cells
+from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, shards
+from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, one_of, read_head
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.tables.label_cells import SEPARATOR, LabelCells
 from spen_plugins.data.text import read_lines, shorten
@@ -22,9 +22,9 @@ from spen_plugins.data.texts.text_columns import (
     Row,
     TextColumns,
     find_columns,
+    find_places,
     is_header,
     named_as,
-    places_of,
     read_labels,
 )
 from spen_plugins.errors import DataError
@@ -49,7 +49,7 @@ def _is_tsv(head: Head) -> bool:
 
 
 def _is_csv(head: Head) -> bool:
-    separator = separator_of(head)
+    separator = find_separator(head)
     if separator is None:
         return False
     commas = {line.count(separator) for line in head.filled[:_LOOKED_AT]}
@@ -85,7 +85,7 @@ def has_labels(head: Head) -> bool:
 
 def find_format(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
-    head = head_of(path)
+    head = read_head(path)
     formats = FORMATS if layout.is_default else (JSON, PARQUET, TSV, _CSV)  # others have no columns
     form = next((form for form in formats if form.fits(head)), None)
     if head.is_json_list:
@@ -102,9 +102,9 @@ def find_format(path: Path, layout: Layout, gold: bool | None) -> Format | None:
 
 def _has_header(head: Head, layout: Layout) -> bool:
     """True if the first line names a column of text or labels, by a usual name or the one that is given."""
-    names = header_of(head) or [line.strip(' "') for line in head.filled[:1]]
+    names = read_header(head) or [line.strip(' "') for line in head.filled[:1]]
     columns = [column for column in (layout.text, layout.labels) if not isinstance(column, int)]
-    return is_header(names) or any(places_of(column, names) for column in columns)
+    return is_header(names) or any(find_places(column, names) for column in columns)
 
 
 def _may_be_lines(head: Head, layout: Layout) -> bool:
@@ -125,7 +125,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
-    form = PARQUET if of_shards(path) or path.is_dir() else find_format(path, layout, gold)
+    form = PARQUET if is_sharded(path) or path.is_dir() else find_format(path, layout, gold)
     if form is None:
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is JSON:
@@ -204,7 +204,7 @@ def open_columns(
     path: Path, form: Format, layout: Layout, gold: bool | None
 ) -> tuple[TextColumns, Iterator[tuple[int, list[Any]]]]:
     """A file's columns, and its records without the header; arguments and errors as of `find_columns`."""
-    separator = (separator_of(head_of(path)) or _NO_SEPARATOR) if form is _CSV else ""
+    separator = (find_separator(read_head(path)) or _NO_SEPARATOR) if form is _CSV else ""
     rows = file_records(path, form, separator)
     first = next(rows)
     columns = find_columns(path, layout, first[1], gold, form is PARQUET)
@@ -221,7 +221,7 @@ def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int
         yield 0, column_names(path)
         for piece in pieces(path):
             named = zip(piece.rows.schema.names, piece.rows.columns, strict=True)
-            columns = ([_cell(value) for value in cells_of(path, name, column)] for name, column in named)
+            columns = ([_cell(value) for value in read_cells(path, name, column)] for name, column in named)
             yield from enumerate(map(list, zip(*columns, strict=True)), piece.first)
 
 

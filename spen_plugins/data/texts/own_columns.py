@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.data.csv_rows import CSV, records, separator_of
-from spen_plugins.data.disk.shards import of_shards, shards
-from spen_plugins.data.formats import PARQUET, head_of, recognise
+from spen_plugins.data.csv_rows import CSV, find_separator, records
+from spen_plugins.data.disk.shards import is_sharded, shards
+from spen_plugins.data.formats import PARQUET, read_head, recognise
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.tables.table_files import FORMATS
 from spen_plugins.data.texts.labelled_texts import (
@@ -25,20 +25,20 @@ Columns = tuple[list[str], list[list[Any]]]
 """Names of columns, and the cells of each row."""
 
 
-def columns_of_table(path: Path) -> Columns | None:
+def find_table_columns(path: Path) -> Columns | None:
     """Columns of a file that `read_table` has read; None for ARFF and libsvm."""
     form = recognise(path, FORMATS)
     if form is PARQUET:
         return _read_shards(path)
     if form is not CSV:
         return None
-    names, *rows = [cells for _, cells in records(path, separator_of(head_of(path)) or ",")]
+    names, *rows = [cells for _, cells in records(path, find_separator(read_head(path)) or ",")]
     return names, rows
 
 
-def columns_of_texts(path: Path, layout: Layout) -> Columns | None:
+def find_text_columns(path: Path, layout: Layout) -> Columns | None:
     """Columns of a file that `read_texts` has read without gold; None if they have no names."""
-    if of_shards(path):
+    if is_sharded(path):
         return _read_shards(path)
     form = find_format(path, layout, None)
     if form is JSON:

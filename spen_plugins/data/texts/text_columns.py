@@ -138,9 +138,9 @@ def _choose_columns(
     if labels == Layout.labels:
         labels = named_as(free, LABELS)
         if not labels and gold:
-            labels = _find_only_other(names, free, places_of(text, names))
+            labels = _find_only_other(names, free, find_places(text, names))
     if not text:
-        text = _find_only_other(names, free, places_of(labels, names))
+        text = _find_only_other(names, free, find_places(labels, names))
     if not text or (gold and not labels):
         raise _open_columns(path, names, gold)
     return text, labels
@@ -157,7 +157,7 @@ def named_as(names: Sequence[str], wanted: Sequence[str]) -> str:
     return next((name for name in names if name.casefold() in wanted), "")
 
 
-def places_of(column: int | str | Sequence[str], names: Sequence[str]) -> set[int]:
+def find_places(column: int | str | Sequence[str], names: Sequence[str]) -> set[int]:
     """Indices, from 0, of the columns meant."""
     if isinstance(column, int):
         return {column - 1}

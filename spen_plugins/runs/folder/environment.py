@@ -67,7 +67,7 @@ def packages() -> dict[str, str | None]:
     return {name: _version(name) for name in PACKAGES}
 
 
-def parameter_counts(model: Model) -> dict[str, int]:
+def count_parameters(model: Model) -> dict[str, int]:
     """Numbers of trained parameters by net; `trained` is the total, `inference` the part that prediction needs.
 
     Fixed tensors, such as word vectors that are not tuned, don't count. A shared parameter counts for the first net

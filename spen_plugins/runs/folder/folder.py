@@ -53,7 +53,7 @@ EPOCH = {"score": None, "best": False, "validation": {}, "updates": {}, "losses"
 """Keys that every record of a history has, with the values of those that its line lacks."""
 
 
-def methods_of(path: Path) -> dict[str, Any]:
+def read_methods(path: Path) -> dict[str, Any]:
     """The names of the methods in a folder of their runs, and the chosen one; empty for any other folder."""
     return read_json(path / METHODS) if (path / METHODS).exists() else {}
 
@@ -105,7 +105,7 @@ class RunFolder:
         Raises:
             ConfigError: it is no run folder, or has another format; or no method is chosen yet.
         """
-        if methods := methods_of(path):
+        if methods := read_methods(path):
             if methods.get("run") is None:
                 raise ConfigError(f"{path}: no method is chosen yet; go on with: spen-run --resume {quote(str(path))}")
             path = path / methods["run"]
@@ -200,10 +200,10 @@ class RunFolder:
             part: the part.
             beside: if true, also the validation part's that stand beside those of the test part.
         """
-        path = self.path / "examples.safetensors"
-        if not path.exists():
+        try:
+            tensors, metadata = read_tensors(self.path / "examples.safetensors")
+        except FileNotFoundError:
             return None
-        tensors, metadata = read_tensors(path)
         is_own = metadata.get("part") == part
         prefix = "" if is_own or not beside else f"{part}."
         if not is_own and not (prefix and f"{prefix}numerator" in tensors):

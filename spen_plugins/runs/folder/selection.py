@@ -13,17 +13,19 @@ Groups = Mapping[str, Iterable[RunFolder]]
 """Runs by the name of their group."""
 
 
-def selection_of(groups: Groups, registry: Registry) -> str:
+def find_selection(groups: Groups, registry: Registry) -> str:
     """The score that picks the best epoch, according to the task.
 
     Raises:
         ConfigError: runs have different ones.
     """
-    scores = {task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs}
+    scores = {
+        find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs
+    }
     return _check_one(scores, "they are selected by")
 
 
-def unit_of(groups: Groups) -> str:
+def find_unit(groups: Groups) -> str:
     """The unit of the scores; empty for fractions.
 
     Raises:
@@ -42,7 +44,7 @@ def _check_one(labels: Mapping[str, str], verb: str) -> str:
     return next(iter(labels))
 
 
-def task_selection(task: Mapping[str, Any], registry: Registry) -> str:
+def find_task_selection(task: Mapping[str, Any], registry: Registry) -> str:
     """The selection score of a run's task, from its class or its config (`tagging`: accuracy or f1)."""
     cls = registry.resolve("task", task["type"])
     if not hasattr(cls, "selection"):

@@ -29,7 +29,7 @@ def own_files(config: Mapping[str, Any]) -> list[str]:
     return [path for path in paths if isinstance(path, str) and path and not path.startswith(PREFIX)]
 
 
-def seen_in_training(predictor: Predictor, path: str | Path) -> list[str]:
+def warn_if_seen(predictor: Predictor, path: str | Path) -> list[str]:
     """A warning if the run trained or validated on rows of a file."""
     tests = {"task.test"}
     if predictor.task.file_has_parts:

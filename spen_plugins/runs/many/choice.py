@@ -15,7 +15,7 @@ from typing import Any
 from spen_plugins.errors import RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.folder.selection import selection_of, unit_of
+from spen_plugins.runs.folder.selection import find_selection, find_unit
 from spen_plugins.scores.bootstrap import Estimate, estimate, resampled_scores, scale
 
 CHEAPER = 2 / 3
@@ -73,7 +73,7 @@ def choose_among(runs: Mapping[str, Sequence[RunFolder]]) -> Choice:
         ConfigError: the methods are selected by different scores.
         RunError: a run has no validation score.
     """
-    score, unit = selection_of(runs, Registry()), unit_of(runs)
+    score, unit = find_selection(runs, Registry()), find_unit(runs)
     scores = {
         method: [(run.metrics() or {}).get("validation", {}).get(score) for run in runs[method]] for method in runs
     }

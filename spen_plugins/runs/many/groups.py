@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 
 from spen_plugins.errors import ConfigError, did_you_mean
-from spen_plugins.runs.folder.folder import RunFolder, methods_of
+from spen_plugins.runs.folder.folder import RunFolder, read_methods
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Group:
     notes: tuple[str, ...] = ()
 
     def by_seed(self) -> dict[int, RunFolder]:
-        return {seed_of(run): run for run in self.runs}
+        return {read_seed(run): run for run in self.runs}
 
 
-def seed_of(run: RunFolder) -> int:
+def read_seed(run: RunFolder) -> int:
     """The seed of a run."""
     return int(run.config().get("seed", 0))
 
@@ -69,7 +69,7 @@ def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tupl
     Raises:
         ConfigError: no method has a run.
     """
-    methods = methods_of(path).get("methods", [])
+    methods = read_methods(path).get("methods", [])
     if not methods:
         return [(label, path, ())]
     own = [
@@ -117,10 +117,10 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     notes = [f"{label}: left out, not done: {left_out}"] if left_out else []
     runs: dict[int, RunFolder] = {}
     for run in done:
-        other = runs.setdefault(seed_of(run), run)
+        other = runs.setdefault(read_seed(run), run)
         if other is not run:
             raise ConfigError(
-                f"{path} holds two runs with seed {seed_of(run)}, {other.path.name} and {run.path.name}; a group has "
+                f"{path} holds two runs with seed {read_seed(run)}, {other.path.name} and {run.path.name}; a group has "
                 "one run a seed. Name runs of different experiments one by one"
             )
     if differing := _find_differing_keys(done):

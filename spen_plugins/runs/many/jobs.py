@@ -11,7 +11,7 @@ from rich.table import Table
 
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
-from spen_plugins.runs.devices import launched
+from spen_plugins.runs.devices import count_processes
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.plans import (
     check_same_data,
@@ -40,7 +40,7 @@ def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions)
         ConfigError: a run couldn't start, or the data of finished ones have changed.
         Interrupted: on a signal; what was trained is saved.
     """
-    if launched() > 1:
+    if count_processes() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=options.quiet)
     waiting, failures = _find_waiting(plans, console)

@@ -19,7 +19,7 @@ from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.runs.folder.environment import changed_files
-from spen_plugins.runs.folder.folder import METHODS, RunFolder, methods_of
+from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
 
 PLAN = "seeds.json"
 Configs = Callable[[int], Mapping[str, Any]]
@@ -37,7 +37,7 @@ def read_metrics(out: Path, seed: int) -> dict[str, Any] | None:
     return RunFolder.open(folder).metrics() if (folder / "config.json").exists() else None
 
 
-def is_parent(path: Path) -> bool:
+def has_seeds(path: Path) -> bool:
     """True if a folder holds the runs of several seeds."""
     return (path / PLAN).exists()
 
@@ -54,7 +54,7 @@ def read_seeds(out: Path) -> list[int]:
 
 def _read_configs(out: Path) -> dict[int, dict[str, Any]]:
     """The configs by seed in a folder; empty for a new folder."""
-    if not is_parent(out):
+    if not has_seeds(out):
         if not is_free(out):
             raise ConfigError(f"the folder {out} is not empty and holds no seeds; nothing was overwritten")
         return {}
@@ -84,7 +84,7 @@ def plan_methods(
     Raises:
         ConfigError: the folder holds other methods or seeds of another config, or can't be written.
     """
-    before = methods_of(out).get("methods", [])
+    before = read_methods(out).get("methods", [])
     if missing := [method for method in before if method not in methods]:
         raise ConfigError(
             f"{out} also holds runs of {', '.join(missing)}; name all of its methods, or take another --out"

@@ -13,7 +13,7 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import is_free, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.folder import METHODS, RunFolder, methods_of
+from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
 from spen_plugins.runs.many.choice import Choice, choose_among
 from spen_plugins.runs.many.jobs import run_all
 from spen_plugins.runs.many.plans import (
@@ -68,7 +68,7 @@ def run_seeds(
         ConfigError, DataError, PluginError: before anything is trained.
         RunError: a seed failed; the others were run all the same.
     """
-    out = out or runner.default_folder(source)
+    out = out or runner.choose_folder(source)
     read_seeds(out)  # nothing is written to a folder of something else
     with begin(out):
         plan_seeds(out, configs, seeds, source)
@@ -104,8 +104,8 @@ def run_methods(
     Raises:
         ConfigError, DataError, PluginError: before anything is trained.
     """
-    out = out or runner.default_folder(source)
-    if not methods_of(out) and not is_free(out):
+    out = out or runner.choose_folder(source)
+    if not read_methods(out) and not is_free(out):
         raise ConfigError(f"the folder {out} is not empty and holds no methods; nothing was overwritten")
     registry = Registry()
     for method in methods:
@@ -123,7 +123,7 @@ def resume_methods(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
 
 def _run_methods(out: Path, options: RunOptions) -> Outcome:
     """Run what is left, and write the choice among the methods that are done."""
-    methods, plans, failures = methods_of(out)["methods"], {}, {}
+    methods, plans, failures = read_methods(out)["methods"], {}, {}
     with ExitStack() as locks:
         for folder in (out / method for method in methods):
             locks.enter_context(locked(folder))

@@ -30,8 +30,7 @@ from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.recipe import Callbacks
 from spen_plugins.loop.together import Together
 from spen_plugins.registry import Registry
-from spen_plugins.runs.devices import launched, make_accelerator
-from spen_plugins.runs.folder import records
+from spen_plugins.runs.devices import count_processes, make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train.finishing import finish
@@ -151,19 +150,13 @@ def _check_names(names: Sequence[str]) -> None:
             )
 
 
-class _Parts(records.Record):
-    """`together.json`."""
-
-    parts: list[str]
-    configs: dict[str, dict[str, Any]]
-
-
 def _read_parts(out: Path) -> dict[str, dict[str, Any]]:
     """The configs of a folder's parts, by name."""
     try:
-        table = records.checked(_Parts, read_json(out / TOGETHER), out / TOGETHER)
+        table = read_json(out / TOGETHER)
     except FileNotFoundError:
         raise ConfigError(f"{out} holds no runs trained together: there is no {TOGETHER} in it") from None
+    _check_names(table["parts"])
     return {name: table["configs"][name] for name in table["parts"]}
 
 
@@ -183,7 +176,7 @@ def _make_accelerator(experiments: Mapping[str, Experiment], device: str | None)
                     f"{name}: {key} is {theirs}, and that of {first} is {mine}; parts that are trained together have "
                     f"the same: all.{key}={mine}"
                 )
-    if launched() > 1:
+    if count_processes() > 1:
         raise ConfigError("spen together trains in one process; start it without torchrun")
     return make_accelerator(one.precision, device)
 

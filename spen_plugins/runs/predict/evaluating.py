@@ -37,7 +37,7 @@ def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: st
     split = f"all {len(examples)} examples of {where}"
     if len(labelled) < len(examples):
         split = f"the {len(labelled)} of {len(examples)} examples of {where} that have gold outputs"
-    if path is not None and sources.seen_in_training(predictor, path):
+    if path is not None and sources.warn_if_seen(predictor, path):
         split += ", which the run trained or validated on"
     notes = {**protocol(predictor.folder, predictor.model, task), "split": split, **predictor.refined}
     return {"scores": scores, "protocol": notes}

@@ -120,7 +120,7 @@ class Predictor:
             yield proposal, batch, rows
 
     @contextmanager
-    def keeping_casts(self) -> Iterator[None]:
+    def keep_casts(self) -> Iterator[None]:
         """Inside, the weights of a net that predicts in `bf16` are cast once, not once a batch."""
         torch.autocast_increment_nesting()
         try:
@@ -171,7 +171,7 @@ class Predictor:
         if energy:
             _ = self.energy  # raises before anything is predicted
         predictions: dict[int, Any] = {}
-        with self.keeping_casts():
+        with self.keep_casts():
             for proposal, batch, rows in self.proposals(examples):
                 batch_predictions = self.task.predictions(proposal, batch, [examples[row] for row in rows])
                 if energy:

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 
 from spen_plugins.batch import TextInputs
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.encodings import recoded
-from spen_plugins.data.formats import JSON_LINES, head_of
+from spen_plugins.data.encodings import recode_file
+from spen_plugins.data.formats import JSON_LINES, read_head
 from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.prose import is_prose
 from spen_plugins.data.sentences.write_roles import FileExamples
@@ -139,14 +139,14 @@ def note_unspaced(text: str, language: str | None) -> list[str]:
     ]
 
 
-def standard_input(stream: BinaryIO) -> str:
+def read_standard_input(stream: BinaryIO) -> str:
     """Raw text from standard input.
 
     Raises:
         DataError: it is not UTF-8, or no raw text but lines of cells or of JSON, which a file could hold.
     """
     where = "standard input"
-    text = decoded(where, recoded(where, stream.read()))
+    text = decoded(where, recode_file(where, stream.read()))
     first = next((line for line in split_lines(text) if line.strip()), "")
     if "\t" in first or first.lstrip()[:1] in ("{", "["):
         raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")
@@ -197,7 +197,7 @@ def _texts(task: Task, path: Path) -> list[str] | None:
     """
     if not path.is_file() or not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs):
         return None
-    if not JSON_LINES.fits(head_of(path)):
+    if not JSON_LINES.fits(read_head(path)):
         return None
     try:
         _, first = next(read_json_lines(path, _TEXT, lambda value: value))
@@ -218,7 +218,7 @@ def _text(item: Any) -> str:
 def _is_raw(task: Task, path: Path) -> bool:
     if not isinstance(task, ReadsText) or not path.is_file() or path.suffix.lower() == ".csv":
         return False  # the task's reader says what a CSV file lacks
-    return is_prose(head_of(path))
+    return is_prose(read_head(path))
 
 
 def _find_installed() -> Path:

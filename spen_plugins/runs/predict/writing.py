@@ -50,7 +50,7 @@ def json_lines(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
     return "".join(to_json(value) + "\n" for value in predictions)
 
 
-def labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> Iterator[str]:
+def choose_labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> Iterator[str]:
     """Set how many labels' probabilities are listed, and say if not all are.
 
     Raises:

@@ -13,11 +13,11 @@ from spen_plugins.config.experiment import Built, Experiment, build, make_task
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.loop.memory import memory_errors
+from spen_plugins.loop.memory import translate_memory_errors
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.recipe import Recipe
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.environment import environment, packages, parameter_counts
+from spen_plugins.runs.folder.environment import count_parameters, environment, packages
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.train.warm_start import warm_start
 from spen_plugins.task import HELD_OUT
@@ -101,7 +101,7 @@ def build_again(
 
 def make_ready(experiment: Experiment, built: Built, accelerator: Accelerator) -> Ready:
     """The run of these parts; errors of stages are raised before there is a folder."""
-    with memory_errors("moving the nets to their device", "take smaller ones"):
+    with translate_memory_errors("moving the nets to their device", "take smaller ones"):
         built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
     recipe = Recipe(built.model, built.task, stages, built.trainer.config, experiment.seed)
@@ -123,7 +123,7 @@ def describe(
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
     data, files = built.task.checksums(), _collect_checksums(built)
     versions = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
-    sizes = {"parameters": parameter_counts(built.model), "training_examples": len(built.task.part("train"))}
+    sizes = {"parameters": count_parameters(built.model), "training_examples": len(built.task.part("train"))}
     folder.write("environment.json", versions | sizes)
 
 

@@ -16,6 +16,7 @@ from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
+from spen_plugins.loop.mistakes import rehearse
 from spen_plugins.loop.processes import gather, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
@@ -69,7 +70,8 @@ def run(
     accelerator = make_accelerator(experiment.precision, options.device)
     built = build_first(experiment, own_data)
     ready = make_ready(experiment, built, accelerator)
-    folder = RunFolder(Path(gather(str(out or default_folder(source)), accelerator)[0]))
+    rehearse(built.trainer, ready.recipe, accelerator)
+    folder = RunFolder(Path(gather(str(out or choose_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
     with _hold(folder, accelerator):
@@ -108,7 +110,7 @@ def _hold(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager
     return locked(folder.path) if accelerator.is_main_process else nullcontext()
 
 
-def default_folder(source: str) -> Path:
+def choose_folder(source: str) -> Path:
     """`runs/<config>-<date>-<time>`, numbered if that is taken."""
     stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     candidates = (Path("runs") / (stem + suffix) for suffix in ("", *(f"-{i}" for i in range(2, 1000))))

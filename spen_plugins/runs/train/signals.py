@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from spen_plugins.errors import Interrupted, PluginError
-from spen_plugins.loop.memory import memory_errors
+from spen_plugins.loop.memory import translate_memory_errors
 from spen_plugins.loop.mistakes import translate_mistakes
 from spen_plugins.loop.processes import ProcessLost
 
@@ -42,7 +42,7 @@ def training(afterwards: str) -> Iterator[threading.Event]:
     """As `interrupts`, for a loop that trains: an error that stops it ends in a sentence on how to go on, `afterwards`,
     and memory that runs out, or a mistake in a component, is an error, too."""
     try:
-        with interrupts() as stop, memory_errors("training"), translate_mistakes():
+        with interrupts() as stop, translate_memory_errors("training"), translate_mistakes():
             yield stop
     except (Interrupted, ProcessLost, PluginError) as error:
         raise type(error)(f"{error}. {afterwards}") from error

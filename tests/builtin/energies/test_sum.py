@@ -11,7 +11,7 @@ from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_energy
-from spen_plugins.testing.comparing import by_length, collate, relaxed
+from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
 
 
 def make(task, weights, **terms):
@@ -24,7 +24,7 @@ def make(task, weights, **terms):
 def test_a_weighted_sum(weights):
     task = ToyTags()
     energy = make(task, weights, a=LinearChain, b=Local).double().eval()
-    batch = collate(task, by_length(task, 4))
+    batch = collate(task, pick_by_length(task, 4))
     y = relaxed(task.space, batch, 3)
     wanted = sum(weights.get(name, 1) * term.at(batch.x)(y) for name, term in energy.terms.items())
     torch.testing.assert_close(energy.at(batch.x)(y), wanted)
@@ -40,7 +40,7 @@ def test_x_is_encoded_once_for_many_outputs():
     energy = make(task, {}, a=LinearChain, b=Local).double().eval()
     for term in energy.terms.values():
         term.features.register_forward_hook(lambda *_: calls.append(1))
-    batch = collate(task, by_length(task, 4))
+    batch = collate(task, pick_by_length(task, 4))
     bound = energy.at(batch.x)
     for _ in range(3):
         bound(batch.gold)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.role_items import sentence_of
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.tables.column_keys import ColumnKeys
@@ -193,7 +193,7 @@ def test_conll_2009(write):
         for p in sentence.propositions
     ]
     assert named == [(1, "give.01", GAVE), (1, "want.01", WANTS), (3, "leave.01", LEAVE)]
-    assert strata_of(write(text), ColumnKeys())[0].shape[0] == 3
+    assert read_strata(write(text), ColumnKeys())[0].shape[0] == 3
     cut = text.replace("give.01\t_", "give.01")
     with pytest.raises(DataError, match=r":2: found 14 columns in a sentence with 1 predicates .*; expected 15, one"):
         read_roles(write(cut))

@@ -11,7 +11,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spen_plugins.builtin.tasks.tags.tagging import Tagging
-from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
@@ -374,7 +374,7 @@ def test_json_as_other_tools_write_it(tmp_path, tool, shape):
     found = read_tagged(config(scheme="bio"), path, gold=True)
     assert [(list(s.words), s.tags) for s in found.sentences] == [(WORDS[0], BIO[0])] * 2
     assert read_words(config(scheme="bio"), path).sentences[0].words == tuple(WORDS[0])
-    assert strata_of(path, ColumnKeys()).labels.tolist() == [[True] * 4] * 2
+    assert read_strata(path, ColumnKeys()).labels.tolist() == [[True] * 4] * 2
 
 
 def test_spans_inside_words_are_widened_with_a_warning(tmp_path):
@@ -408,4 +408,4 @@ def test_a_token_a_row_of_csv(tmp_path, second):
     assert [(s.words, s.tags) for s in found.sentences] == [(("Anna", ","), ("B-PER", "O")), (("Bern",), ("B-LOC",))]
     assert found.sentences[0].columns == {"p": ("NNP", "PU")} and found.sentences[1].line_of(0) == 4
     assert read_tagged(config(), path, gold=True).sentences[0].tags == ("NNP", "PU")
-    assert len(strata_of(path, ColumnKeys()).labels) == 2
+    assert len(read_strata(path, ColumnKeys()).labels) == 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.table import Ragged
 from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff
 from spen_plugins.data.tables.arff_rows import split_cells
@@ -373,7 +373,7 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
         task = MultiLabel(MultiLabel.Config(train=path, validation=path, **given))
         task.load()
         assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
-        matrix, said, _ = strata_of(Path(path), ColumnKeys.of(given))
+        matrix, said, _ = read_strata(Path(path), ColumnKeys.of(given))
         assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
         assert f"{len(labels)} labels" in said
 
@@ -393,4 +393,4 @@ def test_other_labels_than_those_of_the_relation_are_rejected(
     with pytest.raises((ConfigError, DataError), match=found):
         MultiLabel(MultiLabel.Config(train=path, validation=path, **given)).load()
     with pytest.raises((ConfigError, DataError), match=found):
-        strata_of(Path(path), ColumnKeys.of(given))
+        read_strata(Path(path), ColumnKeys.of(given))

@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.data.parts.carving import carve, same_files
-from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.tagged import TagPlaces
 from spen_plugins.data.sentences.tagged_shards import tagged_rows
 from spen_plugins.data.tables.column_keys import ColumnKeys
@@ -590,7 +590,7 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
             with pytest.raises(DataError, match=said):
                 read_texts(path, layout)
     for given in (None, "written", "labels", "is_a,is_b"):
-        matrix, said, _ = strata_of(path, ColumnKeys.of({"labels": given}))
+        matrix, said, _ = read_strata(path, ColumnKeys.of({"labels": given}))
         assert matrix.shape == (3, 2) and said.startswith("read as Parquet")
 
 

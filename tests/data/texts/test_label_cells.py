@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spen_plugins.builtin.tasks.labels.text import TextLabels
-from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.tables.label_cells import LabelCells
 from spen_plugins.data.texts.labelled_texts import read_texts
@@ -83,7 +83,7 @@ def test_lists_written_as_text_are_read(tmp_path: Path, kind: str) -> None:
     wanted = [("sun", "warm"), ("wet",), (), ("sun",)]
     for separator in (None, ";"):
         assert [row.labels for row in read_texts(path, Layout(separator=separator)).rows] == wanted
-    matrix, said, _ = strata_of(path, ColumnKeys())
+    matrix, said, _ = read_strata(path, ColumnKeys())
     assert matrix.sum(0).tolist() == [2, 1, 1] and "3 labels" in said
 
 
@@ -99,9 +99,9 @@ def test_another_separator_is_an_error_that_names_it(tmp_path: Path, kind: str, 
     assert joined == [("warm",), (f"sun{separator}warm",), ("sun",), (f"odd{separator}one",)]
     assert [row.labels for row in read_texts(path, Layout(), gold=False).rows] == joined  # of a run, with its labels
     assert read_texts(path, Layout(separator=separator)).rows[3].labels == ("odd", "one")
-    assert strata_of(path, ColumnKeys(separator=","))[0].shape == (4, 4)
+    assert read_strata(path, ColumnKeys(separator=","))[0].shape == (4, 4)
     with pytest.raises(DataError, match=found):
-        strata_of(path, ColumnKeys())
+        read_strata(path, ColumnKeys())
 
 
 def test_labels_that_are_named_or_stand_apart_may_hold_a_separator(tmp_path: Path) -> None:

@@ -26,12 +26,12 @@ from spen_plugins.sentences import (
     TaggedExample,
     TaggedSentence,
     WithoutGold,
-    files_of,
     hide_tags,
-    in_file_encoding,
+    name_files,
     named_files,
     read_file_parts,
     shared_inputs,
+    with_file_encoding,
 )
 
 Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
@@ -55,7 +55,7 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
 
-    @in_file_encoding
+    @with_file_encoding
     def load(self) -> None:
         tagging = self._make_tagging()
         tagging.learn(self._read_parts(), self.config.fields)
@@ -187,7 +187,7 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         c = self.config
         if c.parts is not None:
             read = self._cut()
-        elif files := files_of(c, ["sample"]):
+        elif files := name_files(c, ["sample"]):
             read = read_file_parts(files, self._read_file, lambda s: set(s.tags or ()), "fields")
         else:
             from spen_implicit.citations.samples import sample_citations

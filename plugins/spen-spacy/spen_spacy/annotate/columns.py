@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, Token
 
 from spen_plugins import ConfigError, did_you_mean
 from spen_spacy.component import Component
@@ -18,12 +19,24 @@ class Column(NamedTuple):
     """A column of annotations."""
 
     kind: str
-    """Of its values, by which `cells.TYPES` has their type in Parquet."""
-    of: Callable[[Doc], Any]
-    """A doc's value, in plain types."""
+    """Kind of its values, by which `cells.TYPES` has their type in Parquet."""
+    read: Callable[[Doc], Any]
+    """Returns a doc's value, in plain types."""
 
 
-def columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
+_TOKENS: dict[str, tuple[str, str, Callable[[Token], Any]]] = {
+    "pos": ("token.pos", "texts", attrgetter("pos_")),
+    "tags": ("token.tag", "texts", attrgetter("tag_")),
+    "tag_scores": ("token._.spen_score", "floats", token_score),
+    "lemmas": ("token.lemma", "texts", attrgetter("lemma_")),
+    "morphs": ("token.morph", "texts", lambda token: str(token.morph)),
+    "deps": ("token.dep", "texts", attrgetter("dep_")),
+    "heads": ("token.head", "numbers", lambda token: token.head.i),
+}
+"""Column -> the attribute that a component must assign, the kind, and the value of a token."""
+
+
+def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
     """The columns of what a pipeline's components set, by name.
 
     Args:
@@ -33,45 +46,54 @@ def columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Col
     Raises:
         ConfigError: a column that is wanted is not there.
     """
-    sets = {attribute for name in nlp.pipe_names for attribute in nlp.get_pipe_meta(name).assigns}
-    others = {a for name, c in nlp.pipeline if not isinstance(c, Component) for a in nlp.get_pipe_meta(name).assigns}
-    components = [component for _, component in nlp.pipeline if isinstance(component, Component)]
-    energies = any(component.settings["energy"] for component in components)
-    labelling = [c for c in components if hasattr(c, "predicted")]
-    own = sorted(a for a in sets if a.startswith("doc._.") and a not in ("doc._.srl", "doc._.spen_energy"))
-    found = {
-        "tokens": (sets - {"doc.cats"}, Column("texts", lambda doc: [token.text for token in doc])),
-        "token_starts": (sets - {"doc.cats"}, Column("numbers", lambda doc: [token.idx for token in doc])),
-        "sentence_starts": (sets & {"doc.sents", "token.is_sent_start", "token.dep"}, Column("numbers", _sentences)),
-        "pos": ("token.pos" in sets, Column("texts", lambda doc: [token.pos_ for token in doc])),
-        "tags": ("token.tag" in sets, Column("texts", lambda doc: [token.tag_ for token in doc])),
-        "tag_scores": ("token._.spen_score" in sets, Column("floats", lambda doc: [token_score(t) for t in doc])),
-        "lemmas": ("token.lemma" in sets, Column("texts", lambda doc: [token.lemma_ for token in doc])),
-        "morphs": ("token.morph" in sets, Column("texts", lambda doc: [str(token.morph) for token in doc])),
-        "deps": ("token.dep" in sets, Column("texts", lambda doc: [token.dep_ for token in doc])),
-        "heads": ("token.head" in sets, Column("numbers", lambda doc: [token.head.i for token in doc])),
-        "ents": ("doc.ents" in sets, Column("spans", lambda doc: [_span(span) for span in doc.ents])),
-        "frames": ("doc._.srl" in sets, Column("frames", lambda doc: [_frame(frame) for frame in doc._.srl])),
-        "spans": ("doc.spans" in others, Column("groups", _groups)),
-        "cats": ("doc.cats" in sets, Column("numbers_by_name", lambda doc: _rounded(doc.cats))),
-        "labels": (
-            labelling,
-            Column("texts", lambda doc: list(dict.fromkeys(label for c in labelling for label in c.predicted(doc)))),
-        ),
-        "energies": (energies, Column("numbers_by_name", lambda doc: _rounded(doc._.spen_energy))),
-    }
-    there = {name: column for name, (is_there, column) in found.items() if is_there}
-    there |= {name.removeprefix("doc._."): Column("json", _extension(name)) for name in own}
+    assigned = {attribute for name in nlp.pipe_names for attribute in nlp.get_pipe_meta(name).assigns}
+    known = _token_columns(assigned) | _doc_columns(nlp, assigned)
+    for attribute in sorted(assigned - {"doc._.srl", "doc._.spen_energy"}):
+        if attribute.startswith("doc._."):
+            known[attribute.removeprefix("doc._.")] = Column("json", attrgetter(attribute.removeprefix("doc.")))
     for name in wanted or ():
-        if name not in there:
+        if name not in known:
             raise ConfigError(
-                f"--columns: found {name!r};{did_you_mean(name, there)} this pipeline sets {', '.join(there)}"
+                f"--columns: found {name!r};{did_you_mean(name, known)} this pipeline sets {', '.join(known)}"
             )
-    return there if wanted is None else {name: there[name] for name in wanted}
+    return known if wanted is None else {name: known[name] for name in wanted}
 
 
-def _sentences(doc: Doc) -> list[int]:
-    return [token.idx for token in doc if token.is_sent_start]
+def _token_columns(assigned: set[str]) -> dict[str, Column]:
+    known = {}
+    if assigned - {"doc.cats"}:
+        known["tokens"] = Column("texts", lambda doc: [token.text for token in doc])
+        known["token_starts"] = Column("numbers", lambda doc: [token.idx for token in doc])
+    if assigned & {"doc.sents", "token.is_sent_start", "token.dep"}:
+        known["sentence_starts"] = Column("numbers", lambda doc: [t.idx for t in doc if t.is_sent_start])
+    for name, (attribute, kind, read) in _TOKENS.items():
+        if attribute in assigned:
+            known[name] = Column(kind, lambda doc, read=read: [read(token) for token in doc])
+    return known
+
+
+def _doc_columns(nlp: Language, assigned: set[str]) -> dict[str, Column]:
+    components = [component for _, component in nlp.pipeline if isinstance(component, Component)]
+    labelling = [component for component in components if hasattr(component, "predicted")]
+    others = [name for name, component in nlp.pipeline if not isinstance(component, Component)]
+    known = {}
+    if "doc.ents" in assigned:
+        known["ents"] = Column("spans", lambda doc: [_span(span) for span in doc.ents])
+    if "doc._.srl" in assigned:
+        known["frames"] = Column("frames", lambda doc: [_frame(frame) for frame in doc._.srl])
+    if any("doc.spans" in nlp.get_pipe_meta(name).assigns for name in others):
+        known["spans"] = Column("groups", _groups)
+    if "doc.cats" in assigned:
+        known["cats"] = Column("numbers_by_name", lambda doc: _rounded(doc.cats))
+    if labelling:
+        known["labels"] = Column("texts", lambda doc: _labels(doc, labelling))
+    if any(component.settings["energy"] for component in components):
+        known["energies"] = Column("numbers_by_name", lambda doc: _rounded(doc._.spen_energy))
+    return known
+
+
+def _labels(doc: Doc, components: Sequence[Any]) -> list[str]:
+    return list(dict.fromkeys(label for component in components for label in component.predicted(doc)))
 
 
 def _span(span: Span) -> dict[str, Any]:
@@ -107,8 +129,3 @@ def _groups(doc: Doc) -> list[dict[str, Any]]:
 
 def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: rounded(score) for name, score in scores.items()}
-
-
-def _extension(name: str) -> Callable[[Doc], Any]:
-    attribute = name.removeprefix("doc._.")
-    return lambda doc: doc._.get(attribute)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,41 +16,36 @@ WORD = 6
 """Bytes of a word, with the blank after it, by which the size of a DocBin is counted."""
 
 
-def _opened(path: str | Path) -> DocBin:
+def _open(path: str | Path) -> DocBin:
     try:
         return DocBin().from_disk(path)
     except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
-        found = f"a damaged file ({type(error).__name__})"
-        raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str | Path, error: Exception) -> DataError:
+    found = f"a damaged file ({type(error).__name__})"
+    return DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it")
 
 
 def user_data(path: str | Path) -> Iterator[dict[Any, Any]]:
     """The user data of each doc; `DataError` if the file is damaged."""
-    return (srsly.msgpack_loads(data, use_list=False) for data in _opened(path).user_data)
+    return (srsly.msgpack_loads(data, use_list=False) for data in _open(path).user_data)
 
 
 def sizes(path: str | Path) -> list[int]:
     """Bytes of the words of each doc, about; `DataError` if the file is damaged."""
-    return [len(tokens) * WORD for tokens in _opened(path).tokens]
+    return [len(tokens) * WORD for tokens in _open(path).tokens]
 
 
-def docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[Doc | str]:
-    """The docs from `start` to before `end`, or what is wrong with one; no others are made.
-
-    Raises:
-        DataError: the file is damaged.
-    """
-    found = _opened(path)
-    for number in range(start, end):
-        one = copy(found)
-        for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
-            if len(values := getattr(found, name)):
-                setattr(one, name, values[number : number + 1])
-        one.strings = found.strings if number == start else set()  # the vocabulary has them then
-        try:
-            [doc] = one.get_docs(vocab)
+def read_docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[Doc]:
+    """The docs from `start` to before `end`; no others are made. `DataError` if the file is damaged."""
+    docs = _open(path)
+    for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
+        setattr(docs, name, getattr(docs, name)[start:end])
+    try:
+        for doc in docs.get_docs(vocab):
             DocBin(store_user_data=True).add(doc)  # which looks every string up
-        except Exception as error:
-            yield f"a damaged doc ({type(error).__name__}: {error})"
-        else:
             yield doc
+    except Exception as error:  # as above
+        raise _damaged(path, error) from error

@@ -11,7 +11,6 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 
 from spacy.language import Language
 
@@ -21,7 +20,7 @@ from spen_spacy.annotate.shards import Done, annotate
 
 
 class Worker:
-    """A process's pipeline. What it can't do it says in what it returns: errors lose their words on the way."""
+    """A process's pipeline. A failure is part of what it returns: errors lose their words on the way."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._failure = job, ""
@@ -30,16 +29,11 @@ class Worker:
             self._nlp = job.pipeline.load()
         except SpenError as error:
             self._failure = f"on {platform.node()}: {error}"
-        except Exception as error:  # of any component that is loaded, or for want of memory
-            reason = " ".join(str(error).split())
-            self._failure = (
-                f"on {platform.node()}: the pipeline can't be loaded ({type(error).__name__}: {reason:.300})"
-            )
 
     def annotate(self, shard: Shard) -> Done:
         """Annotate a shard."""
         if self._failure:
-            return Done(shard.number, 0, 0, 0.0, self._failure)
+            return Done(shard.number, 0, 0, self._failure)
         return annotate(self._nlp, self._job, shard)
 
 
@@ -47,13 +41,13 @@ _workers: list[Worker] = []
 """In a process of a pool: its own."""
 
 
-def here(nlp: Language, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+def run_here(nlp: Language, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
     """One shard after another in this process."""
     for shard in shards:
         yield annotate(nlp, job, shard)
 
 
-def processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
     """Shards by several processes, each with a pipeline of its own; those of a process that is killed again.
 
     Not by `nlp.pipe(n_process=…)`: it sends all docs back through one process, and waits for ever for one that was
@@ -67,7 +61,7 @@ def processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done,
         before = len(left)
         # Spawned, not forked: a fork has this process's locks, and the threads that hold some are not in it.
         spawn = multiprocessing.get_context("spawn")
-        with _starting():
+        with _safe_path():
             pool = ProcessPoolExecutor(min(number, len(left)), spawn, _start, (job,))
             futures = [pool.submit(_annotate, shard) for shard in left.values()]
         try:
@@ -86,13 +80,10 @@ def processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done,
 
 
 @contextmanager
-def _starting() -> Iterator[None]:
-    """Processes that start here import nothing from the working directory, and Ctrl-C waits for `_start` in them."""
+def _safe_path() -> Iterator[None]:
+    """Processes that start here import nothing from the working directory, where a `random.py` may lie."""
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
-    if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # which unblocks the signal
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
@@ -100,18 +91,11 @@ def _starting() -> Iterator[None]:
             del os.environ["PYTHONSAFEPATH"]
         else:
             os.environ["PYTHONSAFEPATH"] = before
-        _unblock()
-
-
-def _unblock() -> None:
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _start(job: Job) -> None:
-    """What a process of a pool does first."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word; the first process says one
-    _unblock()
+    """Make a process of a pool ready: it ends with its parent, and at Ctrl-C without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()

@@ -13,14 +13,14 @@ OTHER = "other_fields"
 WHOLE = 1 << 63
 
 
-def kinds(tables: Iterable[Mapping[str, Any]], field: str) -> dict[str, str]:
+def infer_kinds(tables: Iterable[Mapping[str, Any]], field: str) -> dict[str, str]:
     """The type of each field but `field`: "string", "bool", "int64", "double", or "json", a text of JSON."""
-    found: dict[str, str | None] = {}
+    kinds: dict[str, str | None] = {}
     for table in tables:
         for name, value in table.items():
             if name != field:
-                found[name] = _both(found.get(name), _kind(value))
-    return {name: kind or "json" for name, kind in found.items()}
+                kinds[name] = _join_kinds(kinds.get(name), _kind(value))
+    return {name: kind or "json" for name, kind in kinds.items()}
 
 
 def _kind(value: Any) -> str | None:
@@ -31,13 +31,13 @@ def _kind(value: Any) -> str | None:
     return "json" if kind == "int64" and not -WHOLE <= value < WHOLE else kind
 
 
-def _both(one: str | None, other: str | None) -> str | None:
+def _join_kinds(one: str | None, other: str | None) -> str | None:
     if one is None or other is None or one == other:
         return one or other
     return "double" if {one, other} == {"int64", "double"} else "json"
 
 
-def columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
+def as_columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
     """A row's fields by the names of their columns; null where there is none.
 
     Args:
@@ -51,7 +51,7 @@ def columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mapping[
         kind = known.get(name)
         if kind == "json":
             row[names[name]] = None if value is None else as_json(value)
-        elif kind == "any" or (kind is not None and _both(kind, _kind(value)) == kind and _fits(value, kind)):
+        elif kind == "any" or (kind is not None and _join_kinds(kind, _kind(value)) == kind and _fits(value, kind)):
             row[names[name]] = value
         else:
             other[name] = value
@@ -65,20 +65,15 @@ def _fits(value: Any, kind: str) -> bool:
     return kind != "double" or not isinstance(value, int) or int(float(value)) == value
 
 
-def names(known: Iterable[str], taken: Collection[str]) -> dict[str, str]:
+def name_columns(known: Iterable[str], taken: Collection[str]) -> dict[str, str]:
     """The name of each field's column: its own, or `input_` and its own where that is taken."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for name in known:
         column = name
-        while column in taken or column in found.values():
+        while column in taken or column in columns.values():
             column = f"input_{column}"
-        found[name] = column
-    return found
-
-
-def plain(value: Any) -> Any:
-    """A value of nothing but what JSON has; others, and whole numbers of more than 64 bits, as their own text."""
-    return json.loads(as_json(value), parse_int=lambda digits: n if -WHOLE <= (n := int(digits)) < WHOLE else digits)
+        columns[name] = column
+    return columns
 
 
 def as_json(value: Any) -> str:

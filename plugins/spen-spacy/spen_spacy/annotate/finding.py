@@ -14,53 +14,41 @@ SUFFIXES |= {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parque
 """The format of a file by the end of its name, before a `.gz`."""
 
 
-def find(named: Sequence[str], given: str | None = None, out: Path | None = None) -> tuple[str, list[Source]]:
-    """The format and the files of what a user named, in order: files, folders with all below them, and patterns.
+def find_sources(
+    named: Sequence[str], kind: str | None = None, out: Path | None = None
+) -> tuple[str, list[Source], list[Path]]:
+    """The format and the files of what a user named, in order, and the files of unknown formats in named folders.
 
     Args:
-        named: paths and patterns.
-        given: the format; None: as the names end.
+        named: files, folders with all below them, and patterns.
+        kind: the format; None: as the names end.
         out: the folder of the output, which is no input.
 
     Raises:
         ConfigError: there is no such file, or they are of several formats or of an unknown one.
     """
-    found = dict.fromkeys(path for name in named for path in _paths(name, given is not None, out))
-    kinds: dict[str, Path] = {}
-    for path in found:
-        if not path.is_file():
-            raise ConfigError(f"{path}: found no file; expected text, JSON, CSV, Parquet or DocBin")
-        if any("\ud800" <= mark <= "\udfff" for mark in str(path)):
-            raise ConfigError(f"{str(path)!a}: found a name that is not UTF-8; rename the file")
-        kind = given or _kind(path)
-        if kind is None:
-            raise ConfigError(
-                f"{path}: found no format of this name; expected one that ends in {', '.join(SUFFIXES)}, text formats "
-                "also with .gz, or --from text for a text of another name"
-            )
-        kinds.setdefault(kind, path)
-    if len(kinds) > 1:
-        several = ", ".join(f"{path} ({kind})" for kind, path in kinds.items())
+    kinds: dict[Path, str] = {}
+    skipped: list[Path] = []
+    for name in named:
+        in_folder = Path(name).expanduser().is_dir()
+        for path in _files_below(Path(name).expanduser()) if in_folder else _named_files(name, out):
+            format = kind or _kind(path)
+            if format is not None:
+                kinds[path] = format
+            elif in_folder:
+                skipped.append(path)
+            else:
+                raise ConfigError(
+                    f"{path}: found no format of this name; expected one that ends in {', '.join(SUFFIXES)}, text "
+                    "formats also with .gz, or --from text for a text of another name"
+                )
+    if not kinds:
+        raise ConfigError(f"{', '.join(named)}: found no file that ends in {', '.join(SUFFIXES)}; expected some")
+    first = {format: path for path, format in reversed(kinds.items())}
+    if len(first) > 1:
+        several = ", ".join(f"{path} ({format})" for format, path in first.items())
         raise ConfigError(f"found files of several formats: {several}; expected one format at a time, or --from")
-    return next(iter(kinds)), [_source(path) for path in found]
-
-
-def note_skipped(named: Sequence[str], kind: str, sources: Sequence[Source], out: Path) -> list[str]:
-    """A note of the files of unknown formats in the folders that a user named; none if there are none.
-
-    Args:
-        named: paths and patterns.
-        kind, sources: what `find` found there.
-        out: the folder of the output, which is no input.
-    """
-    names = dict.fromkeys(str(path) for name in named for path in _paths(name, True, out))
-    skipped = list(names.keys() - {source.name for source in sources})
-    if not skipped:
-        return []
-    shown = ", ".join(sorted(skipped)[:3]) + (", …" if len(skipped) > 3 else "")
-    files, them = ("file", "it") if len(skipped) == 1 else ("files", "them")
-    hint = f" (--from text reads {them})" if kind == "text" else ""
-    return [f"{len(skipped):,} {files} skipped, of an unknown format: {shown}{hint}"]
+    return next(iter(first)), [_source(path) for path in kinds], skipped
 
 
 def _kind(path: Path) -> str | None:
@@ -70,19 +58,24 @@ def _kind(path: Path) -> str | None:
     return None if name.endswith(".gz") and kind in ("parquet", "docbin") else kind
 
 
-def _paths(name: str, any_suffix: bool, out: Path | None) -> list[Path]:
-    """The files of a file's or a folder's name, or of a pattern; none of a folder below that `spen annotate` wrote."""
+def _files_below(folder: Path) -> list[Path]:
+    """The files below a folder, without hidden ones and without subfolders that `spen annotate` wrote."""
+    files = []
+    for path in sorted(folder.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        is_output = path.name == PLAN or (path.parent != folder and (path.parent / PLAN).exists())
+        if path.is_file() and not is_hidden and not is_output:
+            files.append(path)
+    return files
+
+
+def _named_files(name: str, out: Path | None) -> list[Path]:
+    """A file, or the files of a pattern, without those of the output."""
     path = Path(name).expanduser()
-    if path.is_dir():
-        inside = [p for p in sorted(path.rglob("*")) if not any(part[0] == "." for part in p.relative_to(path).parts)]
-        files = [p for p in inside if p.is_file() and (any_suffix or _kind(p) is not None)]
-        files = [p for p in files if p.name != PLAN and (p.parent == path or not (p.parent / PLAN).exists())]
-        if not files:
-            raise ConfigError(f"{name}: found no file that ends in {', '.join(SUFFIXES)}; expected some")
-        return files
-    files = [path] if path.exists() else [Path(p) for p in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207
+    paths = [path] if path.exists() else [Path(p) for p in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207
+    files = [path for path in paths if path.is_file()]
     if out is not None and (out / PLAN).exists():
-        files = [p for p in files if p.parent.resolve() != out.resolve()]
+        files = [path for path in files if path.parent.resolve() != out.resolve()]
     if not files:
         raise ConfigError(f"{name}: found no such file; expected a file, a folder, or a pattern of files")
     return files

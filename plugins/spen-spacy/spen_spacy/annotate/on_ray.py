@@ -21,7 +21,7 @@ class Actor(Worker):
         return {name: [getattr(one, name) for one in done] for name in Done._fields}
 
 
-def available() -> None:
+def require() -> None:
     """Raise a `ConfigError` if Ray Data is not installed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its errors come back as Python's
@@ -31,27 +31,27 @@ def available() -> None:
         raise ConfigError(f"--engine ray needs Ray Data ({error}): pip install 'spen-spacy[ray]'") from None
 
 
-def on_ray(
-    workers: int, gpus: float, address: str | None, job: Job, shards: Sequence[Shard]
+def run_on_ray(
+    number: int, gpus: float, address: str | None, job: Job, shards: Sequence[Shard]
 ) -> Generator[Done, None, None]:
     """Shards by actors; Ray starts one that was killed again, and gives its shards to it or to another.
 
     Args:
-        workers: number of actors.
+        number: number of actors.
         gpus: GPUs of each.
         address: a running cluster's; None: Ray is started here, for as long as this lasts.
 
     Raises:
         RunError: the cluster can't be reached, or Ray gives up.
     """
-    available()
+    require()
     import ray
     from ray.exceptions import RayError
 
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address is None:
-            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+            ray.init(num_cpus=number, include_dashboard=False, **quiet)
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -63,7 +63,7 @@ def on_ray(
         annotated = rows.map_batches(
             Actor,
             batch_size=None,
-            compute=ray.data.ActorPoolStrategy(size=min(workers, len(shards))),
+            compute=ray.data.ActorPoolStrategy(size=min(number, len(shards))),
             fn_constructor_args=(job,),
             num_gpus=gpus or None,
         )

@@ -24,23 +24,15 @@ def require() -> None:
 
 
 def count_failed(path: str | Path) -> int:
-    """Rows of a shard that have an error.
-
-    Raises:
-        DataError: the file is damaged.
-    """
-    with _opened(path) as file:
+    """Rows of a shard that have an error."""
+    with _open(path) as file:
         errors = file.read(columns=["error"]).column("error")
         return len(errors) - errors.null_count
 
 
-def size(path: str | Path, field: str) -> tuple[int, int]:
-    """The number of rows, and the bytes of this column.
-
-    Raises:
-        DataError: there is no such column, or the file is damaged.
-    """
-    with _opened(path) as file:
+def measure(path: str | Path, field: str) -> tuple[int, int]:
+    """The number of rows, and the bytes of this column; `DataError` if there is none, or the file is damaged."""
+    with _open(path) as file:
         if field not in file.schema_arrow.names:
             known = ", ".join(file.schema_arrow.names)
             raise DataError(path, None, f"no column {field!r}", f"one of {known}, named by --text")
@@ -51,46 +43,30 @@ def size(path: str | Path, field: str) -> tuple[int, int]:
 
 def types(path: str | Path, field: str) -> dict[str, Any]:
     """The Arrow type of each column but this one; `DataError` if the file is damaged."""
-    with _opened(path) as file:
-        return {found.name: found.type for found in file.schema_arrow if found.name != field}
+    with _open(path) as file:
+        return {column.name: column.type for column in file.schema_arrow if column.name != field}
 
 
-def rows(path: str | Path, start: int, end: int) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """The rows from `start` to before `end`, or what is wrong with one; groups of rows outside are not read.
+def read_rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any]]:
+    """The rows from `start` to before `end`; groups of rows outside are not read.
 
     Raises:
-        DataError: the file is damaged.
+        DataError: the file is damaged, or holds a value that Python does not have, such as text that is not UTF-8.
     """
     first = 0
-    with _opened(path) as file:
+    with _open(path) as file:
         for group in range(file.num_row_groups):
             after = first + file.metadata.row_group(group).num_rows
             if first < end and after > start:
                 for batch in file.iter_batches(ROWS, row_groups=[group]):
                     skipped = max(0, start - first)
-                    yield from _rows(batch.slice(skipped, max(0, end - first - skipped)))
+                    yield from batch.slice(skipped, max(0, end - first - skipped)).to_pylist()
                     first += batch.num_rows
             first = after
 
 
-def _rows(batch: Any) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """The rows of a batch; of one with a value that Python does not have, the reason."""
-    try:
-        yield from ((row, None) for row in batch.to_pylist())
-    except Exception:  # text that is not UTF-8, a year after 9999, an unknown time zone, …; each by another library
-        for number in range(batch.num_rows):
-            row, name = {}, ""
-            try:
-                for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                    row[name] = column[number].as_py()
-            except Exception as error:
-                yield {}, f"a value in column {name!r} that can't be read ({type(error).__name__}: {error})"
-            else:
-                yield row, None
-
-
 @contextmanager
-def _opened(path: str | Path) -> Iterator[Any]:
+def _open(path: str | Path) -> Iterator[Any]:
     require()
     import pyarrow as pa
     from pyarrow import parquet
@@ -98,5 +74,5 @@ def _opened(path: str | Path) -> Iterator[Any]:
     try:
         with parquet.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
         raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None

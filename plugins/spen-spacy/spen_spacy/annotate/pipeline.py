@@ -14,8 +14,8 @@ from spacy.language import Language
 from spen_plugins import ConfigError, RunError, RunFolder, SpenError, __version__, did_you_mean, sha256
 from spen_spacy.component import Component
 from spen_spacy.packaging.package import make_pipeline
-from spen_spacy.packaging.runs import components, factory
-from spen_spacy.places import installed
+from spen_spacy.packaging.runs import choose_components, choose_factory
+from spen_spacy.places import find_installed
 
 NOT_HASHED = frozenset(
     {"README.md", "environment.json", "examples.safetensors", "history.jsonl", "metrics.json", "times.jsonl"}
@@ -25,7 +25,7 @@ NOT_HASHED = frozenset(
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What to load; plain values, that other processes and machines are given.
+    """A pipeline to load, as plain values for other processes and machines.
 
     Attributes:
         source: a folder, or the name of an installed pipeline.
@@ -48,32 +48,28 @@ class Pipeline:
         if self.device is not None and self.device.startswith("cuda"):
             spacy.prefer_gpu(int(self.device.partition(":")[2] or 0))  # for spaCy's own components, if it has CuPy
         if self.runs:
-            found = components(self.runs)
-            return make_pipeline(found, self.language, self.device)
-        nlp = self._spacys()
+            return make_pipeline(choose_components(self.runs), self.language, self.device)
+        nlp = self._load_spacys()
         ours = [name for name, component in nlp.pipeline if isinstance(component, Component)]
         if self.device is not None and ours:
-            nlp = self._spacys({f"components.{name}.device": self.device for name in ours})
+            nlp = self._load_spacys({f"components.{name}.device": self.device for name in ours})
         return nlp
 
-    def _spacys(self, config: dict[str, Any] | None = None) -> Language:
+    def _load_spacys(self, config: dict[str, Any] | None = None) -> Language:
         try:
-            nlp = spacy.load(self.source, config=config or {})
+            return spacy.load(self.source, config=config or {})
         except SpenError:
             raise
         except Exception as error:  # of any component, or of a package that is no pipeline
             raise ConfigError(f"{self.source} can't be loaded by spaCy ({type(error).__name__}: {error})") from error
-        if not isinstance(nlp, Language):
-            raise ConfigError(f"{self.source}: found a package that is no pipeline; expected one of spaCy")
-        return nlp
 
     @property
     def tags_words(self) -> bool:
         """True if it is made of runs whose outputs are of words, as spaCy's tokeniser divides them."""
-        return bool(self.runs) and factory(RunFolder.open(Path(self.runs[0]))) != "spen_multilabel"
+        return bool(self.runs) and choose_factory(RunFolder.open(Path(self.runs[0]))) != "spen_multilabel"
 
     def identity(self) -> dict[str, str]:
-        """What must be equal for equal annotations: the files' checksum and the versions."""
+        """The files' checksum and the versions, which are equal for equal annotations."""
         total = hashlib.sha256()
         for folder in map(Path, self.runs or [self._folder()]):
             for path in _files(folder):
@@ -81,22 +77,21 @@ class Pipeline:
         return {"sha256": total.hexdigest(), "spacy": spacy.__version__, "spen_plugins": __version__}
 
     def check(self, known: dict[str, str]) -> None:
-        """Raise a `RunError` if what is here is another pipeline than the one of `known`."""
-        if (found := self.identity()) != known:
-            raise RunError(
-                f"{self.source} is not the pipeline that was planned with: found {told(found)}; expected {told(known)}"
-            )
+        """Raise a `RunError` if this machine has another pipeline than the one of `known`."""
+        if (identity := self.identity()) != known:
+            found, expected = describe_identity(identity), describe_identity(known)
+            raise RunError(f"{self.source} is not the pipeline of the plan: found {found}; expected {expected}")
 
     def _folder(self) -> Path:
         return Path(self.source) if Path(self.source).is_dir() else spacy.util.get_package_path(self.source)
 
 
-def told(identity: dict[str, str]) -> str:
+def describe_identity(identity: dict[str, str]) -> str:
     """An identity, for messages."""
     return ", ".join(f"{name} {value:.12}" for name, value in identity.items())
 
 
-def find(source: str, predicates: str | None, language: str | None, device: str | None) -> Pipeline:
+def find_pipeline(source: str, predicates: str | None, language: str | None, device: str | None) -> Pipeline:
     """The pipeline that a user named.
 
     Args:
@@ -113,8 +108,8 @@ def find(source: str, predicates: str | None, language: str | None, device: str 
         runs = [str(path.resolve())]
         if predicates is not None:
             runs.append(str(Path(predicates).expanduser().resolve()))
-        elif factory(RunFolder.open(path)) == "spen_srl":
-            runs.append(str(installed("--predicates", "spen_srl") / "predicates"))
+        elif choose_factory(RunFolder.open(path)) == "spen_srl":
+            runs.append(str(find_installed("--predicates", "spen_srl") / "predicates"))
         try:
             spacy.util.get_lang_class(language or "en")
         except ImportError as error:
@@ -125,9 +120,7 @@ def find(source: str, predicates: str | None, language: str | None, device: str 
             raise ConfigError(f"{option} {value}: {source} is no run folder; a pipeline has its own")
     if path.is_dir():
         if not (path / "config.cfg").is_file():
-            raise ConfigError(
-                f"{source} is neither a run folder nor a pipeline: it holds no config.json and no config.cfg"
-            )
+            raise ConfigError(f"{source} is no run folder and no pipeline: it holds no config.json and no config.cfg")
         return Pipeline(str(path.resolve()), device=device)
     if not spacy.util.is_package(source):
         known = spacy.util.get_installed_models()
@@ -139,6 +132,7 @@ def find(source: str, predicates: str | None, language: str | None, device: str 
 
 
 def _files(folder: Path) -> Iterator[Path]:
+    """The files that say what a pipeline predicts."""
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).parts
         hidden = any(part.startswith(".") or part in ("__pycache__", "checkpoint") for part in inside)

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from spacy.vocab import Vocab
 
 import spen_plugins as sp
 from spen_spacy.annotate import fields, parquet
-from spen_spacy.annotate.pipeline import Pipeline, told
+from spen_spacy.annotate.pipeline import Pipeline, describe_identity
 from spen_spacy.annotate.sources import PLAN, Piece, Reading, Source
-from spen_spacy.annotate.tables import header
+from spen_spacy.annotate.tables import read_header
 
 SUFFIX = {"parquet": ".parquet", "jsonl": ".jsonl", "docbin": ".spacy"}
 _UNFINISHED = re.compile(r"(shard-\d{6,}\.(parquet|jsonl|spacy)|_plan\.json)\.[0-9a-f]{8}-\d+-[0-9a-f]{16}\.partial")
 SHARDS = 64
 """Number of shards by default, if each is then of a size between these."""
 SIZES = 1 << 16, 1 << 22
-AGAIN = "Annotate into another --out, or remove {out} to begin anew"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for all shards; plain values, that other processes and machines are given.
+    """Everything that all shards share, as plain values for other processes and machines.
 
     Attributes:
         pipeline: the pipeline.
@@ -39,7 +37,7 @@ class Job:
         out: the folder of the shards.
         form: "parquet", "jsonl" or "docbin".
         columns: of Parquet and JSON lines, the columns of annotations; None: all.
-        keep_errors: if true, a document that fails is a row with an error; otherwise it ends the job.
+        keeps_errors: if true, a document that fails is a row with an error; otherwise it ends the job.
     """
 
     pipeline: Pipeline
@@ -49,7 +47,7 @@ class Job:
     out: str
     form: str
     columns: tuple[str, ...] | None
-    keep_errors: bool
+    keeps_errors: bool
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,10 @@ class Plan:
     shards: Sequence[Shard]
 
 
-def settled(
+_PLAN = TypeAdapter(Plan)
+
+
+def read_or_make_plan(
     out: Path, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Plan:
     """The plan in `out`; made and written if there is none.
@@ -103,32 +104,42 @@ def settled(
     """
     path = out / PLAN
     if path.exists():
-        plan = _read(path)
+        try:
+            plan = _PLAN.validate_json(path.read_bytes())
+        except ValueError as error:
+            raise sp.RunError(f"{path} is damaged and can't be read: {error}") from error
         if difference := next(_differences(plan, options, identity, sources, size), None):
             raise sp.ConfigError(
-                f"{out} holds annotations that were begun with other facts: {difference}. {AGAIN.format(out=out)}"
+                f"{out} holds annotations that were begun with other facts: {difference}. Annotate into another "
+                f"--out, or remove {out} to begin anew"
             )
         return plan
-    if found := [p.name for p in out.iterdir() if p.name != ".lock" and not is_unfinished(p)]:
-        raise sp.ConfigError(f"{out} holds {found[0]!r} and no {PLAN}; expected an empty or a new folder")
-    reading = reading_of(options)
+    if others := [p.name for p in out.iterdir() if p.name != ".lock" and not _is_unfinished(p)]:
+        raise sp.ConfigError(f"{out} holds {others[0]!r} and no {PLAN}; expected an empty or a new folder")
+    reading = choose_reading(options)
     if size is None:
         least, most = SIZES
         size = min(most, max(least, sum(source.size for source in sources) // SHARDS))
     shards = tuple(_cut(reading, sources, size))
-    plan = Plan(options, identity, sources, _kinds(reading, sources), size, shards)
+    plan = Plan(options, identity, sources, _infer_kinds(reading, sources), size, shards)
     with sp.writing(path) as temporary:
-        temporary.write_text(json.dumps(_plain(plan)), encoding="utf-8")
+        temporary.write_bytes(_PLAN.dump_json(plan))
     return plan
 
 
-def is_unfinished(path: Path) -> bool:
+def remove_unfinished(out: Path) -> None:
+    """Remove the plan and the shards that killed processes had begun to write; this process holds the folder."""
+    for path in filter(_is_unfinished, out.iterdir()):
+        path.unlink(missing_ok=True)
+
+
+def _is_unfinished(path: Path) -> bool:
     """True for a plan or a shard under its temporary name (`spen_plugins.writing`), false for any other file."""
     return bool(_UNFINISHED.fullmatch(path.name)) and path.is_file()
 
 
-def reading_of(options: Mapping[str, Any]) -> Reading:
-    """How files are read, by the options."""
+def choose_reading(options: Mapping[str, Any]) -> Reading:
+    """Returns how files are read, by the options."""
     return Reading(options["--from"], options["--documents"], options["--text"])
 
 
@@ -146,75 +157,39 @@ def _cut(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Sha
         yield Shard(number, tuple(pieces))
 
 
-def _kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
+def _infer_kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
     """Types of the other fields of JSON and CSV. Tables of Parquet must have equal columns."""
     if reading.kind in ("jsonl", "json"):
         pieces = (Piece(source, 0, 1 << 60, 1) for source in sources)
         heads = (islice(reading.read(piece, Vocab()), fields.LOOKED_AT) for piece in pieces)
-        return fields.kinds((document.fields for head in heads for document in head), reading.field)
+        return fields.infer_kinds((document.fields for head in heads for document in head), reading.field)
     if reading.kind == "csv":
-        names = (name for source in sources for name in header(source.path, reading.field).names)
+        names = (name for source in sources for name in read_header(source.path, reading.field).names)
         return {name: "string" for name in names if name != reading.field}
     if reading.kind == "parquet":
         first = parquet.types(sources[0].path, reading.field)
         for source in sources[1:]:
-            if (found := parquet.types(source.path, reading.field)) != first:
-                odd = next(name for name in {**first, **found} if first.get(name) != found.get(name))
-                raise sp.DataError(
-                    source.name,
-                    None,
-                    f"the column {odd!r} of type {found.get(odd)}",
-                    f"that of {sources[0].name}, {first.get(odd)}",
-                )
+            if (types := parquet.types(source.path, reading.field)) != first:
+                odd = next(name for name in {**first, **types} if first.get(name) != types.get(name))
+                expected = f"that of {sources[0].name}, {first.get(odd)}"
+                raise sp.DataError(source.name, None, f"the column {odd!r} of type {types.get(odd)}", expected)
     return {}
-
-
-def _plain(plan: Plan) -> dict[str, Any]:
-    places = {source: number for number, source in enumerate(plan.sources)}
-    return {
-        "options": plan.options,
-        "pipeline": plan.identity,
-        "sources": [[source.path, source.name, source.size, source.modified] for source in plan.sources],
-        "kinds": plan.kinds,
-        "size": plan.size,
-        "shards": [[[places[p.source], p.start, p.end, p.first] for p in shard.pieces] for shard in plan.shards],
-    }
-
-
-def _read(path: Path) -> Plan:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        sources = [Source(*values) for values in found["sources"]]
-        pieces = [tuple(Piece(sources[i], *values) for i, *values in shard) for shard in found["shards"]]
-        shards = [Shard(number, some) for number, some in enumerate(pieces)]
-        return Plan(found["options"], found["pipeline"], sources, found["kinds"], found["size"], shards)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-        raise sp.RunError(f"{path} is damaged and can't be read: {type(error).__name__}: {error}") from error
 
 
 def _differences(
     plan: Plan, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Iterator[str]:
-    """What is not as it was, in words."""
+    """Sentences about options, pipeline and files that are not as they were."""
     for name, value in options.items():
         if value != plan.options.get(name):
             yield f"found {name} {value}; expected {plan.options.get(name)}"
     if identity != plan.identity:
-        yield f"found another pipeline, {told(identity)}; expected {told(plan.identity)}"
+        yield f"found another pipeline, {describe_identity(identity)}; expected {describe_identity(plan.identity)}"
     if size is not None and size != plan.size:
         yield f"found --shard-size {size / 1e6:g}; expected {plan.size / 1e6:g}, or none"
-    before, now = ({source.path: source for source in some} for some in (plan.sources, sources))
+    before, now = ({s.path: (s.size, s.modified) for s in some} for some in (plan.sources, sources))
     for path in {**before, **now}:
-        if path not in now:
-            yield f"the input lacks {path}"
-        elif path not in before:
-            yield f"the input has a new file, {path}"
-        elif _state(before[path]) != _state(now[path]):
-            yield f"{path} has changed: found {_state(now[path])}; expected {_state(before[path])}"
+        if before.get(path) != now.get(path):
+            yield f"{path} is new, gone or changed"
     if list(before) != list(now):
         yield "found the files of the input in another order"
-
-
-def _state(source: Source) -> str:
-    changed = time.strftime("%F %T", time.localtime(source.modified // 10**9))
-    return f"{source.size} bytes, changed {changed}.{source.modified % 10**9:09d}"

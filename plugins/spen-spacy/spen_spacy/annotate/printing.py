@@ -10,7 +10,7 @@ import typer
 
 from spen_spacy.annotate.jsonl import has_error
 from spen_spacy.annotate.plan import Job, Shard
-from spen_spacy.annotate.shards import Done, told_failed
+from spen_spacy.annotate.shards import Done, describe_failed
 
 
 def print_shards(done: Generator[Done, None, None], job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
@@ -41,4 +41,4 @@ def print_shards(done: Generator[Done, None, None], job: Job, shards: Sequence[S
                 path.unlink()
             yield one
     if failed:
-        typer.echo(told_failed(failed, "the key error"), err=True)
+        typer.echo(describe_failed(failed, "the key error"), err=True)

@@ -44,9 +44,9 @@ def follow(shards: Generator[Done, None, None], total: int, todo: int, is_printe
                     "that says why"
                 )
             documents, words = documents + done.documents, words + done.words
-            progress.update(bar, advance=1, description=_told(documents, words, time.perf_counter() - started))
-    return _told(documents, words, time.perf_counter() - started)
+            progress.update(bar, advance=1, description=_describe(documents, words, time.perf_counter() - started))
+    return _describe(documents, words, time.perf_counter() - started)
 
 
-def _told(documents: int, words: int, seconds: float) -> str:
+def _describe(documents: int, words: int, seconds: float) -> str:
     return f"{documents:,} documents, {words:,} words in {seconds:.0f} s ({words / seconds:,.0f} a second)"

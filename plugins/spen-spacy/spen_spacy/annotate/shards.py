@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -14,7 +14,7 @@ from spacy.tokens import Doc, DocBin
 
 import spen_plugins as sp
 from spen_spacy.annotate import docbin, fields, jsonl, parquet
-from spen_spacy.annotate.columns import columns
+from spen_spacy.annotate.columns import list_columns
 from spen_spacy.annotate.plan import Job, Shard
 from spen_spacy.annotate.sources import Document
 
@@ -34,7 +34,6 @@ class Done(NamedTuple):
     number: int
     documents: int
     words: int
-    seconds: float
     failure: str = ""
 
 
@@ -49,22 +48,24 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
         job: what all shards share.
         shard: the shard.
     """
-    started = time.perf_counter()
     documents = words = 0
     try:
-        with nlp.memory_zone(), sp.writing(shard.path(job)) as temporary, _writer(nlp, job, shard, temporary) as write:
-            for group in _groups(_read(nlp, job, shard)):
-                rows = list(_annotated(nlp, group))
+        with (
+            nlp.memory_zone(),
+            sp.writing(shard.path(job)) as temporary,
+            _open_writer(nlp, job, shard, temporary) as write,
+        ):
+            for group in _group(_read(nlp, job, shard)):
+                rows = list(_annotate_group(nlp, group))
                 failed = next((error for _, _, error in rows if error is not None), None)
-                if failed is not None and not job.keep_errors:
+                if failed is not None and not job.keeps_errors:
                     raise sp.RunError(failed)
                 write(rows)
                 documents += len(rows)
                 words += sum(len(doc) for _, doc, _ in rows if doc is not None)
-    except (sp.SpenError, MemoryError) as error:
-        failure = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
-        return Done(shard.number, documents, words, time.perf_counter() - started, failure)
-    return Done(shard.number, documents, words, time.perf_counter() - started)
+    except sp.SpenError as error:
+        return Done(shard.number, documents, words, str(error))
+    return Done(shard.number, documents, words)
 
 
 def note_failed(job: Job, shards: Sequence[Shard]) -> str:
@@ -76,20 +77,20 @@ def note_failed(job: Job, shards: Sequence[Shard]) -> str:
     else:
         count = sum("error" in about[INPUT] for shard in shards for about in docbin.user_data(shard.path(job)))
         where = f"user_data['{INPUT}']"
-    return f"; {told_failed(count, where)}" if count else ""
+    return f"; {describe_failed(count, where)}" if count else ""
 
 
-def told_failed(count: int, where: str) -> str:
+def describe_failed(count: int, where: str) -> str:
     """The number of documents that failed, and where the reason stands."""
     return f"{count:,} document{'s' * (count > 1)} failed ({where} says why)"
 
 
-def note_unspaced(nlp: Language, job: Job, shard: Shard, language: str | None) -> list[str]:
-    """A warning if the first documents of a shard have no blanks between words; see `spen_plugins.note_unspaced`."""
+def note_unspaced(nlp: Language, job: Job, shards: Sequence[Shard], language: str | None) -> list[str]:
+    """A warning if the first documents of shards have no blanks between words; see `spen_plugins.note_unspaced`."""
     if not job.pipeline.tags_words:
         return []
-    texts = (document.text for document in islice(_read(nlp, job, shard), FIRST))
-    return sp.note_unspaced("\n".join(text for text in texts if isinstance(text, str)), language)
+    documents = islice((document for shard in shards for document in _read(nlp, job, shard)), FIRST)
+    return sp.note_unspaced("\n".join(d.text for d in documents if isinstance(d.text, str)), language)
 
 
 def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
@@ -102,10 +103,10 @@ def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
             yield from job.reading.read(piece, nlp.vocab)
         except OSError as error:
             found = f"a file that can't be read ({error.strerror or error})"
-            raise sp.DataError(path, None, found, "one that every process and machine can read at this path") from error
+            raise sp.DataError(path, None, found, "one that every process and machine can read") from error
 
 
-def _groups(documents: Iterator[Document]) -> Iterator[list[Document]]:
+def _group(documents: Iterator[Document]) -> Iterator[list[Document]]:
     """Documents that go through the pipeline together."""
     group: list[Document] = []
     length = 0
@@ -119,7 +120,7 @@ def _groups(documents: Iterator[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def _annotated(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Document, Doc | None, str | None]]:
+def _annotate_group(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Document, Doc | None, str | None]]:
     """Each document with its doc, or with the reason why it has none."""
     good = [document for document in group if document.text is not None]
     try:
@@ -127,14 +128,14 @@ def _annotated(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Docum
         if len(docs) != len(good):
             raise ValueError("a component left documents out")
     except Exception:  # of any component; which document it was is found out by one at a time
-        docs = [_alone(nlp, document) for document in good]
-    found = iter(docs)
+        docs = [_annotate_one(nlp, document) for document in good]
+    left = iter(docs)
     for document in group:
-        doc = document.error if document.text is None else next(found)
+        doc = document.error if document.text is None else next(left)
         yield (document, None, doc) if isinstance(doc, str) else (document, doc, None)
 
 
-def _alone(nlp: Language, document: Document) -> Doc | str:
+def _annotate_one(nlp: Language, document: Document) -> Doc | str:
     """A document's doc, or the reason why it has none."""
     try:
         return nlp(_text(document))
@@ -149,14 +150,14 @@ def _text(document: Document) -> Any:
 
 
 @contextmanager
-def _writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
-    """What writes rows to a file."""
+def _open_writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
+    """A function that writes rows to a file."""
     if job.form == "parquet":
-        with _parquet(nlp, job, shard, path) as write:
+        with _open_parquet(nlp, job, shard, path) as write:
             yield write
         return
     if job.form == "jsonl":
-        with _jsonl(nlp, job, path) as write:
+        with _open_jsonl(nlp, job, path) as write:
             yield write
         return
     docs = DocBin(store_user_data=True)
@@ -166,8 +167,8 @@ def _writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write
             about = {"file": document.name, "row": document.row, "fields": document.fields}
             if doc is None:
                 doc = Doc(nlp.vocab)
-                about |= {"error": error, "text": _written(document)}
-            doc.user_data[INPUT] = fields.plain(about)
+                about |= {"error": error, "text": _plain(document)}
+            doc.user_data[INPUT] = json.loads(fields.as_json(about))
             docs.add(doc)
 
     yield write
@@ -175,13 +176,13 @@ def _writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write
 
 
 @contextmanager
-def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
+def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
     from spen_spacy.annotate.cells import TYPES, cell
 
-    annotations = columns(nlp, job.columns)
+    annotations = list_columns(nlp, job.columns)
     own = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
     taken = {*own, *annotations, "error", fields.OTHER}
     if job.reading.kind == "parquet":
@@ -190,7 +191,7 @@ def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Writ
     else:
         known = job.kinds
         types = {name: pa.type_for_alias("string" if kind == "json" else kind) for name, kind in known.items()}
-    names = fields.names(known, taken)
+    names = fields.name_columns(known, taken)
     other = {fields.OTHER: pa.string()} if job.reading.kind in ("jsonl", "json") else {}
     schema = pa.schema(
         own
@@ -204,9 +205,18 @@ def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Writ
 
         def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
             table = [
-                {"input_file": document.name, "input_row": document.row, "text": _written(document), "error": error}
-                | fields.columns(document.fields, known, names)
-                | ({} if doc is None else {name: cell(column, column.of(doc)) for name, column in annotations.items()})
+                {
+                    "input_file": document.name,
+                    "input_row": document.row,
+                    "text": _plain(document),
+                    "error": error,
+                }
+                | fields.as_columns(document.fields, known, names)
+                | (
+                    {}
+                    if doc is None
+                    else {name: cell(column, column.read(doc)) for name, column in annotations.items()}
+                )
                 for document, doc, error in rows
             ]
             writer.write_table(pa.Table.from_pylist(table, schema))
@@ -215,20 +225,21 @@ def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Writ
 
 
 @contextmanager
-def _jsonl(nlp: Language, job: Job, path: Path) -> Iterator[Write]:
-    annotations = columns(nlp, job.columns)
+def _open_jsonl(nlp: Language, job: Job, path: Path) -> Iterator[Write]:
+    annotations = list_columns(nlp, job.columns)
     with path.open("w", encoding="utf-8", newline="\n") as file:
 
         def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
             for document, doc, error in rows:
-                row = {"input_file": document.name, "input_row": document.row, "text": _written(document)}
-                names = fields.names(document.fields, {*row, *annotations, "error"})
+                row = {"input_file": document.name, "input_row": document.row, "text": _plain(document)}
+                names = fields.name_columns(document.fields, {*row, *annotations, "error"})
                 row |= {names[name]: value for name, value in document.fields.items()}
-                row |= {name: None if doc is None else column.of(doc) for name, column in annotations.items()}
+                row |= {name: None if doc is None else column.read(doc) for name, column in annotations.items()}
                 file.write(jsonl.line(row, error))
 
         yield write
 
 
-def _written(document: Document) -> str | None:
+def _plain(document: Document) -> str | None:
+    """A document's text; None where it could not be read."""
     return document.text.text if isinstance(document.text, Doc) else document.text

@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 
 from spen_plugins import DataError
 from spen_spacy.annotate import docbin, parquet, tables
-from spen_spacy.annotate.tables import LONGEST, opened
+from spen_spacy.annotate.tables import open_bytes
 
 PLAN = "_plan.json"  # readers of a folder of Parquet pass over names that begin so
 
@@ -54,13 +54,13 @@ class Document(NamedTuple):
     text: str | Doc | None
     """None where it can't be read."""
     fields: dict[str, Any]
-    """What else its row holds."""
+    """The other fields of its row."""
     error: str | None = None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read.
+    """The way files are read.
 
     Attributes:
         kind: "text", "jsonl", "json", "csv", "parquet" or "docbin".
@@ -79,21 +79,21 @@ class Reading:
             DataError: the file is damaged, or has no field of this name.
         """
         if self.kind == "docbin":
-            yield from _groups(docbin.sizes(path), size)
+            yield from _group(docbin.sizes(path), size)
         elif self.kind == "parquet":
-            rows, bytes_of_text = parquet.size(path, self.field)
+            rows, bytes_of_text = parquet.measure(path, self.field)
             step = max(1, size * rows // max(1, bytes_of_text))
             for start in range(0, rows, step):
                 end = min(rows, start + step)
                 yield start, end, start + 1, bytes_of_text * (end - start) // rows
         elif self.kind == "json" and tables.is_list(path):
-            yield from _groups([len(str(item)) for item in tables.items(path)], size)
+            yield from _group([len(str(item)) for item in tables.read_items(path)], size)
         elif self.kind == "csv":
-            yield from self._records(path, size)
+            yield from self._cut_records(path, size)
         elif self.kind == "text" and self.documents == "file":
             yield 0, path.stat().st_size, 1, path.stat().st_size
         else:
-            yield from _lines(path, size)
+            yield from _cut_lines(path, size)
 
     def read(self, piece: Piece, vocab: Vocab) -> Iterator[Document]:
         """The documents of a piece, one at a time; those that can't be read have an error.
@@ -103,109 +103,89 @@ class Reading:
         """
         source = piece.source
         if self.kind == "docbin":
-            for row, doc in enumerate(docbin.docs(source.path, piece.start, piece.end, vocab), piece.first):
-                yield (
-                    _bad(source, row, doc, "a whole doc")
-                    if isinstance(doc, str)
-                    else Document(source.name, row, doc, {})
-                )
+            for row, doc in enumerate(docbin.read_docs(source.path, piece.start, piece.end, vocab), piece.first):
+                yield Document(source.name, row, doc, {})
         elif self.kind == "parquet":
-            for row, (fields, error) in enumerate(parquet.rows(source.path, piece.start, piece.end), piece.first):
-                if error is None:
-                    yield self._of_fields(source, row, fields)
-                else:
-                    yield _bad(source, row, error, "values that Python can read")
+            for row, fields in enumerate(parquet.read_rows(source.path, piece.start, piece.end), piece.first):
+                yield self._from_fields(source, row, fields)
         elif self.kind == "json" and tables.is_list(source.path):
-            for row, item in enumerate(tables.items(source.path)[piece.start : piece.end], piece.first):
-                yield self._of_item(source, row, {self.field: item} if isinstance(item, str) else item)
+            for row, item in enumerate(tables.read_items(source.path)[piece.start : piece.end], piece.first):
+                yield self._from_item(source, row, {self.field: item} if isinstance(item, str) else item)
         elif self.kind == "csv":
-            yield from self._of_records(piece)
-        elif self.documents == "file" and self.kind == "text":
-            yield _decoded(source, 1, tables.whole(source.path))
+            yield from self._read_records(piece)
+        elif self.kind == "text" and self.documents == "file":
+            yield _decode(source, 1, tables.read_bytes(source.path))
         else:
-            for row, line in _numbered(piece):
-                document = _decoded(source, row, line.rstrip(b"\r\n"))
-                if document.error is None and self.kind in ("jsonl", "json"):
-                    document = self._of_json(source, row, str(document.text))
+            for row, line in _read_lines(piece):
+                document = _decode(source, row, line.rstrip(b"\r\n"))
+                if document.error is None and self.kind != "text":
+                    document = self._from_json(source, row, str(document.text))
                 yield document
 
-    def _records(self, path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
+    def _cut_records(self, path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
         """Pieces of records; the file is read once, to number them."""
-        head = tables.header(path, self.field)
+        head = tables.read_header(path, self.field)
         start, row = head.end, head.line
-        with tables.opened(path) as file:
-            for record in tables.records(file, head.separator, start, row):
+        with open_bytes(path) as file:
+            for record in tables.read_records(file, head.separator, start, row):
                 if record.end - start >= size:
                     yield start, record.end, row, record.end - start
                     start, row = record.end, record.next_line
             if file.tell() > start:
                 yield start, file.tell(), row, file.tell() - start
 
-    def _of_records(self, piece: Piece) -> Iterator[Document]:
+    def _read_records(self, piece: Piece) -> Iterator[Document]:
         source = piece.source
-        head = tables.header(source.path, self.field)
-        with tables.opened(source.path) as file:
-            for line, cells, end, _ in tables.records(file, head.separator, piece.start, piece.first):
+        head = tables.read_header(source.path, self.field)
+        with open_bytes(source.path) as file:
+            for line, cells, end, _ in tables.read_records(file, head.separator, piece.start, piece.first):
                 if isinstance(cells, str):
                     found = f"a record that can't be read ({cells})"
-                    yield _bad(source, line, found, 'cells quoted by ", a quote inside doubled')
+                    yield _fail(source, line, found, 'cells quoted by ", a quote inside doubled')
                 elif cells and len(cells) != len(head.names):
-                    yield _bad(source, line, f"{len(cells)} cells", f"{len(head.names)}, as in the header")
+                    yield _fail(source, line, f"{len(cells)} cells", f"{len(head.names)}, as in the header")
                 elif cells:
-                    yield self._of_item(source, line, dict(zip(head.names, cells, strict=True)))
+                    yield self._from_item(source, line, dict(zip(head.names, cells, strict=True)))
                 if end >= piece.end:
                     return
 
-    def _of_json(self, source: Source, row: int, line: str) -> Document:
+    def _from_json(self, source: Source, row: int, line: str) -> Document:
         try:
             value = json.loads(line, parse_constant=lambda _: None)  # NaN and Infinity are not JSON
         except (ValueError, RecursionError) as error:
-            return _bad(source, row, f"a line that is no JSON ({error})", "JSON, a table a line")
-        return self._of_item(source, row, value)
+            return _fail(source, row, f"a line that is no JSON ({error})", "JSON, a table a line")
+        return self._from_item(source, row, value)
 
-    def _of_item(self, source: Source, row: int, item: Any) -> Document:
+    def _from_item(self, source: Source, row: int, item: Any) -> Document:
         if not isinstance(item, dict):
-            return _bad(source, row, f"{str(item)[:40]!r}", f"a table such as {{{self.field!r}: …}}")
+            return _fail(source, row, f"{str(item)[:40]!r}", f"a table such as {{{self.field!r}: …}}")
         try:
             json.dumps(item, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            wanted = "UTF-8, and in JSON whole characters: a pair of \\ud8… and \\udc…"
-            return _bad(source, row, "half a character, or a byte that is not UTF-8", wanted)
-        return self._of_fields(source, row, item)
+            return _fail(source, row, "half a character, or a byte that is not UTF-8", "UTF-8 text")
+        return self._from_fields(source, row, item)
 
-    def _of_fields(self, source: Source, row: int, fields: dict[str, Any]) -> Document:
-        has_field = self.field in fields
+    def _from_fields(self, source: Source, row: int, fields: dict[str, Any]) -> Document:
         text = fields.pop(self.field, None)
-        if not isinstance(text, str):
-            value = "null" if text is None else str(text)[:40]
-            found = f"{self.field}: {value}" if has_field else f"no field {self.field!r}"
-            known = ", ".join(fields)[:200]
-            bad = _bad(
-                source, row, found, f"a text there (--text names another field{known and f'; there are {known}'})"
-            )
-            return bad._replace(fields=fields)
-        if "\0" in text:
-            return _bad(source, row, "a zero byte", "UTF-8 text")._replace(fields=fields)
+        if not isinstance(text, str) or "\0" in text:
+            found = f"{self.field}: {text!r:.40}"
+            return _fail(source, row, found, "a text there (--text names another field)")._replace(fields=fields)
         return Document(source.name, row, text, fields)
 
 
-def _lines(path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
+def _cut_lines(path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
     """Pieces of lines; the file is read once, to number them."""
     start, row = 0, 1
-    with opened(path) as file:
-        while data := file.read(size):
-            rest = file.readline(LONGEST)
-            count = data.count(b"\n") + rest.count(b"\n")
-            if len(rest) == LONGEST and not rest.endswith(b"\n"):
-                raise DataError(path, row + count, f"a line of more than {LONGEST >> 20} MiB", "shorter lines")
-            end = start + len(data) + len(rest)
+    with open_bytes(path) as file:
+        while data := file.read(size) + file.readline():
+            end = start + len(data)
             yield start, end, row, end - start
-            start, row = end, row + count
+            start, row = end, row + data.count(b"\n")
 
 
-def _numbered(piece: Piece) -> Iterator[tuple[int, bytes]]:
+def _read_lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
     """The lines of a piece that are not blank, with their numbers."""
-    with opened(piece.source.path) as file:
+    with open_bytes(piece.source.path) as file:
         file.seek(piece.start)
         left, row = piece.end - piece.start, piece.first
         while left > 0 and (line := file.readline(left)):
@@ -215,20 +195,20 @@ def _numbered(piece: Piece) -> Iterator[tuple[int, bytes]]:
             row += 1
 
 
-def _decoded(source: Source, row: int, data: bytes) -> Document:
+def _decode(source: Source, row: int, data: bytes) -> Document:
     if b"\0" in data:
-        return _bad(source, row, "a zero byte", "UTF-8 text")
+        return _fail(source, row, "a zero byte", "UTF-8 text")
     try:
         return Document(source.name, row, data.decode("utf-8-sig"), {})
     except UnicodeDecodeError as error:
-        return _bad(source, row, f"byte 0x{data[error.start]:02x}, which is not UTF-8", "UTF-8 text")
+        return _fail(source, row, f"byte 0x{data[error.start]:02x}, which is not UTF-8", "UTF-8 text")
 
 
-def _bad(source: Source, row: int, found: str, expected: str) -> Document:
+def _fail(source: Source, row: int, found: str, expected: str) -> Document:
     return Document(source.name, row, None, {}, str(DataError(source.name, row, found, expected)))
 
 
-def _groups(lengths: Sequence[int], size: int) -> Iterator[tuple[int, int, int, int]]:
+def _group(lengths: Sequence[int], size: int) -> Iterator[tuple[int, int, int, int]]:
     start = total = 0
     for end, length in enumerate(lengths, 1):
         total += length

@@ -14,15 +14,13 @@ from typing import IO, Any, NamedTuple, cast
 from spen_plugins import DataError
 
 LONGEST = 1 << 26
-"""Most bytes of a line, and characters of a cell."""
-LARGEST = 1 << 30
-"""Most bytes of a file that is read as a whole."""
+"""Most characters of a cell."""
 SEPARATORS = ",\t;|"
 _MARK = b"\xef\xbb\xbf"
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[IO[bytes]]:
+def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
     """A file in binary mode; what is compressed by gzip is decompressed. `DataError` if that is damaged."""
     with Path(path).open("rb") as file:
         if file.peek(2)[:2] != b"\x1f\x8b":
@@ -35,37 +33,23 @@ def opened(path: str | Path) -> Iterator[IO[bytes]]:
             raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from error
 
 
-def whole(path: str | Path) -> bytes:
-    """All of a file; `DataError` if it is larger than `LARGEST`."""
-    with opened(path) as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise DataError(path, None, f"more than {LARGEST >> 30} GiB", "less, as all of the file is kept in memory")
-    return data
+def read_bytes(path: str | Path) -> bytes:
+    """All of a file."""
+    with open_bytes(path) as file:
+        return file.read()
 
 
 def is_list(path: str | Path) -> bool:
-    """True for a JSON file that holds a list, false for JSON lines.
-
-    Raises:
-        DataError: it begins with something else.
-    """
-    with opened(path) as file:
-        first = next((line for line in iter(lambda: file.readline(LONGEST), b"") if line.strip()), b"")
-    if (first := first.removeprefix(_MARK).lstrip())[:1] == b"[":
-        return True
-    try:
-        json.loads(first or b"0")
-    except (ValueError, RecursionError):
-        wanted = "a list of texts or of tables with a text, or one table per line"
-        raise DataError(path, None, "no list, and a first line that is no JSON", wanted) from None
-    return False
+    """True for a JSON file that holds a list, false for JSON lines."""
+    with open_bytes(path) as file:
+        first = next((line for line in file if line.strip()), b"")
+    return first.removeprefix(_MARK).lstrip().startswith(b"[")
 
 
-def items(path: str | Path) -> list[Any]:
+def read_items(path: str | Path) -> list[Any]:
     """The items of the list in a JSON file; `DataError` if it is damaged."""
     try:
-        return json.loads(whole(path).decode("utf-8-sig"), parse_constant=lambda _: None)
+        return json.loads(read_bytes(path).decode("utf-8-sig"), parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         found = f"a file that is no JSON ({error})"
         raise DataError(path, None, found, "a list of texts or of tables with a text") from None
@@ -88,40 +72,39 @@ class Record(NamedTuple):
     line: int
     """Its first line, from 1."""
     cells: list[str] | str
-    """Its cells, with half characters for bytes that are not UTF-8; or what is wrong with it."""
+    """Its cells, with half characters for bytes that are not UTF-8; or the reason why it can't be read."""
     end: int
     next_line: int
 
 
-def header(path: str | Path, field: str) -> Header:
+def read_header(path: str | Path, field: str) -> Header:
     """The header of a CSV file: its cells are separated by the separator that is most frequent in it.
 
     Raises:
         DataError: it is not UTF-8, has no column of this name, or two columns of one name.
     """
-    with opened(path) as file:
-        first = file.readline(LONGEST)
+    with open_bytes(path) as file:
+        first = file.readline()
         separator = max(SEPARATORS, key=first.decode("latin-1").count)
         start = len(_MARK) if first.startswith(_MARK) else 0
-        record = next(records(file, separator, start, 1), Record(1, [], 0, 1))
+        record = next(read_records(file, separator, start, 1), Record(1, [], 0, 1))
     names = [cell.strip() for cell in record.cells] if isinstance(record.cells, list) else []
-    if any(mark == "\0" or "\ud800" <= mark <= "\udfff" for name in names for mark in name):
-        raise DataError(path, 1, "a zero byte, or one that is not UTF-8", "UTF-8 text")
+    if not all(map(str.isprintable, names)):
+        raise DataError(path, 1, f"a header that is not UTF-8 text ({', '.join(map(ascii, names)):.300})", "UTF-8 text")
     if field not in names:
-        known = ", ".join(map(ascii, names)) or "none"
-        raise DataError(path, 1, f"no column {field!r}", f"a header with it, or --text with one of {known:.300}")
+        raise DataError(path, 1, f"no column {field!r}", f"a header with it, or --text with one of {names!s:.300}")
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(path, 1, f"two columns {twice[0]!r}", "a name of its own for each")
     return Header(names, separator, record.end, record.next_line)
 
 
-def records(file: IO[bytes], separator: str, start: int, line: int) -> Iterator[Record]:
+def read_records(file: IO[bytes], separator: str, start: int, line: int) -> Iterator[Record]:
     """The records of a CSV file from a byte on, which is in this line; one that is damaged says why."""
     file.seek(start)
 
     def lines() -> Iterator[str]:
         nonlocal start, line
-        while data := file.readline(LONGEST):
+        while data := file.readline():
             start, line = start + len(data), line + 1
             yield data.decode("utf-8", "surrogateescape")
 

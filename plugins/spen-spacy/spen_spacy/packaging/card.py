@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins import RunFolder
-from spen_spacy.packaging.meta import written_tags
+from spen_spacy.packaging.meta import tag_attributes
 from spen_spacy.packaging.runs import PREDICATES, SENSES, Component
 
 DOES = {
@@ -55,14 +55,14 @@ def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component
 
 def _use(full_name: str, components: Sequence[Component]) -> list[str]:
     last = components[-1]
-    attribute = "tag_" if last.factory == "spen_pos" and written_tags(last.run) == "tag" else "pos_"
+    attribute = "tag_" if last.factory == "spen_pos" and tag_attributes(last.run) == "tag" else "pos_"
     shown = SHOWS[last.factory].replace("{attribute}", attribute)
     code = ["import spacy", "", f'doc = spacy.load("{full_name}")("Anna sent the old farmer in Boston a letter.")']
     return ["```python", *code, f"print({shown})", "```"]
 
 
 def _does(component: Component) -> str:
-    tags = TAGS[written_tags(component.run)] if component.factory == "spen_pos" else ""
+    tags = TAGS[tag_attributes(component.run)] if component.factory == "spen_pos" else ""
     text = DOES[component.factory].format(name=component.name, tags=tags)
     if component.factory == "spen_srl":
         text += "; predicates by " + ("a trained tagger" if component.predicates_run else "spaCy's parts of speech")
@@ -122,8 +122,8 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
     yield "| part | calibrated | before | decisions |"
     yield "|---|---|---|---|"
     for part in ("validation", "test"):
-        if found := calibration.get(part):
-            yield f"| {part} | {found['ece']:.4f} | {found['ece_uncalibrated']:.4f} | {found.get('decisions', '')} |"
+        if errors := calibration.get(part):
+            yield f"| {part} | {errors['ece']:.4f} | {errors['ece_uncalibrated']:.4f} | {errors.get('decisions', '')} |"
 
 
 def _data(run: RunFolder) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
-from spen_plugins import ConfigError, writing_folder
+from spen_plugins import ConfigError
 
 
 class Build(StrEnum):
@@ -46,9 +47,7 @@ Name = Annotated[
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write the package's folder, NAME-VERSION, to.")]
 Lang = Annotated[str, typer.Option(help="Code of the language, whose spaCy tokeniser is used.")]
 VersionOption = Annotated[str, typer.Option("--version", help="The package's version.")]
-Description = Annotated[str, typer.Option(show_default=False, help="One sentence about the package.")]
-Author = Annotated[str, typer.Option(show_default=False, help="The package's author.")]
-Licence = Annotated[str, typer.Option("--licence", "--license", show_default=False, help="The package's licence.")]
+Licence = Annotated[str, typer.Option(show_default=False, help="The package's licence.")]
 BuildOption = Annotated[Build, typer.Option(help="Distribution to build from the folder, in its dist/.")]
 Half = Annotated[bool, typer.Option(help="Write weights as 16-bit numbers: half the size.")]
 KeepEnergy = Annotated[bool, typer.Option(help="Include the energies, for energies and rerank at prediction.")]
@@ -60,7 +59,6 @@ PredicatesOption = Annotated[
         "one); verbs, spaCy's parts of speech.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing package of this name and version.")]
 
 
 def package(
@@ -69,43 +67,40 @@ def package(
     out: Out = Path("packages"),
     lang: Lang = "en",
     version: VersionOption = "0.0.0",
-    description: Description = "",
-    author: Author = "",
     licence: Licence = "",
     build: BuildOption = Build.wheel,
     half: Half = True,
     keep_energy: KeepEnergy = False,
     predicates: PredicatesOption = None,
-    force: Force = False,
 ) -> Path:
     """Make an installable spaCy pipeline from finished runs, with a card of its scores and the data's licences."""
     # Prints and returns the path of the wheel, the sdist or the folder. A bad name, runs that make no pipeline, a
     # package that exists already and a run that can't be loaded are errors before anything is written.
     from spen_spacy.packaging import package as making
-    from spen_spacy.packaging.runs import components
+    from spen_spacy.packaging.runs import choose_components
 
     full = making.full_name(name, lang, _note)
-    making.check(lang, version, build)
+    making.check(lang, version)
     made = out / f"{full}-{version}"
-    if made.exists() and not force:
-        raise ConfigError(f"{made} exists already; nothing was written. Use another --version or --out, or --force")
-    found = components(runs, predicates)
-    for run in (run for component in found for run in component.runs.values()):
+    if made.exists():
+        raise ConfigError(f"{made} exists already; nothing was written. Use another --version or --out, or remove it")
+    components = choose_components(runs, predicates)
+    for run in (run for component in components for run in component.runs.values()):
         if run.metrics() is None:
             _note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")
-    about = {"description": description, "author": author, "license": licence}
-    own = {"lang": lang, "name": full.removeprefix(f"{lang}_"), "version": version, **about}
-    nlp = making.make_pipeline(found, lang)
-    with making.workplace(out) as work:
-        making.write_pipeline(nlp, found, full, own, work / "pipeline", half, keep_energy)
-        making.through_spacy(work, full)
+    own = {"lang": lang, "name": full.removeprefix(f"{lang}_"), "version": version, "license": licence}
+    nlp = making.make_pipeline(components, lang)
+    out.mkdir(parents=True, exist_ok=True)
+    # Hidden, and on the disk of the result, which is renamed into place.
+    with TemporaryDirectory(prefix=".package-", dir=out) as temporary:
+        work = Path(temporary)
+        making.write_pipeline(nlp, components, own, work / "pipeline", half, keep_energy)
+        making.make_package(work, full)
         folder = work / made.name
         # spaCy leaves this copy to setup.py; with it the folder works as a package without building.
         shutil.copy(folder / "meta.json", folder / full)
         built = making.build(folder, build)
-        with writing_folder(made) as fresh:
-            fresh.rmdir()
-            folder.rename(fresh)
+        folder.rename(made)
     result = made if built is None else made / "dist" / built
     typer.echo(str(result))
     return result

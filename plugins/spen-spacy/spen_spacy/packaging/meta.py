@@ -11,7 +11,7 @@ from spacy.attrs import POS, TAG
 
 from spen_plugins import DataSet, Registry, RunFolder
 from spen_spacy.packaging.runs import Component
-from spen_spacy.pos import written
+from spen_spacy.pos import choose_attributes
 
 SCORES = {
     "spen_ner": {"precision": "ents_p", "recall": "ents_r", "f1": "ents_f", "types": "ents_per_type"},
@@ -41,26 +41,26 @@ def performance(components: Sequence[Component]) -> dict[str, Any]:
 
     A name that is taken, by a second component of a kind, is prefixed with the component's name.
     """
-    found: dict[str, Any] = {}
+    performance: dict[str, Any] = {}
     for component in components:
         for part, run in component.runs.items():
             scores = (run.metrics() or {}).get("test") or {}
             names = _names(component, run) if part == "model" else SCORES[part]
             for score, name in names.items():
                 if score in scores:
-                    found[name if name not in found else f"{component.name}_{name}"] = _table(scores[score])
-    return found
+                    performance[name if name not in performance else f"{component.name}_{name}"] = _table(scores[score])
+    return performance
 
 
 def _names(component: Component, run: RunFolder) -> Mapping[str, str]:
     if component.factory != "spen_pos":
         return SCORES[component.factory]
-    return {"accuracy": f"{written_tags(run)}_acc"}
+    return {"accuracy": f"{tag_attributes(run)}_acc"}
 
 
-def written_tags(run: RunFolder) -> str:
+def tag_attributes(run: RunFolder) -> str:
     """Token attributes that a tagger sets: "pos", "tag", or "pos_tag" for both, with tags such as NOUN+NNS."""
-    columns = written(run.facts()["tags"], "auto")
+    columns = choose_attributes(run.facts()["tags"], "auto")
     return "_".join(["pos"] * (POS in columns) + ["tag"] * (TAG in columns))
 
 
@@ -93,8 +93,8 @@ def _types(value: Any) -> Iterator[str]:
 def sources(components: Sequence[Component]) -> list[dict[str, str]]:
     """The data sets of all runs with their licences, as listed in meta.json; each once."""
     runs = [run for component in components for run in component.runs.values()]
-    found = {entry.name: entry for run in runs for entry in run.data_sets()}
-    listed = [source(entry) for entry in found.values()]
+    entries = {entry.name: entry for run in runs for entry in run.data_sets()}
+    listed = [source(entry) for entry in entries.values()]
     if any(component.senses_run is not None for component in components):
         listed.append(FRAMES)
     if any(run.config()["task"].get("corpus") is not None for run in runs):

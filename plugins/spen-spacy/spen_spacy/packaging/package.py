@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +62,8 @@ def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
     return full
 
 
-def check(lang: str, version: str, build: str) -> None:
-    """Raise a ConfigError for an unknown language, an invalid version, or a build whose tool is missing."""
+def check(lang: str, version: str) -> None:
+    """Raise a ConfigError for an unknown language or an invalid version."""
     try:
         spacy.util.get_lang_class(lang)
     except ImportError as error:
@@ -78,37 +75,19 @@ def check(lang: str, version: str, build: str) -> None:
     # Python's build tools normalise the version in the file's name.
     if normal != version:
         raise sp.ConfigError(f"--version {version}: expected a version in Python's normal form, {normal or '1.0.0'}")
-    if build != "none" and importlib.util.find_spec("setuptools") is None:
-        raise sp.ConfigError("--build needs setuptools: pip install 'setuptools>=70.1', or use --build none")
 
 
-def make_pipeline(found: Sequence[Component], lang: str, device: str | None = None) -> spacy.Language:
+def make_pipeline(components: Sequence[Component], lang: str, device: str | None = None) -> spacy.Language:
     """The pipeline, with models loaded from the runs, which raises errors of a run early."""
     nlp = spacy.blank(lang)
-    for component in found:
+    for component in components:
         nlp.add_pipe(component.factory, name=component.name, config={**component.config, "device": device})
     return nlp
 
 
-@contextmanager
-def workplace(out: Path) -> Iterator[Path]:
-    """A hidden temporary folder below `out`, on the same disk, so that results can be renamed into place.
-
-    Raises:
-        RunError: the disk is full or read-only, for example.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".package-", dir=out) as folder:
-            yield Path(folder)
-    except OSError as error:
-        raise sp.RunError(f"{out} can't be written: {error.strerror or error}") from error
-
-
 def write_pipeline(
     nlp: spacy.Language,
-    found: Sequence[Component],
-    full: str,
+    components: Sequence[Component],
     own: dict[str, Any],
     folder: Path,
     half: bool,
@@ -117,13 +96,21 @@ def write_pipeline(
 ) -> None:
     """Write the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked.
 
-    A pretrained encoder that several models hold is stored once, in the folder `encoders`. `installed` are names of
-    models, by component, as a plugin registers them.
+    A pretrained encoder that several models hold is stored once, in the folder `encoders`.
+
+    Args:
+        nlp: the pipeline of `components`.
+        components: its components.
+        own: entries of meta.json: `lang`, `name`, `version`, `license` and others of spaCy's.
+        folder: the folder.
+        half: if true, weights are 16-bit numbers.
+        keep_energy: if true, energies that prediction does not use are written, too.
+        installed: names of models, by component, as a plugin registers them.
     """
-    nlp.to_disk(folder, exclude=[component.name for component in found])
+    nlp.to_disk(folder, exclude=[component.name for component in components])
     kept = []
     (folder / "training").mkdir()
-    for component in found:
+    for component in components:
         for part, run in component.runs.items():
             model = folder / component.name / part
             predictor = sp.load(run.path)
@@ -132,11 +119,11 @@ def write_pipeline(
             _forget_machine(model / "environment.json")
             kept.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
             _write_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
-    _forget_runs(folder / "config.cfg", found, installed or {})
-    extra = {"performance": performance(found), "requirements": requirements(kept, sp.Registry())}
-    meta = {**nlp.meta, **own, **extra, "sources": sources(found)}
+    _forget_runs(folder / "config.cfg", components, installed or {})
+    extra = {"performance": performance(components), "requirements": requirements(kept, sp.Registry())}
+    meta = {**nlp.meta, **own, **extra, "sources": sources(components)}
     _write_json(meta, folder / "meta.json")
-    (folder / "README.md").write_text(card(meta, full, found), encoding="utf-8")
+    (folder / "README.md").write_text(card(meta, f"{own['lang']}_{own['name']}", components), encoding="utf-8")
 
 
 def _write_json(value: Any, path: Path) -> None:
@@ -150,19 +137,19 @@ def _forget_machine(path: Path) -> None:
         _write_json({name: value for name, value in record.items() if name != "working_folder"}, path)
 
 
-def _forget_runs(path: Path, found: Sequence[Component], installed: Mapping[str, str]) -> None:
+def _forget_runs(path: Path, components: Sequence[Component], installed: Mapping[str, str]) -> None:
     """Remove paths of run folders, which are invalid elsewhere: the pipeline's folder has the models.
 
     An installed model's name takes their place: a pipeline made of the config alone has that model.
     """
     config = spacy.util.load_config(path, interpolate=False)
-    for component in found:
+    for component in components:
         settings = config["components"][component.name]
         settings |= {key: None for key in SETTINGS if key in settings} | {"model": installed.get(component.name)}
     config.to_disk(path)
 
 
-def through_spacy(work: Path, full: str) -> None:
+def make_package(work: Path, full: str) -> None:
     """Turn `work/pipeline` into the package's folder with `spacy package`, which loads the pipeline.
 
     Raises:

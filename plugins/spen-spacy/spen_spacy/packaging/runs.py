@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ class Component:
         return {"model": self.run} | {part: run for part, run in others.items() if run is not None}
 
 
-def components(words: Sequence[str], predicates: str | None = None) -> list[Component]:
+def choose_components(words: Sequence[str], predicates: str | None = None) -> list[Component]:
     """The components of a pipeline, in order.
 
     Args:
@@ -64,29 +64,31 @@ def components(words: Sequence[str], predicates: str | None = None) -> list[Comp
             predicates are missing or unused.
         RunError: a run has no weights.
     """
-    found: dict[str, Component] = {}
+    components: dict[str, Component] = {}
     others: dict[str, list[RunFolder]] = {PREDICATES: [], SENSES: []}
     for word in words:
         name, run = _read(word)
-        kind = factory(run)
+        kind = choose_factory(run)
         if kind in others:
             others[kind].append(run)
             continue
         name = name or kind
-        if name in found:
+        if name in components:
             raise ConfigError(
-                f"{found[name].run.path} and {run.path} would both be the component {name!r}; "
+                f"{components[name].run.path} and {run.path} would both be the component {name!r}; "
                 f"name one of them otherwise, as in other_{kind.removeprefix('spen_')}={run.path}"
             )
-        if "." in name or not name.strip():
-            raise ConfigError(f"{word}: {name!r} is no name of a component; take letters, digits and _")
-        found[name] = Component(name, kind, run)
-    tagger = _tagger(list(found.values()), others[PREDICATES], predicates)
-    senses = _senses(list(found.values()), others[SENSES])
-    for name, component in found.items():
+        components[name] = Component(name, kind, run)
+    factories = {component.factory for component in components.values()}
+    if predicates and "spen_srl" not in factories:
+        raise ConfigError("--predicates: there are no roles to label; give a run of task srl, too")
+    tagger, senses = (_only(runs, factories) for runs in others.values())
+    if "spen_srl" in factories:
+        _check_predicates(tagger, predicates, factories)
+    for name, component in components.items():
         if component.factory == "spen_srl":
-            found[name] = Component(name, "spen_srl", component.run, tagger, senses)
-    return sorted(found.values(), key=lambda component: ORDER.index(component.factory))
+            components[name] = Component(name, "spen_srl", component.run, tagger, senses)
+    return sorted(components.values(), key=lambda component: ORDER.index(component.factory))
 
 
 def _read(word: str) -> tuple[str, RunFolder]:
@@ -98,7 +100,7 @@ def _read(word: str) -> tuple[str, RunFolder]:
     return name, run
 
 
-def factory(run: RunFolder) -> str:
+def choose_factory(run: RunFolder) -> str:
     """The factory of a run's component; `PREDICATES` for a predicate tagger, `SENSES` for a run of senses."""
     task = run.config()["task"]
     kind = str(task.get("type", "")).removeprefix("core.")
@@ -115,35 +117,24 @@ def factory(run: RunFolder) -> str:
     return known[kind]
 
 
-def _tagger(found: Sequence[Component], taggers: Sequence[RunFolder], predicates: str | None) -> RunFolder | None:
-    """The run that tags predicates, None for verbs."""
-    labellers = [component for component in found if component.factory == "spen_srl"]
-    paths = " and ".join(str(run.path) for run in taggers)
-    if not labellers:
-        if taggers or predicates:
-            raise ConfigError(f"{paths or '--predicates'}: there are no roles to label; give a run of task srl, too")
-        return None
-    if predicates == "verbs":
-        if taggers:
-            raise ConfigError(f"--predicates verbs: {paths} would not be used; leave one of both out")
-        if not any(component.factory == "spen_pos" for component in found):
-            raise ConfigError("--predicates verbs needs parts of speech; give a run that tags them (tags=upos), too")
-        return None
-    if not taggers:
-        raise ConfigError(
-            f"{labellers[0].run.path} labels roles, and no run finds its predicates; give one of task tagging with "
-            "format: predicates (or corpus: predicates), too, or --predicates verbs and a run of parts of speech"
-        )
-    if len(taggers) > 1:
-        raise ConfigError(f"{paths} both tag predicates; give one of them")
-    return taggers[0]
-
-
-def _senses(found: Sequence[Component], runs: Sequence[RunFolder]) -> RunFolder | None:
-    """The run that finds senses, if one is given."""
+def _only(runs: Sequence[RunFolder], factories: Collection[str]) -> RunFolder | None:
+    """The run of this kind for a role labeller, if there is one."""
     paths = " and ".join(str(run.path) for run in runs)
-    if runs and not any(component.factory == "spen_srl" for component in found):
+    if runs and "spen_srl" not in factories:
         raise ConfigError(f"{paths}: there are no roles to label; give a run of task srl, too")
     if len(runs) > 1:
-        raise ConfigError(f"{paths} both find senses; give one of them")
+        raise ConfigError(f"found {paths}, which do the same for roles; give one of them")
     return runs[0] if runs else None
+
+
+def _check_predicates(tagger: RunFolder | None, predicates: str | None, factories: Collection[str]) -> None:
+    """Raise a `ConfigError` unless the role labellers have one source of predicates."""
+    if predicates == "verbs" and tagger is not None:
+        raise ConfigError(f"--predicates verbs: {tagger.path} would not be used; leave one of both out")
+    if predicates == "verbs" and "spen_pos" not in factories:
+        raise ConfigError("--predicates verbs needs parts of speech; give a run that tags them (tags=upos), too")
+    if predicates != "verbs" and tagger is None:
+        raise ConfigError(
+            "found a run of roles, and none that finds their predicates; give one of task tagging with format: "
+            "predicates (or corpus: predicates), too, or --predicates verbs and a run of parts of speech"
+        )

@@ -45,7 +45,7 @@ def label_csv(
     return write
 
 
-def separator_of_labels(layout: Layout, usual: str) -> str | None:
+def find_label_separator(layout: Layout, usual: str) -> str | None:
     """The separator of a layout's labels; None if they are in columns of 0 and 1."""
     if isinstance(layout.labels, int) or (isinstance(layout.labels, str) and not layout.labels.endswith("*")):
         return layout.separator or usual

@@ -12,9 +12,9 @@ import numpy as np
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.equal_inputs import shared_inputs
 from spen_plugins.data.parts.carving import same_files
-from spen_plugins.data.parts.file_parts import checksums_of, named_files, note_unseen
+from spen_plugins.data.parts.file_parts import hash_files, named_files, note_unseen
 from spen_plugins.data.parts.given import checked_weights
-from spen_plugins.data.parts.part_rows import keys_of_parts, rows_of_parts
+from spen_plugins.data.parts.part_rows import divide_rows, select_keys
 from spen_plugins.data.parts.partly_labelled import WithoutGold, hide_gold
 from spen_plugins.data.parts.strata import Kind
 from spen_plugins.data.tables.column_keys import ColumnKeys
@@ -84,8 +84,8 @@ class LabelParts(Task, WithoutGold):
             inputs: of each row, a key that equal inputs have in common.
         """
         files = named_files(self.config)
-        self._files |= checksums_of({key: name for key, name in files.items() if name not in self._files})
-        parts, made = rows_of_parts(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
+        self._files |= hash_files({key: name for key, name in files.items() if name not in self._files})
+        parts, made = divide_rows(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
         self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
         if made is not None:
             self._split = made if "file" in files else f"{self._split}; {made}"
@@ -94,7 +94,7 @@ class LabelParts(Task, WithoutGold):
 
     def _warn_of_shared(self, parts: Rows, inputs: Mapping[str, Sequence[Hashable]]) -> None:
         """Note the parts that are the same or share inputs."""
-        self._notes += same_files(named_files(self.config), self._files) or shared_inputs(keys_of_parts(parts, inputs))
+        self._notes += same_files(named_files(self.config), self._files) or shared_inputs(select_keys(parts, inputs))
 
     def _hide_gold(self, hidden: Callable[[Any], Any], read: Callable[[Path], Sequence[Any]]) -> None:
         """Give the training part the gold that the config allows, and its files without gold.

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from spen_plugins.builtin.tasks.labels.label_task import LabelTask
-from spen_plugins.data.parts.file_parts import EncodedConfig, OnDiskConfig, of_the_corpus
+from spen_plugins.data.parts.file_parts import EncodedConfig, OnDiskConfig, check_corpus_keys
 from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig
-from spen_plugins.data.tables.label_names import columns_named
+from spen_plugins.data.tables.label_names import split_names
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
 
@@ -48,12 +48,12 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
     @field_validator("labels", mode="before")
     @classmethod
     def _divide_names(cls, value: Any) -> Any:
-        return columns_named(value)
+        return split_names(value)
 
     @field_validator("drop", mode="before")
     @classmethod
     def _list_names(cls, value: Any) -> Any:
-        value = columns_named(value)
+        value = split_names(value)
         return [value] if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -139,4 +139,4 @@ def check_data(c: Any, alone: Sequence[str], beside_files: Sequence[str] = ("lab
             "put files in the place of a config's own data set, pass data=files"
         )
     if c.corpus is not None:
-        of_the_corpus(c, ("text", "separator", "drop", "header", "file_encoding", "on_disk"))
+        check_corpus_keys(c, ("text", "separator", "drop", "header", "file_encoding", "on_disk"))

@@ -20,9 +20,9 @@ from spen_plugins.builtin.tasks.labels.vector_examples import (
 )
 from spen_plugins.builtin.tasks.labels.vector_parts import VectorParts
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.equal_inputs import keys_of_rows
+from spen_plugins.data.equal_inputs import make_row_keys
 from spen_plugins.data.parts import given
-from spen_plugins.data.parts.file_parts import in_file_encoding
+from spen_plugins.data.parts.file_parts import with_file_encoding
 from spen_plugins.data.table import Ragged, Table
 from spen_plugins.data.tables.label_lists import ListColumn
 from spen_plugins.data.tables.matrix import Matrix
@@ -31,7 +31,7 @@ from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.tables.table_files import read_table
 from spen_plugins.data.tables.vector_items import parse_item
 from spen_plugins.data.texts.own_columns import Columns as OwnColumns
-from spen_plugins.data.texts.own_columns import columns_of_table
+from spen_plugins.data.texts.own_columns import find_table_columns
 from spen_plugins.errors import ConfigError
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown
@@ -48,7 +48,7 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         super().__init__(config)
         self._labels_keys = config.labels, config.separator
 
-    @in_file_encoding
+    @with_file_encoding
     def load(self) -> None:
         self._check_config()
         if self.config.in_memory:
@@ -73,7 +73,7 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         matrices, sets, columns, weights = given.rows(parts)
         self._set_columns(columns)
         features = {name: self._features(matrix) for name, matrix in matrices.items()}
-        inputs = {name: keys_of_rows(values) for name, values in features.items()}
+        inputs = {name: make_row_keys(values) for name, values in features.items()}
         numbers = {name: range(len(matrix)) for name, matrix in matrices.items()}
         rows, self._split, self._notes = given.divide(numbers, inputs, sets["train"], held_out, seed)
         self._fit_scaling(features["train"], rows["train"])
@@ -121,7 +121,7 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         return example._replace(weight=weight)
 
     def _read_own_columns(self, path: Path) -> OwnColumns | None:
-        return columns_of_table(path)
+        return find_table_columns(path)
 
     def _read(self, path: Path, gold: bool | None = False) -> tuple[Table, list[Example]]:
         c = self.config

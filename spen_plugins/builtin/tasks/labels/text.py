@@ -9,19 +9,19 @@ from typing import Any
 
 from torch import Tensor
 
-from spen_plugins.builtin.tasks.labels.label_formats import separator_of_labels
+from spen_plugins.builtin.tasks.labels.label_formats import find_label_separator
 from spen_plugins.builtin.tasks.labels.label_settings import TextsConfig, check_data
 from spen_plugins.builtin.tasks.labels.text_parts import Example, TextParts
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.disk.shards import of_shards
-from spen_plugins.data.formats import head_of
+from spen_plugins.data.disk.shards import is_sharded
+from spen_plugins.data.formats import read_head
 from spen_plugins.data.parts import given
-from spen_plugins.data.parts.file_parts import in_file_encoding
+from spen_plugins.data.parts.file_parts import with_file_encoding
 from spen_plugins.data.raw_text import RawText
 from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.text import read_lines, split_lines
 from spen_plugins.data.texts.labelled_texts import has_labels, read_texts
-from spen_plugins.data.texts.own_columns import Columns, columns_of_texts
+from spen_plugins.data.texts.own_columns import Columns, find_text_columns
 from spen_plugins.data.texts.reuters import read_reuters
 from spen_plugins.errors import DataError
 from spen_plugins.settings.facts import listed
@@ -39,7 +39,7 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
     Config = TextsConfig
     column_keys = ("text", "labels", "separator", "drop")
 
-    @in_file_encoding
+    @with_file_encoding
     def load(self) -> None:
         check_data(self.config, ("corpus", "in_memory", "reuters"))
         if self.config.in_memory:
@@ -104,9 +104,9 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
 
     def _read(self, where: Path, gold: bool = True) -> tuple[str | None, list[Example]]:
         """The format recognised, None for plain text and Reuters, and the texts; without gold labels aren't read."""
-        if not of_shards(where) and (where.is_dir() or where.suffix == ".sgm"):
+        if not is_sharded(where) and (where.is_dir() or where.suffix == ".sgm"):
             return None, self._documents(read_reuters(where))
-        if where.suffix == ".txt" and not has_labels(head_of(where)):
+        if where.suffix == ".txt" and not has_labels(read_head(where)):
             return None, [Example(line, None) for line in read_lines(where)]
         file = read_texts(where, self._layout(), gold=False if gold else None)
         return file.said, self._rows(where, file.rows)
@@ -117,7 +117,7 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
         return [Example(line.strip(), None) for line in split_lines(raw.text)]
 
     def _separator(self) -> str | None:
-        return separator_of_labels(self._layout(), SEPARATOR)
+        return find_label_separator(self._layout(), SEPARATOR)
 
     def _columns(self, examples: Sequence[Example]) -> Columns:
         names, rows = super()._columns(examples)
@@ -127,7 +127,7 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
         return replace(example, weight=weight)
 
     def _read_own_columns(self, path: Path) -> Columns | None:
-        return columns_of_texts(path, self._layout())
+        return find_text_columns(path, self._layout())
 
     def parse(self, item: Any) -> Example:
         """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""

@@ -14,7 +14,7 @@ from spen_plugins.builtin.tasks.labels.vector_examples import (
     make_example,
 )
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.equal_inputs import keys_of_rows
+from spen_plugins.data.equal_inputs import make_row_keys
 from spen_plugins.data.parts.file_parts import named_files
 from spen_plugins.data.table import Ragged, Table
 from spen_plugins.data.tables.cells import left_out
@@ -58,7 +58,7 @@ class VectorParts(LabelTask):
             start = replace(start, labels=tuple(label_sets(tables)))
         self._set_columns(start)
         encoded = dict(zip(files, map(self.columns.encode, tables), strict=True))
-        inputs = {key: keys_of_rows(features) for key, (features, _) in encoded.items()}
+        inputs = {key: make_row_keys(features) for key, (features, _) in encoded.items()}
         labelled = {key: gold for key, (_, gold) in encoded.items()}
         parts = self._divide(labelled, inputs)
         if c.unseen and "test" in parts:

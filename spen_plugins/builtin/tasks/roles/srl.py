@@ -14,12 +14,12 @@ from spen_plugins.data.catalogue import locate
 from spen_plugins.data.parts.file_parts import (
     FileParts,
     FilesConfig,
-    in_file_encoding,
+    with_file_encoding,
 )
 from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, WithoutGold
 from spen_plugins.data.raw_text import RawText
 from spen_plugins.data.schemes import complete_tags
-from spen_plugins.data.sentences.role_items import of_one_predicate, sentences_of_text
+from spen_plugins.data.sentences.role_items import parse_one_predicate, parse_raw_text
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.srl import Proposition, Sentence
 from spen_plugins.data.sentences.write_roles import FileExamples
@@ -66,7 +66,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: predicted are the most
         probable tags of which that is true (Punyakanok et al. 2008)."""
 
-    @in_file_encoding
+    @with_file_encoding
     def load(self) -> None:
         self._read = hide_roles(self.config, read_parts(self.config))
         sentences = {part: part_sentences for part, (_, part_sentences) in self._read.parts.items()}
@@ -99,7 +99,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         return self._examples(kept(self.config, file.sentences))
 
     def read_text(self, raw: RawText) -> list[Example]:
-        return self._examples(sentences_of_text(raw))
+        return self._examples(parse_raw_text(raw))
 
     def formats(self) -> dict[str, Writer]:
         return role_formats()
@@ -107,7 +107,7 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
     def parse(self, item: Any) -> Example:
         """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional gold are `"tags"`, or
         `"arguments"`: `[{"role": "ARG0", "start": 0, "end": 1}]`, `end` exclusive."""
-        sentence = of_one_predicate(item)
+        sentence = parse_one_predicate(item)
         [proposition] = sentence.propositions
         return self._example(self._vocabulary.entry(sentence.words), proposition)
 

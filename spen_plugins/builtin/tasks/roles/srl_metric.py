@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spen_plugins.builtin.tasks.sequence_metric import Labelled, SequenceMetric
 from spen_plugins.data.sentences.predicate_kinds import KINDS, kind_of
-from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
+from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, find_arguments
 from spen_plugins.sentences.batches import Entry
 from spen_plugins.spaces import Proposal
 
@@ -42,7 +42,7 @@ class Example:
     @cached_property
     def arguments(self) -> list[Argument]:
         """Gold arguments, including roles unseen in training."""
-        return arguments_of(self.names or ())
+        return find_arguments(self.names or ())
 
 
 class SrlMetric(SequenceMetric):

@@ -18,12 +18,12 @@ from spen_plugins.builtin.tasks.tags.tagging_settings import TaggingConfig
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.on_disk import Index, OnDisk
 from spen_plugins.data.parts.class_weights import collate_weights, weigh_tags
-from spen_plugins.data.parts.file_parts import FileParts, in_file_encoding
+from spen_plugins.data.parts.file_parts import FileParts, with_file_encoding
 from spen_plugins.data.parts.partly_labelled import WithoutGold
 from spen_plugins.data.raw_text import RawText
 from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tag_items import of_words, tagged_of
+from spen_plugins.data.sentences.tag_items import parse_tagged, wrap_words
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, rounded, span_confidences, tag_confidences
@@ -61,14 +61,14 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         self._index: Index | None = None  # of a training part on disk
         self._class_weights: Tensor | None = None
 
-    @in_file_encoding
+    @with_file_encoding
     def load(self) -> None:
         parts, self._index = tag_parts.read_parts(self.config, self._encoding.scheme, self._encoding.encode)
         self.learn(parts)
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of sentences, a list with each one's words, and tags, a list with each one's tags."""
-        self.learn(tag_parts.given_parts(self.config, parts, held_out, seed))
+        self.learn(tag_parts.take_parts(self.config, parts, held_out, seed))
 
     def learn(self, read: FileParts[TaggedSentence], order: Sequence[str] | None = None) -> None:
         """In place of `load`, for a task that composes this one: sets the parts, and the known words, columns and tags.
@@ -153,7 +153,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold,
         `"tags"` in the config's scheme, or `"entities"`, `[{"type": "LOC", "start": 1, "end": 3}]`, `end` exclusive.
         """
-        return self.example(tagged_of(of_words(item), self.config.scheme, self.config.columns), "input")
+        return self.example(parse_tagged(wrap_words(item), self.config.scheme, self.config.columns), "input")
 
     def example(self, sentence: TaggedSentence, where: object) -> TaggedExample:
         """The example of a sentence with the config's columns; `where` it is from, for errors about its tags."""

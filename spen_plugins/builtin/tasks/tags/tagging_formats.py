@@ -8,7 +8,7 @@ from typing import Any
 
 from spen_plugins.data.sentences import write_tags
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tag_items import tagged_of
+from spen_plugins.data.sentences.tag_items import parse_tagged
 from spen_plugins.task import Writer
 
 
@@ -30,7 +30,7 @@ def tag_formats(config: Any, values: Mapping[str, Sequence[str]]) -> dict[str, W
                 name: tuple(column_values[n] for n in example.columns[name].tolist())
                 for name, column_values in known.items()
             }
-            tagged.append(replace(tagged_of(prediction, config.scheme), columns=columns))
+            tagged.append(replace(parse_tagged(prediction, config.scheme), columns=columns))
         return tagged
 
     def columns(predictions: Sequence[Any], examples: Sequence[Any]) -> str:

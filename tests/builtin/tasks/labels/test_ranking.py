@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError
-from spen_plugins.report.group_scores import score_of
+from spen_plugins.report.group_scores import find_score
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.scores.ranking import at_k, average_precision
@@ -76,7 +76,7 @@ def test_they_come_at_the_end_and_do_not_crowd_the_table(tmp_path: Path) -> None
     assert printed.count("precision") == 2  # precision and r_precision, in one line
     assert "constant_predictor: score example_f1, validation 0.2967\n" in printed
     assert "the 1, 2 likeliest labels, validation: precision 0." in printed and "│ label_ap" in printed
-    assert score_of(scores["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
-    assert score_of(scores["validation"], "ranking.7.ndcg") is None
+    assert find_score(scores["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
+    assert find_score(scores["validation"], "ranking.7.ndcg") is None
     with pytest.raises(ConfigError, match=r"task\.at\.0': found 0"):
         parsed("task", "multilabel", corpus="sample", at=[0])

@@ -23,7 +23,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.data.tables.label_names import read_names
 from spen_plugins.data.texts.labelled_texts import read_texts
-from spen_plugins.data.texts.own_columns import columns_of_texts
+from spen_plugins.data.texts.own_columns import find_text_columns
 from spen_plugins.data.texts.reuters import read_reuters, shared_topics
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
@@ -621,6 +621,6 @@ def test_own_columns_of_shards_go_by_name(tmp_path):
     tables = ({"text": ["a"], "k": [1]}, {"k": [2], "text": ["b"], "more": ["x"]}, {"text": ["c"]})
     for number, table in enumerate(tables):
         parquet.write_table(pyarrow.table(table), tmp_path / f"{number}.parquet")
-    names, rows = columns_of_texts(tmp_path, Layout())
+    names, rows = find_text_columns(tmp_path, Layout())
     assert names == ["text", "k", "more"]
     assert [list(map(str, row)) for row in rows] == [["a", "1", ""], ["b", "2", "x"], ["c", "", ""]]

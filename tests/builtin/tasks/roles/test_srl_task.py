@@ -14,7 +14,7 @@ import torch
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.samples.srl import SIZES, sample_corpus
-from spen_plugins.scores.spans import CORE, spans_of
+from spen_plugins.scores.spans import CORE, find_spans
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Indexer
 
@@ -295,7 +295,7 @@ def test_the_sample_corpus():
     assert len(set(words)) == len(words) and max(map(len, words)) <= 28
     propositions = [p for part in PARTS for s in corpus[part] for p in s.propositions]
     assert len({p.lemma for p in propositions}) >= 30
-    spans = [spans_of(p.tags) for p in propositions]
+    spans = [find_spans(p.tags) for p in propositions]
     for roles in ([role for role, _, _ in each if CORE.fullmatch(role)] for each in spans):
         assert len(set(roles)) == len(roles)
     names = {role for each in spans for role, _, _ in each}

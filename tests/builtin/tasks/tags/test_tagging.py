@@ -14,7 +14,7 @@ from spen_plugins.builtin.tasks.tags.tagging import Tagging
 from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.selection import task_selection
+from spen_plugins.runs.folder.selection import find_task_selection
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Indexer
 
@@ -320,7 +320,7 @@ def test_checksums_and_protocol(ner, pos, tmp_path):
 
 
 def test_comparisons_find_the_score_of_either_kind():
-    found = [task_selection({"type": "tagging", "scheme": scheme}, Registry()) for scheme in ("none", "bio")]
+    found = [find_task_selection({"type": "tagging", "scheme": scheme}, Registry()) for scheme in ("none", "bio")]
     assert found == ["accuracy", "f1"]
 
 
