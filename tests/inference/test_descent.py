@@ -414,9 +414,6 @@ def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
     assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
 
 
-ITEM = {"features": ["cow", "milk"]}
-
-
 def test_refined_predictions(seal):
     plain, refined = sp.load(seal), sp.load(seal, refine={"type": "gbi", "steps": 20, "lr": 0.3})
     examples = [{"vector": [0, 1] * (plain.task.inputs.size // 2) + [0] * (plain.task.inputs.size % 2)}]
@@ -510,7 +507,7 @@ def net_alone(tmp_path_factory):
 
 def test_a_run_without_energy_has_none_to_show_and_no_trajectory(net_alone, tmp_path):
     with pytest.raises(ConfigError, match="no energy"):
-        sp.load(net_alone).predict([ITEM], energy=True)
+        sp.load(net_alone).predict([{"features": []}], energy=True)
     with pytest.raises(ConfigError, match="without an energy"):
         next(sp.load(net_alone).trajectory_file(tmp_path / "none.arff"))
     with pytest.raises(ConfigError, match="without an energy"):

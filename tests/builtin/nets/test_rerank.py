@@ -339,7 +339,11 @@ def test_commands(train: Callable[[str], Path], tmp_path: Path) -> None:
 
 def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
     path = CONFIGS / "tags.jsonnet"
-    net = {"inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}'}
+    net = {
+        "inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}',
+        "features.hidden": "8",
+        "features.word_dim": "8",
+    }
     run = runner.run(
         evaluate(path, {"trainer.epochs": "1", **net}),
         str(path),
