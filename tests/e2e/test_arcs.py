@@ -248,8 +248,9 @@ def test_another_task_is_refused():
         ArcScorer(ArcScorer.Config(), SimpleNamespace(inputs=sp.TextInputs([]), space=None), None)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("data", ["sample", "ewt", "files"])
+@pytest.mark.parametrize(
+    ("data", "method"), [*(("sample", method) for method in METHODS), ("ewt", "spen"), ("files", "spen")]
+)
 def test_every_data_set_with_every_method_is_an_experiment(data, method):
     table = check(evaluate(CONFIG, {"data": data, "method": method}), CONFIG, Registry()).table()
     assert ("energy" in table) == (method != "local")

@@ -13,13 +13,12 @@ import torch
 from spen_e2e import arc_repair
 from spen_e2e.arc_repair import Pairs, find_violations, repair_roles, solve_exactly
 from spen_e2e.arcs_task import RoleArcs
-from spen_e2e.trees import Tree, all_spans, make_tree, read_trees, tree_candidates
+from spen_e2e.trees import Tree, all_spans, read_trees, tree_candidates
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.predict.tokenised import TokenisedText
-from spen_plugins.testing import check_task
 from tests.builtin.tasks.roles.test_srl_task import TEST, TRAIN, UNSEEN
 
 # Ann came and saw 27 Ships . / She saw ships . / Bo saw 14 ships today .
@@ -77,10 +76,6 @@ def scores(task: RoleArcs, proposal, batch) -> dict:
     metric = task.metric()
     metric.update(proposal, batch)
     return metric.compute()
-
-
-def test_contract(task):
-    check_task(task)
 
 
 def test_candidates_by_hand():
@@ -304,12 +299,6 @@ def test_a_file_that_is_no_conllu(tmp_path):
         make(tmp_path, trees=TRAIN)
     with pytest.raises(DataError, match="no such file"):
         read_trees(tmp_path / "absent.conllu")
-
-
-def test_make_tree_names_the_word():
-    with pytest.raises(ValueError, match="below itself"):
-        make_tree([1, 2, 1], ["_"] * 3)
-    assert make_tree([1, -1], ["a", "b"]).heads == (1, -1)
 
 
 def test_read_with_and_without_trees(task, tmp_path):

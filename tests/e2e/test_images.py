@@ -14,7 +14,7 @@ from spen_e2e.images import Convnet, DeepPrior, FieldOfExperts, Input
 from spen_e2e.residual import ResidualPrior
 from spen_e2e.unrolled import Unrolled
 from spen_plugins.registry import Registry
-from spen_plugins.testing import ToyLabels, check_energy, check_energy_loss, check_inference_net, check_trainer
+from spen_plugins.testing import ToyLabels, check_energy_loss
 from spen_plugins.testing.comparing import collate
 from tests.e2e.toys import images, make
 from tests.loaded import loaded
@@ -45,19 +45,6 @@ def crops(*sizes: int) -> sp.Task:
     rng = np.random.default_rng(0)
     made._parts["train"] = [task.augment(e, rng) for task in tasks.values() for e in examples[:4]]
     return made
-
-
-@pytest.mark.parametrize("name", ENERGIES)
-def test_contract_of_energies(name: str) -> None:
-    task = crops(7, 9)
-    check_energy(energy(name, task), task)
-
-
-def test_contract_of_nets() -> None:
-    task = crops(7, 9)
-    check_inference_net(make(Input, task), task)
-    check_inference_net(make(Convnet, task, filters=2, size=3), task)
-    check_inference_net(unrolled(task), task, energy("deep_prior", task))
 
 
 @pytest.mark.parametrize("name", ["foe", "deep_prior"])
@@ -178,12 +165,6 @@ def test_loss_augmented_inference_stays_bounded(name: str) -> None:
     far = 1e4 * torch.randn(2, 3, 6, 7, dtype=torch.float64)
     values = made.at(batch.x)(far) - toy.space.cost(far, batch.gold, None)
     assert (values > 0).all()
-
-
-def test_the_trainer_learns_the_energy_and_the_rates() -> None:
-    task = crops(7, 9)
-    cls, config = REGISTRY.parse("trainer", {"type": "e2e.unroll"}, "trainer", "test")
-    check_trainer(cls(config), sp.Model(unrolled(task), energy("deep_prior", task), None), task)
 
 
 def test_the_step_that_is_tried_before_training_is_on_a_crop() -> None:

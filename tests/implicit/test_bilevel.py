@@ -35,9 +35,8 @@ def model_for(task: sp.Task, loss: str = "cd") -> sp.Model:
     return sp.Model(make(Independent, task), energy_for(task).float(), LOSSES[loss](task))
 
 
-@pytest.mark.parametrize("kind", ["labels", "tags"])
+@pytest.mark.parametrize(("kind", "inverse"), [("labels", "none"), ("tags", "series")])
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("inverse", ["series", "none"])
 def test_contract(kind: str, loss: str, inverse: str) -> None:
     task, _ = toy(kind)
     check_trainer(trainer(inverse=inverse), model_for(task, loss), task)

@@ -414,9 +414,6 @@ def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
     assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
 
 
-ITEM = {"features": ["cow", "milk"]}
-
-
 def test_refined_predictions(seal):
     plain, refined = sp.load(seal), sp.load(seal, refine={"type": "gbi", "steps": 20, "lr": 0.3})
     examples = [{"vector": [0, 1] * (plain.task.inputs.size // 2) + [0] * (plain.task.inputs.size % 2)}]
@@ -499,18 +496,22 @@ def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
     assert len({line["energy"] for line in lines}) == 3
 
 
-def test_a_run_without_energy_has_no_trajectory(tmp_path):
-    arguments = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
-    folder = run(
-        evaluate_config("configs/labels.jsonnet", arguments),
-        "x",
-        tmp_path / "run",
-        options=RunOptions("cpu", quiet=True),
-    )
+SHARED = {"features.hidden": "[16]", "trainer.epochs": "1"}
+
+
+@pytest.fixture(scope="module")
+def net_alone(tmp_path_factory):
+    config = evaluate_config("configs/labels.jsonnet", {**SHARED, "method": "cross_entropy"})
+    return run(config, "x", tmp_path_factory.mktemp("net") / "run", RunOptions("cpu", quiet=True))
+
+
+def test_a_run_without_energy_has_none_to_show_and_no_trajectory(net_alone, tmp_path):
+    with pytest.raises(ConfigError, match="no energy"):
+        sp.load(net_alone).predict([{"features": []}], energy=True)
     with pytest.raises(ConfigError, match="without an energy"):
-        next(sp.load(folder).trajectory_file(tmp_path / "none.arff"))
+        next(sp.load(net_alone).trajectory_file(tmp_path / "none.arff"))
     with pytest.raises(ConfigError, match="without an energy"):
-        sp.load(folder, refine="gbi")
+        sp.load(net_alone, refine="gbi")
 
 
 @pytest.mark.parametrize(
@@ -549,17 +550,12 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
     assert predictor.predict([{"features": []}])[0]["labels"] is not None
 
 
-def test_a_net_of_another_run_is_what_gbi_stands_on(tmp_path):
-    shared = {"features.hidden": "[16]", "trainer.epochs": "2"}
-    net = run(
-        evaluate_config("configs/labels.jsonnet", {**shared, "method": "cross_entropy"}),
-        "x", tmp_path / "net", RunOptions("cpu", quiet=True),
-    )  # fmt: skip
-    arguments = {**shared, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
-    config = evaluate_config("configs/labels.jsonnet", {**arguments, "init.inference_net": str(net)})
+def test_a_net_of_another_run_is_what_gbi_stands_on(net_alone, tmp_path):
+    arguments = {**SHARED, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
+    config = evaluate_config("configs/labels.jsonnet", {**arguments, "init.inference_net": str(net_alone)})
     folder = run(config, "x", tmp_path / "energy", RunOptions("cpu", quiet=True))
     mine = sp.load(folder).model.inference_net.net.state_dict()
-    theirs = sp.load(net).model.inference_net.state_dict()
+    theirs = sp.load(net_alone).model.inference_net.state_dict()
     assert mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
 
 

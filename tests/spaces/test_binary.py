@@ -10,7 +10,6 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.nn import margin_cost
-from spen_plugins.testing import ToyMasks, check_space, check_task
 
 SPACE = sp.BinaryGrid()
 MASK = torch.tensor([[[True, True, False], [True, True, False]], [[True] * 3, [False] * 3]])
@@ -82,9 +81,3 @@ def test_log_probabilities_keep_full_precision_under_autocast() -> None:
         found = SPACE.independent(torch.full((1, 1, 40, 40), 0.3)).log_prob(y)
     assert found.dtype == torch.float32
     assert found.item() == pytest.approx(1600 * math.log(1 / (1 + math.exp(-0.3))), rel=1e-5)
-
-
-@pytest.mark.parametrize("padded", [True, False])
-def test_the_contracts_hold(padded: bool) -> None:
-    check_space(SPACE)
-    check_task(ToyMasks(padded=padded))

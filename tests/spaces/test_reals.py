@@ -16,7 +16,7 @@ from spen_plugins.inference.gbi import Gbi
 from spen_plugins.nn import local_layer, margin_cost
 from spen_plugins.registry import Registry
 from spen_plugins.spaces import RealGrid
-from spen_plugins.testing import ToyImages, check_space, check_task
+from spen_plugins.testing import ToyImages
 
 SPACE = RealGrid(std=2.0, cost_weight=0.5)
 MASK = torch.tensor([[[True, True, False], [True, True, False]], [[True] * 3, [False] * 3]])
@@ -114,12 +114,6 @@ def test_log_probabilities_keep_full_precision_under_autocast():
         found = SPACE.independent(torch.zeros(1, 1, 30, 30)).log_prob(y)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, -y.square().sum((2, 3)) / 8)
-
-
-def test_the_contracts_hold():
-    check_space(RealGrid())
-    for padded in (True, False):
-        check_task(ToyImages(padded=padded))
 
 
 def test_a_place_of_a_grid_has_one_number_in_grids_of_any_size():

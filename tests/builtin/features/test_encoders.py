@@ -101,19 +101,6 @@ def test_bilstm_drops_only_in_training(task):
     assert not torch.equal(network(x), network(x))
 
 
-def test_bilstm_differentiates_twice(task):
-    network = ready(task, BiLstm, **SMALL).double()
-    x = task.collate(task.part("train")[:2]).x
-    weight = network.forwards[0].weight_ih_l0
-    (first,) = torch.autograd.grad(network(x).square().sum(), weight, create_graph=True)
-    (second,) = torch.autograd.grad(first.square().sum(), weight)
-    step = 1e-6 * second / second.norm()
-    with torch.no_grad():
-        weight += step
-    (moved,) = torch.autograd.grad(network(x).square().sum(), weight)
-    assert (moved.square().sum() - first.square().sum()).item() == pytest.approx((second * step).sum().item(), rel=1e-3)
-
-
 def test_affixes_tell_unknown_words_apart():
     indexer = WordIndexer([Affixes()])
     words = ["walking", "Talking", "1987", "2024"]
@@ -136,16 +123,10 @@ def test_an_indexer_knows_what_it_knew_when_it_grows_and_after_it_forgets(monkey
     assert len(indexer._known) < 100
 
 
-def test_hashed_words_need_no_vocabulary_and_unseen_ones_differ(task):
+def test_hashed_words_are_folded_and_lie_within_the_table():
     rows = [Hashed(8000).numbers(word) for word in ("Dogs", "dogs", "1987", "2024", "cats", "\ud800")]
     assert rows[0] == rows[1] and rows[2] == rows[3] and len({tuple(row) for row in rows}) == 4
     assert all(0 < number < 8000 for row in rows for number in row)
-    config = {**TINY, "word_dim": 0, "char_dim": 0, "hash_dim": 6, "encoder": "pass_through"}
-    network = ready(task, Encoder, **config)
-    sentences = [{"words": [word, "saw", "zqxv"], "predicate": 1} for word in ("vrumpled", "vrumpling")]
-    x = task.collate([task.parse(item) for item in sentences]).x
-    left, right = network(x)
-    assert not torch.equal(left[0], right[0]) and torch.equal(left[1:], right[1:])
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder, Transformer])
@@ -238,14 +219,15 @@ def test_encoders_see_the_sentence(task, name):
     assert ((left - right).abs().amax(-1) > 1e-6).all()
 
 
-def test_characters_tell_unknown_words_apart(task):
+@pytest.mark.parametrize("parts", [{}, {"word_dim": 0, "char_dim": 0, "hash_dim": 6}], ids=["characters", "hashed"])
+def test_unknown_words_are_told_apart(task, parts):
     sentences = [{"words": [word, "saw", "zqxv"], "predicate": 1} for word in ("vrumpled", "vrumpling")]
     x = task.collate([task.parse(item) for item in sentences]).x
     assert x.inputs["words"][0, 0] == x.inputs["words"][1, 0] == 1
     plain = ready(task, Encoder, encoder="pass_through", **TINY | {"char_dim": 0})
     assert plain.indexer() is None
     assert torch.equal(*plain(x)[:, 0])
-    network = ready(task, Encoder, encoder="pass_through", **TINY)
+    network = ready(task, Encoder, encoder="pass_through", **TINY | parts)
     x = task.collate([task.parse(item) for item in sentences]).x
     left, right = network(x)
     assert not torch.equal(left[0], right[0]) and torch.equal(left[1:], right[1:])
@@ -333,12 +315,6 @@ def test_transformer_does_not_see_padding(task, bert):
     for row, example in zip(together, examples, strict=True):
         alone = bert(task.collate([example]).x)[0]
         assert torch.allclose(row[: len(alone)], alone, atol=1e-6)
-
-
-def test_every_parameter_is_trained(task, bert):
-    bert.train()
-    bert(task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x).square().sum().backward()
-    assert [name for name, p in bert.named_parameters() if p.grad is None] == []
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])

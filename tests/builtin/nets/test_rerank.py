@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -277,14 +279,21 @@ RUNS = {
 }
 
 
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Trains one epoch on the embedded corpus of a config, once."""
+
+    @cache
+    def train_once(name: str) -> Path:
+        config = evaluate(CONFIGS / name, {"trainer.epochs": "1", **RUNS[name]})
+        return runner.run(config, name, tmp_path_factory.mktemp("r") / "run", runner.RunOptions("cpu", quiet=True))
+
+    return train_once
+
+
 @pytest.fixture(scope="module", params=RUNS)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One epoch on an embedded corpus."""
-    path = CONFIGS / request.param
-    arguments = {"trainer.epochs": "1", **RUNS[request.param]}
-    return runner.run(
-        evaluate(path, arguments), str(path), tmp_path_factory.mktemp("r") / "run", runner.RunOptions("cpu", quiet=True)
-    )
+def run(request: pytest.FixtureRequest, train: Callable[[str], Path]) -> Path:
+    return train(request.param)
 
 
 def examples_of(run: Path) -> list:
@@ -315,10 +324,8 @@ def test_a_reranked_run(run: Path) -> None:
         plain.predict_examples(examples, energy=True)
 
 
-def test_commands(tmp_path: Path) -> None:
-    path, train = CONFIGS / "tags.jsonnet", tmp_path / "plain"
-    run = runner.run(evaluate(path, {"trainer.epochs": "1"}), str(path), train, runner.RunOptions("cpu", quiet=True))
-    file = tmp_path / "some.txt"
+def test_commands(train: Callable[[str], Path], tmp_path: Path) -> None:
+    run, file = train("tags.jsonnet"), tmp_path / "some.txt"
     file.write_text("the\tX\nmeeting\tX\n\nhello\tX\n")
     words = ["predict", str(run), str(file), "--refine", '{"type": "rerank", "k": 4}', "--energy"]
     done = CliRunner().invoke(app, words)
@@ -330,19 +337,13 @@ def test_commands(tmp_path: Path) -> None:
     assert bad.exit_code == 2 and "--refine gbi" in bad.output
 
 
-def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
-    path = CONFIGS / "tags.jsonnet"
-    config = evaluate(path, {"trainer.epochs": "1", "method": "cross_entropy"})
-    loaded = sp.load(runner.run(config, str(path), tmp_path / "run", runner.RunOptions("cpu", quiet=True)))
-    with pytest.raises(ConfigError, match="no energy"):
-        loaded.predict([{"words": ["a"]}], energy=True)
-    with pytest.raises(ConfigError, match="without an energy"):
-        sp.load(tmp_path / "run", refine="rerank")
-
-
 def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
     path = CONFIGS / "tags.jsonnet"
-    net = {"inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}'}
+    net = {
+        "inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}',
+        "features.hidden": "8",
+        "features.word_dim": "8",
+    }
     run = runner.run(
         evaluate(path, {"trainer.epochs": "1", **net}),
         str(path),
