@@ -23,7 +23,8 @@ from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
 CONFIGS = ROOT / "configs"
-SMALL = ["labels", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
+SMALL = ["labels", "trainer.epochs=2", "trainer.epoch_updates=8", "trainer.batch_size=128", "features.hidden=[8]"]
+SMALL += ["--device", "cpu"]
 
 
 def spen_run(*words: object):
