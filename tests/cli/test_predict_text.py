@@ -105,17 +105,20 @@ def test_a_text_without_blanks_is_warned_of(runs, spen, text):
     Path("lines.txt").write_text(f"{text}\n" * 3, encoding="utf-8")
     done = spen("predict", runs["ner"], "lines.txt")
     assert words_of(done)[0][0] == text and "warning: the words of lines.txt have" in done.stderr
-    Path("words.txt").write_text("".join(f"{word}\n" for word in UNSPACED_WORDS), encoding="utf-8")
-    assert "warning" not in spen("predict", runs["ner"], "words.txt").stderr
     Path("raw.txt").write_text(f"{text} Anna. {text} So.\n{text} OK.\n", encoding="utf-8")
     for words, given in ((["--text", text], None), (["-"], text), (["raw.txt"], None)):
         done = spen("predict", runs["ner"], *words, input=given)
         assert done.exit_code == 0 and warning in done.stderr and len(words_of(done)[0]) < len(text)
         assert "warning" not in spen("predict", runs["ner"], *words, "--language", "en", input=given).stderr
-    chinese = spen("predict", runs["ner"], "--text", UNSPACED[0], "--language", "zh")
-    assert words_of(chinese) == [list(UNSPACED[0])] and not chinese.stderr
     assert "warning" not in spen("predict", runs["text"], "--text", text).stderr  # it divides characters by itself
     assert "warning" not in spen("predict", runs["ner"], "--text", f"Anna wrote {text[:3]} on a wall.").stderr
+
+
+def test_words_of_a_text_without_blanks_are_not_warned_of(runs, spen):
+    Path("words.txt").write_text("".join(f"{word}\n" for word in UNSPACED_WORDS), encoding="utf-8")
+    assert "warning" not in spen("predict", runs["ner"], "words.txt").stderr
+    chinese = spen("predict", runs["ner"], "--text", UNSPACED[0], "--language", "zh")
+    assert words_of(chinese) == [list(UNSPACED[0])] and not chinese.stderr
 
 
 def test_predicates_are_found_by_a_run(runs):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_arguments
 from spen_plugins.config.experiment import ExperimentConfig
 from spen_plugins.errors import ConfigError
-from tests.loaded import ROOT
 
 FUNCTION = """
 local lib = import 'lib/base.libsonnet';
@@ -165,26 +163,16 @@ def test_a_jsonnet_object_takes_overrides_only(write):
         ("a.yaml", "a: !!python/object/apply:os.getcwd []", "not YAML"),
         ("a.yaml", "", "the config is null"),
         ("a.toml", "a = 1", "a config ends in .jsonnet"),
-    ],
-)
-def test_files_that_are_wrong_say_where(write, name, text, said):
-    with pytest.raises(ConfigError) as error:
-        evaluate(write(name, text))
-    assert said in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
         ("a.jsonnet", "[" * 5000, "a.jsonnet: can't be evaluated: it is nested too deeply"),
         ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "a.jsonnet: can't be evaluated: memory allocation of"),
         ("a.yaml", "a: &a [*a]\n", "a.yaml:1: not YAML"),
         ("a.json", '{"a": ' + "[" * 100_000, "a.json: can't be evaluated: it is nested too deeply"),
     ],
 )
-def test_files_that_are_nested_too_deeply_or_too_large(write, name, text, said):
-    with pytest.raises(ConfigError, match=said):
+def test_files_that_are_wrong_say_where(write, name, text, said):
+    with pytest.raises(ConfigError) as error:
         evaluate(write(name, text))
+    assert said in str(error.value)
 
 
 def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
@@ -282,15 +270,3 @@ def test_parameters_of_what_takes_none(write):
 
 def test_the_tables_are_those_of_an_experiment():
     assert set(TABLES) == set(ExperimentConfig.model_fields)
-
-
-@pytest.mark.parametrize(
-    "path",
-    sorted([*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")]),
-    ids=lambda p: p.name,
-)
-def test_our_own_configs_evaluate_and_explain_their_arguments(path):
-    config = evaluate(path)
-    assert {"task", "inference_net", "trainer"} <= set(config) <= set(TABLES)
-    assert json.loads(json.dumps(config)) == config
-    assert all(parameter.default not in (None, "?") for parameter in parameters(path))

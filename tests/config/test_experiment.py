@@ -181,13 +181,6 @@ def test_what_is_wrong_is_said_before_any_data_are_read(registry, changes, error
     assert str(caught.value).startswith("my.jsonnet: ")
 
 
-def test_several_mistakes_in_a_table_are_said_at_once(registry):
-    with pytest.raises(ConfigError) as caught:
-        check(config(seed="x", precision=3), "x", registry)
-    assert "'seed'" in str(caught.value)
-    assert "'precision'" in str(caught.value)
-
-
 def test_a_checked_config_is_complete_and_checks_again(registry):
     experiment = check(config(energy={"type": "toy.energy", "features": {"type": "toy.features"}}), "x", registry)
     table = experiment.table()

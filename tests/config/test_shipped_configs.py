@@ -102,11 +102,6 @@ def test_copies_say_the_same_and_replace_nothing(elsewhere):
     assert (elsewhere / "mine/srl_seal.jsonnet").read_text() == "{}"
 
 
-def test_an_unknown_name():
-    found = CliRunner().invoke(app, ["configs", "copy", "srl_sael", "mine"])
-    assert found.exit_code == 2 and "Did you mean 'srl_seal'?" in found.output
-
-
 def test_wheel_and_sdist_hold_configs_and_sample_corpora(elsewhere):
     """Both are built as pip builds them, from what git knows and the link that a checkout has."""
     source = elsewhere / "source"

@@ -253,6 +253,8 @@ def test_encoders(path: Path) -> None:
         *((path, "data", names) for path, names in DATA.items()),
         *((path, "method", METHODS) for path in DATA),
         *((path, "energy", ENERGIES) for path in DATA),
+        (PREDICATES, "data", ("ewt", "files", "sample")),
+        (PREDICATES, "method", BASELINES),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: str, names: tuple[str, ...]) -> None:
@@ -272,12 +274,6 @@ def test_predicates_by_data_and_method() -> None:
     crf = experiment(PREDICATES, data="ewt", method="crf")
     assert crf["inference_net"] == {"type": "crf"} and "energy" not in crf
     assert experiment(PREDICATES)["inference_net"] == {"type": "independent"}
-
-
-@pytest.mark.parametrize(("argument", "known"), [("data", "ewt, files, sample"), ("method", "crf, cross_entropy")])
-def test_names_that_predicates_do_not_have(argument: str, known: str) -> None:
-    with pytest.raises(ConfigError, match=f"unknown {argument} .* known: {known}"):
-        evaluate(PREDICATES, {argument: "btc" if argument == "data" else "compound"})
 
 
 def test_predicates_of_the_embedded_corpus_are_learned_in_seconds(tmp_path: Path) -> None:

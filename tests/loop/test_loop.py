@@ -619,14 +619,17 @@ def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
 
 def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
     torch.manual_seed(3)
-    state = {"a": [1, 0.1, None, True, float("inf")], 7: {"t": torch.randn(3), "deep": [torch.arange(2)]}}
+    state = {"a": [1, 0.1, None, True, math.inf], 7: {"t": torch.randn(3), "deep": [torch.arange(2)]}}
     checkpoint = Checkpoint(tmp_path / "checkpoint")
-    checkpoint.save({"state": state, "random": random_state()})
+    checkpoint.save({"state": state, "random": random_state(), "best": -math.inf, "list": [1.5, {"x": math.nan}]})
     draws = torch.rand(4), np.random.rand(4)
+    [path] = checkpoint.folder.glob("*.json")
+    json.loads(path.read_text(), parse_constant=pytest.fail)
     back = checkpoint.load()
     set_random_state(back["random"])
     assert torch.equal(draws[0], torch.rand(4)) and (draws[1] == np.random.rand(4)).all()
-    assert back["state"]["a"] == state["a"]
+    assert back["state"]["a"] == state["a"] and back["best"] == -math.inf
+    assert back["list"][0] == 1.5 and math.isnan(back["list"][1]["x"])
     assert torch.equal(back["state"][7]["t"], state[7]["t"]) and torch.equal(
         back["state"][7]["deep"][0], torch.arange(2)
     )

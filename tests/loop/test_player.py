@@ -95,6 +95,9 @@ def test_the_longest_beginning_of_a_name_wins() -> None:
     for name, multiplier in names.items():
         assert player.multiplier(f"inference_net.{name}") == multiplier, name
     assert player.multiplier("inference_net.output.features") == 1.0
+    player = sp.Player(groups={"features.reader": 1.0, "*": 20.0})
+    names = ["inference_net.output.weight", "inference_net.features.head", "inference_net.features.reader.encoder.a"]
+    assert [player.multiplier(name) for name in names] == [20.0, 20.0, 1.0]
 
 
 def test_without_groups_there_is_one_and_with_them_one_for_each_rate() -> None:
@@ -266,9 +269,3 @@ def test_a_stopped_run_goes_on_with_its_rates(task: ToyTask, tmp_path: Path, sto
     assert len({record["learning_rate"]["net"] for record in history}) == 3
     for name in ("weights.safetensors", "history.jsonl"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-
-
-def test_a_star_is_all_parameters() -> None:
-    player = sp.Player(groups={"features.reader": 1.0, "*": 20.0})
-    names = ["inference_net.output.weight", "inference_net.features.head", "inference_net.features.reader.encoder.a"]
-    assert [player.multiplier(name) for name in names] == [20.0, 20.0, 1.0]

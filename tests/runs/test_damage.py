@@ -35,7 +35,6 @@ from spen_plugins.data.words.clusters import read_clusters
 from spen_plugins.data.words.vectors import read_vectors
 from spen_plugins.errors import DataError
 from spen_plugins.files import read_json, save_json
-from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.runs.predict.tokenised import argument, read_standard_input
 from spen_plugins.runs.train import runner
 
@@ -256,17 +255,6 @@ def test_json_has_no_number_that_is_none(tmp_path: Path) -> None:
         "c": "NaN",
         "null": 1,
     }
-
-
-def test_a_checkpoint_keeps_numbers_that_json_has_not(tmp_path: Path) -> None:
-    kept = Checkpoint(tmp_path)
-    state = {"best": -math.inf, "list": [math.inf, 1.5, {"x": math.nan}], 3: torch.tensor([1.0])}
-    kept.save(state)
-    [path] = tmp_path.glob("*.json")
-    json.loads(path.read_text(), parse_constant=pytest.fail)
-    back = kept.load()
-    assert back["best"] == -math.inf and back["list"][:2] == [math.inf, 1.5] and math.isnan(back["list"][2]["x"])
-    assert torch.equal(back[3], state[3])
 
 
 READERS: dict[str, Callable[[Path], object]] = {

@@ -18,6 +18,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
+from spen_plugins.samples import srl
 from tests.loaded import ROOT
 
 
@@ -73,6 +74,7 @@ GOLD = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nthe\t-\t(ARG1*\nletter\t-\t*)\n.\t-\
 def test_each_command_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The way of a newcomer with an epoch that teaches little."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(srl, "SIZES", {"train": 100, "validation": 20, "test": 20})
     folder, file = tmp_path / "first", tmp_path / "gold.conll"
     file.write_text(GOLD)
 

@@ -23,7 +23,8 @@ from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
 CONFIGS = ROOT / "configs"
-SMALL = ["labels", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
+SMALL = ["labels", "trainer.epochs=2", "trainer.epoch_updates=8", "trainer.batch_size=128", "features.hidden=[8]"]
+SMALL += ["--device", "cpu"]
 
 
 def spen_run(*words: object):
@@ -241,16 +242,12 @@ def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
     assert "chosen" in json.loads((copied / "methods.json").read_text())
 
 
-def test_another_method_is_added_and_one_cannot_be_left_out(copied):
-    more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seeds=0..1", "--out", copied)
+def test_another_method_is_added_with_the_folders_seeds_and_none_can_be_left_out(copied):
+    more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seed=0", "--out", copied)
     assert more.exit_code == 0 and more.stdout.count("done already: seed 0, 1") == 2
+    assert sorted(path.name for path in (copied / "margin").glob("seed-*")) == ["seed-0", "seed-1"]
     less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied)
     assert less.exit_code == 2 and "name all of its methods" in less.stderr
-
-
-def test_a_new_method_has_the_folders_seeds(copied):
-    assert spen_run(*SMALL, "methods=cross_entropy,nce,margin", "seed=0", "--out", copied).exit_code == 0
-    assert sorted(path.name for path in (copied / "margin").glob("seed-*")) == ["seed-0", "seed-1"]
 
 
 @pytest.mark.parametrize("methods", ["cross_entropy,nce", "margin,cross_entropy,nce"])

@@ -138,15 +138,9 @@ def damaged(run: Path, copy: Path, name: str, change: Any) -> Path:
 def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a run folder"):
         sp.load(tmp_path / "nothing")
-    cut = damaged(labels, tmp_path / "a", "weights.safetensors", lambda p: p.write_bytes(p.read_bytes()[:50]))
-    with pytest.raises(RunError, match=r"weights\.safetensors is damaged"):
-        sp.load(cut)
     gone = damaged(labels, tmp_path / "b", "weights.safetensors", Path.unlink)
     with pytest.raises(RunError, match="no weights yet"):
         sp.load(gone)
-    broken = damaged(labels, tmp_path / "c", "vocabulary.json", lambda p: p.write_text("{"))
-    with pytest.raises(RunError, match=r"vocabulary\.json is damaged"):
-        sp.load(broken)
 
     def widen(path: Path) -> None:
         config = json.loads(path.read_text())
@@ -165,11 +159,6 @@ def test_runs_of_another_format_are_rejected(labels: Path, tmp_path: Path, numbe
     for opened in (lambda: sp.load(run), lambda: runner.resume(run, runner.RunOptions(quiet=True))):
         with pytest.raises(ConfigError, match=f"has format {number}; this version of spen-plugins reads format 3"):
             opened()
-
-
-def test_unknown_features_are_named(labels: Path) -> None:
-    with pytest.raises(DataError, match="no-such-feature"):
-        sp.load(labels).predict([{"features": {"no-such-feature": 1}}])
 
 
 def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:

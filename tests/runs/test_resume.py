@@ -86,11 +86,6 @@ def same_results(folder: Path, whole: Path) -> None:
         assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
 
 
-def test_same_seed_same_result(whole: Path, tmp_path: Path) -> None:
-    train(tmp_path / "again")
-    same_results(tmp_path / "again", whole)
-
-
 @pytest.mark.parametrize(
     ("at", "count", "epochs"),
     [

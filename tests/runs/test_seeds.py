@@ -19,7 +19,8 @@ from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
 CONFIG = str(ROOT / "configs" / "labels.jsonnet")
-SMALL = ["method=cross_entropy", "trainer.epochs=2", "features.hidden=[8]"]
+SMALL = ["method=cross_entropy", "trainer.epochs=2", "trainer.epoch_updates=8", "features.hidden=[8]"]
+SMALL += ["trainer.batch_size=128"]
 
 
 def spen_run(*words: object):

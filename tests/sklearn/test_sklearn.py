@@ -114,38 +114,26 @@ def test_200_rows_of_an_easy_problem_are_learnt() -> None:
 # Label sets.
 
 
-def test_probabilities_agree_with_what_is_predicted(classifier) -> None:
-    p, predicted = classifier.predict_proba(X), classifier.predict(X)
-    assert p.shape == predicted.shape == Y.shape and predicted.dtype.kind == "i"
-    assert_array_equal(p > classifier.threshold_, predicted)
-    assert_array_equal(classifier.decision_function(X) > 0, predicted)
-    answers = classifier.predictor_.predict(X)
-    assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
-    shown = np.array([[a["probabilities"][str(i)] for i in range(3)] for a in answers])
-    np.testing.assert_allclose(p, shown, atol=1e-6)
-
-
-def test_sets_of_highest_expected_f1_are_the_likeliest_labels() -> None:
-    trained = MultiLabelClassifier(decode="expected_f1", **FEW).fit(X, Y)
+@pytest.mark.parametrize("settings", [{"decode": "threshold"}, {"decode": "expected_f1"}, {"threshold": 0.3}])
+def test_answers_agree_with_what_is_predicted(settings) -> None:
+    trained = MultiLabelClassifier(**settings, **FEW).fit(X, Y)
     p, predicted = trained.predict_proba(X), trained.predict(X)
-    assert trained.threshold_ is None
-    last = np.where(predicted, p, 1).min(1)
-    assert (predicted.sum(1) > 0).all() and (last >= np.where(predicted, 0, p).max(1)).all()
+    assert p.shape == predicted.shape == Y.shape and predicted.dtype.kind == "i"
     assert_array_equal(trained.decision_function(X) > 0, predicted)
     answers = trained.predictor_.predict(X)
     assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
-
-
-def test_a_fixed_threshold_is_one_on_the_uncalibrated_probability() -> None:
-    trained = MultiLabelClassifier(threshold=0.3, **FEW).fit(X, Y)
-    task = trained.predictor_.task
-    assert task.threshold == 0.3
-    odds = (0.3 / 0.7) ** (1 / task.temperature)
-    assert trained.threshold_ == pytest.approx(odds / (1 + odds))
-    predicted = trained.predict(X)
-    assert_array_equal(trained.predict_proba(X) > trained.threshold_, predicted)
-    answers = trained.predictor_.predict(X)
-    assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
+    shown = np.array([[a["probabilities"][str(i)] for i in range(3)] for a in answers])
+    np.testing.assert_allclose(p, shown, atol=1e-6)
+    if settings == {"decode": "expected_f1"}:  # sets of the likeliest labels
+        assert trained.threshold_ is None
+        last = np.where(predicted, p, 1).min(1)
+        assert (predicted.sum(1) > 0).all() and (last >= np.where(predicted, 0, p).max(1)).all()
+    else:
+        assert_array_equal(p > trained.threshold_, predicted)
+    if "threshold" in settings:  # it is one on the probability before calibration
+        task = trained.predictor_.task
+        odds = (0.3 / 0.7) ** (1 / task.temperature)
+        assert task.threshold == 0.3 and trained.threshold_ == pytest.approx(odds / (1 + odds))
 
 
 def test_sparse_and_dense_rows_are_the_same() -> None:
@@ -390,11 +378,6 @@ def test_a_pickle_has_the_files_of_a_run(name, request, tmp_path) -> None:
         assert_array_equal(np.concatenate(list(other.predict(items))), np.concatenate(list(estimator.predict(items))))
 
 
-def test_the_run_is_saved_to_a_folder(classifier, tmp_path) -> None:
-    classifier.predictor_.save(tmp_path / "mine")
-    assert sp.load(tmp_path / "mine").predict(X) == classifier.predictor_.predict(X)
-
-
 # Tags.
 
 
@@ -477,10 +460,7 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
         (X, sparse.csr_array(Y), TypeError, "Sparse data was passed for y, but dense data is required"),
         (X, Y[:, 0], ValueError, "expected label sets as a matrix of 0 and 1.*MultiLabelBinarizer"),
         (X, [["a"], ["a", "b"]] * 20, ValueError, "legacy multi-label data representation"),
-        (X, None, ValueError, "requires y to be passed"),
         (X[:1], Y[:1], ValueError, "minimum of 2 is required"),
-        (X[:3], Y, ValueError, "inconsistent numbers of samples"),
-        ([["a"]] * 40, Y, ValueError, "could not convert string"),
     ],
 )
 def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
@@ -535,8 +515,6 @@ def test_other_features_than_in_training(classifier) -> None:
         ([["a"], ["b"]], [["B-X"], [3]], "sentence 1 of train: found"),
         (SENTENCES, NAMES[:3], r"inconsistent numbers of samples: \[16, 3\]"),
         ([["a"]], [["N"]], "found 1 rows with labels; expected at least two"),
-        ([["a"], ["b"]], [["N"], ["N", "V"]], "sentence 1 of train: found 2 tags for 1 words"),
-        (["a b", "c d"], [["N", "V"]] * 2, "found words 'a b'; expected a list of strings"),
         ([["a"], ["b"]], [["O"], ["E-X"]], "the tags look like spans and obey none of bio, bioes, iob1"),
     ],
 )

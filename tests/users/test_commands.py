@@ -206,8 +206,19 @@ def small_bert(folder: Path) -> None:
 # All commands, run or not.
 
 
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what stands in for the reader's files, and the files of all pages."""
+    folder = tmp_path_factory.mktemp("readers")
+    stand_ins(folder)
+    for page in PAGES:
+        for name, text in files(page).items():
+            (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
 @pytest.mark.parametrize("line", ALL)
-def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPatch, readers: Path) -> None:
     """Options and arguments are parsed by the real parser, configs evaluated and checked, make targets resolved."""
     site.install("acme", files("docs/plugins.md")["spen_acme.py"], module="spen_acme")
     words = shlex.split(line, comments=True)
@@ -234,7 +245,8 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
         parse_spen(words[1:])
     else:
         assert words[0] == "spen-run"
-        parse_spen_run(words[1:], tmp_path, monkeypatch)
+        monkeypatch.chdir(readers)
+        parse_spen_run(words[1:])
 
 
 def parse_spen(words: list[str]) -> None:
@@ -256,17 +268,12 @@ def parse_spen(words: list[str]) -> None:
             assert (ROOT / file).exists()
 
 
-def parse_spen_run(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def parse_spen_run(words: list[str]) -> None:
     from spen_plugins.cli.run import app, parse_methods, parse_seeds
 
     context = typer.main.get_command(app).make_context("spen-run", list(words))
     if (path := context.params["config"]) is None:
         return
-    monkeypatch.chdir(folder)
-    stand_ins(folder)
-    for page in PAGES:
-        for name, text in files(page).items():
-            Path(name).write_text(text, encoding="utf-8")
     if path.parent.name == "copied":
         parse_spen(["configs", "copy", path.stem, "copied"])
         path = Path(path.name)

@@ -17,6 +17,7 @@ from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
+from spen_plugins.samples import srl
 from tests.loaded import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/results").glob("*.md"))]
@@ -87,6 +88,7 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
 
     [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(srl, "SIZES", {"train": 100, "validation": 20, "test": 20})
     values = {"trainer.epochs": "1", "method": "cross_entropy", "features.hidden": "8"}
     run(evaluate("srl_seal", values), "srl_seal", out=Path("runs/first"), options=RunOptions("cpu", quiet=True))
     names: dict = {}
