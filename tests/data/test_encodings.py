@@ -16,7 +16,7 @@ from spen_plugins.data.formats import LOOKED_AT, read_head
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.row_split import read_split
 from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
-from spen_plugins.data.text import ends_within_a_line, read_lines
+from spen_plugins.data.text import read_lines
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
@@ -52,7 +52,6 @@ def test_a_byte_order_mark_needs_no_encoding(tmp_path: Path, text: str) -> None:
     for encoding in ("utf-8-sig", "utf-16", "utf-32"):
         path.write_bytes(text.encode(encoding))
         assert read_texts(path, Layout()).rows[0].labels == ("café", "fête")
-        assert not ends_within_a_line(path)
 
 
 @pytest.mark.parametrize(

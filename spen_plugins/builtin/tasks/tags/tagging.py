@@ -78,20 +78,15 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
             order: all tags, in order; None: those of the training part.
         """
         sentences = read.parts
-        encoded = {
-            part: [self._encoding.encode(s, where) for s in part_sentences]
-            for part, (where, part_sentences) in sentences.items()
-        }
+        encode = self._encoding.encode
+        encoded = {part: [encode(s, where) for s in group] for part, (where, group) in sentences.items()}
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
         self._read = read._replace(notes=[*read.notes, *unseen])
         self._parts: dict[str, Sequence[TaggedExample]] = {
-            part: [
-                self._example(s.words, s.columns, *g, s.weight)
-                for s, g in zip(part_sentences, encoded[part], strict=True)
-            ]
-            for part, (_, part_sentences) in sentences.items()
+            part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(group, encoded[part], strict=True)]
+            for part, (_, group) in sentences.items()
         }
         if self._index is not None:
             numbers = self._vocabulary, self._number, self._tag, self._encoding.scheme
