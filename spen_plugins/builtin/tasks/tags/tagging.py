@@ -51,7 +51,6 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
     """Tagging: words, optionally with further columns -> one tag per word."""
 
     lower_is_better = ("invalid",)
-
     Config = TaggingConfig
 
     def __init__(self, config: Any) -> None:
