@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -47,6 +48,7 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
     before = random_state()
     try:
         with translate_mistakes():
+            _check_protocol(own)
             nets = NetStates(twin)
             for number, stage in enumerate(own.stages(twin, task)):
                 if stage.epochs and stage.phases:
@@ -57,6 +59,15 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
         return
     finally:
         set_random_state(before)
+
+
+def _check_protocol(trainer: Trainer) -> None:
+    protocol = trainer.protocol()
+    try:
+        json.dumps({**protocol})
+    except TypeError as error:
+        found = f"{type(trainer).__name__}.protocol returned {protocol!r:.80}"
+        raise PluginError(f"{found}; expected a table of JSON values ({error})") from error
 
 
 def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator) -> None:

@@ -153,8 +153,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         if labels.ndim != 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}, of shape {labels.shape}; "
-                "expected label sets as a matrix of 0 and 1, (n_samples, n_labels), as of "
-                "sklearn.preprocessing.MultiLabelBinarizer"
+                "expected label sets, not one class per row: a matrix of 0 and 1, (n_samples, n_labels), which "
+                "sklearn.preprocessing.MultiLabelBinarizer makes of label sets, and LabelBinarizer of classes"
             )
         values = np.unique(labels)
         if not np.isin(values, (0, 1)).all():

@@ -316,6 +316,14 @@ def test_a_mistake_in_a_later_stage_is_named_before_training(toy: ToyTask, field
         rehearse_two(toy, **fields)
 
 
+def test_a_protocol_is_a_table(toy: ToyTask) -> None:
+    trainer = Two()
+    trainer.protocol = lambda: torch.zeros(2)
+    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    with pytest.raises(PluginError, match=r"Two\.protocol returned tensor.*; expected a table of JSON values"):
+        rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
+
+
 @pytest.mark.parametrize(
     "error", [sp.RunError("diverged"), ZeroDivisionError("no count"), torch.linalg.LinAlgError("x")]
 )

@@ -18,7 +18,7 @@ PAGE = ROOT / "docs/spacy.md"
 SHORT = {
     "names": ["trainer.epochs=6"],
     "tags": ["method=cross_entropy", "trainer.epochs=1"],
-    "srl_seal": ["method=cross_entropy", "trainer.epochs=3"],
+    "roles": ["method=cross_entropy", "trainer.epochs=3"],
     "senses": ["trainer.epochs=1"],
     "predicates": ["trainer.epochs=3"],
     "texts": ["method=cross_entropy", "trainer.epochs=1"],
