@@ -42,7 +42,7 @@ class SentencesConfig(FilesConfig, PartlyLabelledConfig, ClassWeightConfig):
 
 
 class PredicatesConfig(Config):
-    """Which predicates of files of semantic roles are tagged."""
+    """The predicates of files of semantic roles that are tagged."""
 
     auxiliaries: bool = True
     """Of format predicates: if false, auxiliaries and modals, whose frames have no arguments (be.03, do.01, have.01 and

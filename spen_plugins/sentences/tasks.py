@@ -1,4 +1,4 @@
-"""What tasks over files of sentences have in common."""
+"""The common part of tasks over files of sentences."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def carve(
 
 
 def _folds(share: float, rows: int) -> tuple[int, int]:
-    """How many folds of how many make up a share of the rows; at least one."""
+    """The number of folds, and of all folds, that make up a share of the rows; at least one."""
     part = Fraction(share).limit_denominator(min(100, rows)) or Fraction(1, min(rows, round(1 / share)))
     return part.numerator, part.denominator
 

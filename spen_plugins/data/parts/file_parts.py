@@ -76,7 +76,7 @@ class OnDiskConfig(Config):
 
 
 class FileParts(NamedTuple, Generic[T]):
-    """What was read.
+    """The parts of a task's files.
 
     Attributes:
         parts: source and sentences of each part.
@@ -135,7 +135,7 @@ def check_corpus_keys(config: Any, keys: Sequence[str]) -> None:
 
 
 def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
-    """Whether the training part is kept on disk: as `task.on_disk` says, or without a word if it is large.
+    """True if the training part is kept on disk: as `task.on_disk` says, or without a word if it is large.
 
     Args:
         config: the task's.

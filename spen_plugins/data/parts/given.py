@@ -22,7 +22,7 @@ SOURCE = "given in Python"
 
 
 def not_kept() -> ConfigError:
-    """What `load` raises for a task whose examples were given in Python."""
+    """The error of `load` for a task whose examples were given in Python."""
     return ConfigError(
         "task.in_memory: the examples of this config were given in Python, and a run folder doesn't keep them; give "
         "them to sp.train again, or name a file"

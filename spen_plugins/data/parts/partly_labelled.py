@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class PartlyLabelledConfig(Config):
-    """Which training examples have gold; from the others an energy learns, or teaches, by inputs alone."""
+    """The training examples that have gold; from the others an energy learns, or teaches, by inputs alone."""
 
     labelled: int | None = Field(None, ge=1)
     """Number of training examples, from the first, whose gold is used; null: all."""
@@ -27,7 +27,7 @@ class PartlyLabelledConfig(Config):
     unlabelled: str | list[str] | None = None
     """A file, or several, to train on without gold; gold in it is not looked at."""
     repeat: int = Field(1, ge=1)
-    """How often an epoch has each labelled training example; those without gold come once."""
+    """Number of times that an epoch has each labelled training example; those without gold come once."""
 
 
 class WithoutGold(PartlyLabelled):

@@ -201,7 +201,7 @@ def _names(path: Path, form: Format) -> list[str]:
 
 
 def _numbers_below(path: Path) -> bool:
-    """Whether the second line has numbers alone, apart by tabs: then the first one names columns."""
+    """True if the second line has numbers alone, apart by tabs: then the first one names columns."""
     return all(map(is_number, [cell for line in read_head(path).filled[1:2] for cell in line.split("\t")] or [""]))
 
 

@@ -81,7 +81,7 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
 
 
 def _verbs(row: Sequence[str]) -> int:
-    """How many columns of brackets have their verb in this row."""
+    """The number of columns of brackets that have their verb in this row."""
     return sum(bool(_VERB.search(cell)) for cell in row[FRAME + 1 :])
 
 
@@ -174,7 +174,7 @@ def _is_verbs(path: Path) -> bool:
 
 
 def _are_verbs(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether most lines begin with `-`, as most words are no verbs; a word may be `-`, too."""
+    """True if most lines begin with `-`, as most words are no verbs; a word may be `-`, too."""
     return sum(cells[0] in UNMARKED for cells in rows) * 2 >= len(rows) > 0
 
 

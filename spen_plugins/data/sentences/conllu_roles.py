@@ -134,7 +134,7 @@ def _made(path: Path, sentences: Sequence[tuple[str | None, Sequence[_Word]]], r
 
 
 def _fits(sentences: Sequence[tuple[Any, Sequence[_Word]]], flag: int) -> bool:
-    """Whether column `flag` marks predicates with Y, and there are as many columns of roles as marks."""
+    """True if column `flag` marks predicates with Y, and there are as many columns of roles as marks."""
     marked = 0
     for _, words in sentences:
         values = [_cell(word, flag) for word in words]

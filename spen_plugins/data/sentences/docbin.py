@@ -121,7 +121,7 @@ def _has(doc: Doc, field: str) -> bool:
 
 
 def _is_tagged(token: Token, field: str) -> bool:
-    """Whether a token has a value of a field of tags; "" as an entity's type is one, outside of entities."""
+    """True if a token has a value of a field of tags; "" as an entity's type is one, outside of entities."""
     return all(
         token.ent_iob_ != "" if name == "ents" else getattr(token, _ATTRIBUTES[name]) != "" for name in field.split("+")
     )

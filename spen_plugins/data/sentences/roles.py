@@ -28,7 +28,7 @@ class RoleFile(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What was read, for the user."""
+        """A sentence about the file, for the user."""
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
         keys = ", ".join(self.ignored[:5]) + ", …" * (len(self.ignored) > 5)
         ignored = f"; ignored keys: {keys} (known: {', '.join(KEYS)})" if keys else ""

@@ -74,7 +74,7 @@ class TagFile(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What was read, for the user."""
+        """A sentence about the file, for the user."""
         tokens = sum(len(sentence.words) for sentence in self.sentences)
         return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words{self.tags}"
 
