@@ -49,3 +49,10 @@ def test_the_site_has_every_page() -> None:
     results = [f"results/{path.name}" for path in (ROOT / "docs/results").glob("*.md")]
     assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks, *results])
     assert re.findall(r"<!-- names of (\S+) -->", API.read_text()) == list(PACKAGES)
+
+
+def test_the_page_on_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    paths = re.findall(r"`([\w./-]+(?:\.py|/))`", text)
+    missing = [path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "spen_plugins"))]
+    assert len(paths) > 20 and not missing
