@@ -35,7 +35,9 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
         raise DataError(path, None, ", ".join(split) or "no parts", "the parts train, validation (or valid) and test")
     seen: dict[int, str] = {}
     for name, rows in parts.items():
-        for row in rows if isinstance(rows, list) else [None]:
+        if not isinstance(rows, list):
+            raise DataError(path, None, f"{rows!r:.80} as the rows of {name}", "a list of row numbers")
+        for row in rows:
             if type(row) is not int or not 0 <= row < total:
                 raise DataError(path, None, f"row {row!r:.80} in {name}", f"numbers from 0 to {total - 1}")
             if row in seen:

@@ -133,6 +133,13 @@ def open_as_is(path: str | Path) -> BufferedReader:
         raise DataError(path, None, f"a file that can't be opened ({error.strerror})", "a readable one") from None
 
 
+def ends_within_a_line(path: str | Path) -> bool:
+    """True if a (non-empty) file ends without a line break, so that it may be truncated."""
+    with open_text(path) as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
 def sha256(path: str | Path) -> str:
     """Hexadecimal sha256 of a file as it is, perhaps compressed; `DataError` as `opened`."""
     with open_as_is(path) as file:

@@ -50,7 +50,7 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
     return predicted.to(p.device)
 
 
-def choose_best_sample(y: Tensor, weights: Tensor) -> Tensor:
+def find_best_set(y: Tensor, weights: Tensor) -> Tensor:
     """The label set of highest expected F1 under a distribution over given sets, boolean `(example, label)`.
 
     A set of k labels has Σ_i Σ_y w(y) y_i 2 / (k + |y|), so that the k labels with the largest inner sums are best.
@@ -61,10 +61,10 @@ def choose_best_sample(y: Tensor, weights: Tensor) -> Tensor:
         weights: their probabilities, `(example, set)`.
     """
     rows = max(1, SAMPLED // max(1, y.shape[2] ** 2))
-    return torch.cat([_best_of_samples(*pair) for pair in zip(y.split(rows), weights.split(rows), strict=True)])
+    return torch.cat([_find_best_sets(*pair) for pair in zip(y.split(rows), weights.split(rows), strict=True)])
 
 
-def _best_of_samples(y: Tensor, weights: Tensor) -> Tensor:
+def _find_best_sets(y: Tensor, weights: Tensor) -> Tensor:
     y, labels = y.to(weights.dtype), y.shape[2]
     on = y.sum(2)
     k = min(FIRST, labels)

@@ -8,9 +8,12 @@ from typing import Any
 from spen_plugins.data.parts.file_parts import note_unseen
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.texts.words import is_mostly_unspaced
+from spen_plugins.errors import DataError
 
 CLAUSE = 6
 """Characters of a short clause in a script without blanks; words in such scripts have fewer on average."""
+NO_TAGS = "a file to predict may have no column of tags"
+"""For errors about tags of such a file."""
 
 
 def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
@@ -52,12 +55,18 @@ def unknown_tags(
         sentences: its sentences.
         gold: the tags of those that have some, as they are learned.
         known: the run's tags, as they are learned.
+
+    Raises:
+        DataError: moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
     """
     tags = {tag for names in gold for tag in names} - {"_"}
     if not tags or tags & {*known}:
         return []
     own = {tag for sentence in sentences for tag in sentence.tags or ()} - {"_"}
     expected = _list(_in_scheme(known, config.scheme))
+    if all(len(names) == 1 for names in gold):
+        found = f"tags such as {_list(own)}, no tag of the run"
+        raise DataError(path, None, found, f"tags such as {expected}; {NO_TAGS}")
     return [
         f"warning: {path} has tags such as {_list(own)}, and none of the run's ({expected}). "
         "If that is raw text, give it to --text or on standard input"

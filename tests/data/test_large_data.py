@@ -160,7 +160,7 @@ def config_of(folder: Path, kind: str, on_disk: bool, *more: str) -> dict[str, A
 
 
 def train(folder: Path, config: dict[str, Any], name: str, **how: Any) -> tuple[bytes, ...]:
-    """What a run with this config writes."""
+    """The files of a run with this config."""
     run = runner.run(config, "test", folder / name, runner.RunOptions("cpu", quiet=True), **how)
     return tuple((run / file).read_bytes() for file in ("weights.safetensors", "history.jsonl", "vocabulary.json"))
 
@@ -172,7 +172,7 @@ def test_few_examples_on_disk_train_the_same_weights_as_in_memory(folder: Path, 
 
 
 def test_texts_on_disk_for_an_encoder_come_in_the_order_of_those_in_memory(folder: Path, tmp_path: Path) -> None:
-    """What is padded is sorted by the texts' characters, blanks and punctuation included."""
+    """Padded texts are sorted by their characters, blanks and punctuation included."""
     table = tables(0, 60)["text"]
     texts = [text.replace(" ", "  " if row % 3 else ", ") for row, text in enumerate(table["text"].to_pylist())]
     table = table.set_column(0, "text", pa.array(texts))

@@ -123,6 +123,15 @@ def test_what_stands_in_padding_is_not_seen():
     assert not table.repeats_core(tags, np.array([2, 3])).any()
 
 
+def test_spans_are_those_of_seqeval_where_tags_break_bio_too():
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    noise = np.random.default_rng(0)
+    for _ in range(200):
+        tags = noise.choice(["O", "B-A0", "I-A0", "B-C-A0", "I-C-A0", "I-V"], size=8).tolist()
+        assert find_spans(tags) == get_entities(tags)
+
+
 def test_without_continuations_scores_are_those_of_seqeval():
     """C-X and V are where CoNLL-2005 counts otherwise; invalid BIO is left out, as seqeval's strict scheme drops it."""
     from seqeval.metrics import classification_report

@@ -16,7 +16,7 @@ from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
-from spen_plugins.scores.expected_f1 import best_sets, choose_best_sample
+from spen_plugins.scores.expected_f1 import best_sets, find_best_set
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.task import Task
@@ -94,7 +94,7 @@ def choose_labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> 
     draw = torch.Generator().manual_seed(0)
     numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
     y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
-    return choose_best_sample(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
+    return find_best_set(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
 
 
 def choose_tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:

@@ -22,18 +22,26 @@ class Labelled(NamedTuple):
 
     Attributes:
         examples: the examples.
-        likely: index of the most probable tag at each token, before decoding, `(example, token)`.
-        best, gold: index of the decoded and of the gold tag, likewise; gold is -1 if it is not in the training part.
+        rows: their rows in the batch.
+        proposal: the net's, of the whole batch.
+        best, gold: index of the decoded and of the gold tag at each token, `(example, token)`; gold is -1 if it is not
+            in the training part.
         inside: true on tokens, false on padding.
         lengths: number of tokens, `(example,)`.
     """
 
     examples: Sequence[Any]
-    likely: np.ndarray
+    rows: np.ndarray
+    proposal: Proposal
     best: np.ndarray
     gold: np.ndarray
     inside: np.ndarray
     lengths: np.ndarray
+
+    @property
+    def likely(self) -> np.ndarray:
+        """Index of the most probable tag at each token, before decoding, `(example, token)`."""
+        return _best_tags(self.proposal.mean, self.rows)
 
 
 class SequenceMetric(Metric):
@@ -44,7 +52,7 @@ class SequenceMetric(Metric):
         decode: the task's decoding, so that reported outputs are scored.
     """
 
-    examples = "sentence"
+    example_name = "sentence"
     """Name of an example, for errors."""
 
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
@@ -59,7 +67,7 @@ class SequenceMetric(Metric):
         self._ratios.append(torch.zeros(len(batch.rows), 2, dtype=torch.double))
         if batch.gold is None or not len(rows):
             return
-        best, likely = (y[:, 0].argmax(-1).cpu().numpy()[rows] for y in (self._decode(proposal), proposal.mean))
+        best = _best_tags(self._decode(proposal), rows)
         inside = batch.x.mask.cpu().numpy()[rows]
         examples = [batch.examples[i] for i in rows]
         gold = np.full_like(best, -1)
@@ -67,7 +75,7 @@ class SequenceMetric(Metric):
         self._examples += len(rows)
         self._tokens += int(inside.sum())
         self._right += int(((best == gold) & inside).sum())
-        pairs = self.add(Labelled(examples, likely, best, gold, inside, inside.sum(1)))
+        pairs = self.add(Labelled(examples, rows, proposal, best, gold, inside, inside.sum(1)))
         self._ratios[-1][rows] = torch.from_numpy(np.asarray(pairs)).double()
 
     @abstractmethod
@@ -90,5 +98,9 @@ class SequenceMetric(Metric):
             DataError: no example has gold.
         """
         if not self._tokens:
-            raise DataError("scores", None, f"no {self.examples} with gold tags", "at least one to score")
+            raise DataError("scores", None, f"no {self.example_name} with gold tags", "at least one to score")
         return self._right / self._tokens
+
+
+def _best_tags(y: Tensor, rows: np.ndarray) -> np.ndarray:
+    return y[:, 0].argmax(-1).cpu().numpy()[rows]

@@ -24,9 +24,22 @@ def check_valid(path: str | Path, rows: Any) -> None:
 
 
 def read_cells(path: str | Path, name: str, column: Any) -> list[Any]:
-    """The cells of a valid column; a DataError if they have values that Python lacks, such as times after 9999."""
+    """The cells of a valid column. Times in an unknown zone are texts, in UTC; those after the year 9999 are None.
+
+    Raises:
+        DataError: they have no such values.
+    """
+    import pyarrow as pa
+
     try:
         return column.to_pylist()
-    except (ValueError, OverflowError, LookupError) as error:
-        found = f"values in column {name!r} of type {column.type} that can't be read ({error})"
-        raise DataError(path, None, found, "texts, numbers, or lists of them") from None
+    except (ValueError, OverflowError, LookupError):  # Python has no such time, or no such zone
+        pass
+    try:
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp(column.type.unit))
+        texts = column.cast(pa.string()).to_pylist()
+        return [None if text and text.startswith("<value out of range") else text for text in texts]
+    except pa.ArrowException as error:
+        problem = f"values in column {name!r} of type {column.type} that can't be read ({error})"
+        raise DataError(path, None, problem, "texts, numbers, or lists of them") from None

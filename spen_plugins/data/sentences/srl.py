@@ -177,7 +177,8 @@ def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence
     (width, _), *_ = Counter(len(row) for row in rows).most_common(1)
     for number, row in enumerate(rows, block.first):
         if len(row) != width or width < columns.brackets:
-            wanted = f"{max(width, columns.brackets)}, as in the rest of the sentence"
+            fits = width >= columns.brackets
+            wanted = f"{width}, as in the rest of the sentence" if fits else f"at least {columns.brackets}"
             raise DataError(path, number, f"{len(row)} columns", wanted)
     predicates = [i for i, row in enumerate(rows) if row[columns.predicate] not in UNMARKED]
     count = width - columns.brackets

@@ -16,7 +16,7 @@ import numpy as np
 
 from spen_plugins.data.table import Attribute, Table
 from spen_plugins.data.tables.arff_rows import MISSING, read_dense, read_sparse, split_cells, unquote
-from spen_plugins.data.text import read_lines, shorten
+from spen_plugins.data.text import ends_within_a_line, read_lines, shorten
 from spen_plugins.errors import DataError, did_you_mean
 
 _NAME = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+"
@@ -113,7 +113,7 @@ def class_sets(table: Table) -> list[np.ndarray | None]:
     """The classes of each row with all their ancestors, as sorted indices into the header's list; None where missing.
 
     Raises:
-        DataError: a path that is not in the header.
+        DataError: a path that is not in the header, or no class where the file ends without a line break.
     """
     values = next(a for a in table.attributes if a.kind == "hierarchical").values
     place = {value: i for i, value in enumerate(values)}
@@ -127,5 +127,8 @@ def class_sets(table: Table) -> list[np.ndarray | None]:
             if name not in place:
                 wanted = f"a path of the header's hierarchy.{did_you_mean(name, values)}"
                 raise DataError(table.path, line, f"class {shorten(name)}", wanted)
+        if not names and line == table.line[-1] and ends_within_a_line(table.path):
+            wanted = "classes joined with @, or ? for none known; was the file cut off?"
+            raise DataError(table.path, line, "no class, where the file ends without a line break", wanted)
         sets.append(np.array(sorted({place[a] for name in names for a in ancestry(name)}), dtype=np.int32))
     return sets

@@ -74,9 +74,12 @@ def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | Non
     if isinstance(cells, np.ndarray):
         is_binary = np.isin(cells, (0, 1)).any() and (np.isin(cells, (0, 1)) | np.isnan(cells)).all()
         return BINARY if is_binary else ()
-    values = sorted({cell for cell in cells if cell is not None})
+    filled = [cell for cell in cells if cell is not None]
+    values = sorted({*filled})
+    numbers = {value for value in values if is_number(value.replace(",", ".", 1))}
+    is_mostly_numbers = 2 * len(numbers) > len(values) or 2 * sum(cell in numbers for cell in filled) > len(filled)
     row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), None)
-    if row is not None and 2 * sum(is_number(value.replace(",", ".", 1)) for value in values) > len(values):
+    if row is not None and is_mostly_numbers:
         wanted = "numbers with a decimal point, as most of its values are, and an empty cell for a missing one"
         problem = f"{shorten(cells[row] or '')} in column {name!r}"
         raise DataError(table.path, table.line[row], problem, f"{wanted}; drop=NAME leaves it out")

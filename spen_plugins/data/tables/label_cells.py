@@ -29,6 +29,8 @@ class LabelCells:
         self._path, self._separator = path, separator
         self._labels: set[str] = set()
         self._lines: dict[str, int] = {}  # of each label of a cell that was split, the first one
+        self._last: tuple[int, tuple[str, ...]] | None = None
+        self._are_pairs = True  # all rows have two labels
 
     def read(self, line: int, cell: str | Sequence[str]) -> tuple[str, ...]:
         """The labels of a cell, without surrounding blanks; a list, or "['a', 'b']", has them one by one.
@@ -39,11 +41,17 @@ class LabelCells:
         labels = self._split(line, cell) if isinstance(cell, str) else tuple(cell)
         if None in labels:
             raise DataError(self._path, line, "null among the labels", "names")
-        if len({*labels}) < len(labels) and {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
-            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in labels="
-            raise DataError(self._path, line, f"labels {shorten(', '.join(labels))}, a list of 0 and 1", wanted)
+        if len({*labels}) < len(labels):
+            self._reject_switches(line, labels, labels)
         self._labels.update(labels)
+        self._last, self._are_pairs = (line, labels), self._are_pairs and len(labels) == 2
         return labels
+
+    def _reject_switches(self, line: int, row: Sequence[str], labels: Iterable[str]) -> None:
+        """Raise a DataError if labels are a 0 or 1 for each name."""
+        if {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
+            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in labels="
+            raise DataError(self._path, line, f"labels {shorten(', '.join(row))}, a list of 0 and 1", wanted)
 
     def _split(self, line: int, cell: str) -> tuple[str, ...]:
         cell = cell.strip()
@@ -58,7 +66,9 @@ class LabelCells:
         return pieces
 
     def check(self) -> None:
-        """Raise a DataError if a label that was read is others, divided by another separator."""
+        """Raise a DataError if a label that was read is others, divided by another separator, or all are 0 and 1."""
+        if self._last is not None and self._are_pairs:
+            self._reject_switches(*self._last, self._labels)
         for separator in _OTHERS if self._separator is None else ():
             if (label := joined_label(self._lines, self._labels, separator)) is not None:
                 problem = f"label {label!r} beside {' and '.join(map(repr, dict.fromkeys(_pieces(label, separator))))}"

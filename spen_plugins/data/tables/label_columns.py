@@ -27,7 +27,7 @@ def chosen_labels(
         drop: columns that a pattern does not take.
 
     Raises:
-        ConfigError: a name is none of a column, or the file's labels are no columns.
+        ConfigError: a name is none of a column, the file's labels are no columns, or it says that others are.
         DataError: the file of names is missing or broken.
     """
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
@@ -44,8 +44,16 @@ def chosen_labels(
             raise ConfigError(f"label_count=: found {count}; @relation of {path} says {len(own)} labels")
         return own or count, None
     if lists_names(labels):
-        return find_labels(table, read_names(locate(labels))), labels
-    return find_labels(table, labels, drop), None
+        return _check_own(table, find_labels(table, read_names(locate(labels)), source=labels)), labels
+    return _check_own(table, find_labels(table, labels, drop)), None
+
+
+def _check_own(table: Table, names: list[str]) -> list[str]:
+    """The names; a ConfigError if the file says that its labels are others."""
+    own = table.own_labels
+    if own is not None and {*names} != {*own}:
+        raise ConfigError(f"labels=: found {', '.join(names[:8])}; @relation of {table.path} says {', '.join(own[:8])}")
+    return names
 
 
 def lists_names(labels: Any) -> TypeGuard[str]:

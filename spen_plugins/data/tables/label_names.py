@@ -20,8 +20,11 @@ def split_names(value: Any) -> Any:
     return [name.strip(" '\"") for name in inside.split(",")]
 
 
-def find_labels(table: Table, labels: str | Sequence[str], drop: Sequence[str] = ()) -> list[str]:
-    """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`.
+def find_labels(
+    table: Table, labels: str | Sequence[str], drop: Sequence[str] = (), source: str = "labels="
+) -> list[str]:
+    """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`;
+    `source` is the origin of the names, for messages.
 
     Raises:
         ConfigError: a name is none of a column, or no column begins so.
@@ -35,7 +38,8 @@ def find_labels(table: Table, labels: str | Sequence[str], drop: Sequence[str] =
     for name in (wanted := dict.fromkeys([labels] if isinstance(labels, str) else labels)):
         if name not in names:
             near = did_you_mean(name, names)
-            raise ConfigError(f"labels=: {table.path} has no column {name!r}.{near} {some_of(names).capitalize()}")
+            columns = some_of(names).replace("its", "Its", 1)
+            raise ConfigError(f"{source}: {table.path} has no column {name!r}.{near} {columns}")
     return list(wanted)
 
 

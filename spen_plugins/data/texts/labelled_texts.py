@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,15 +12,18 @@ from spen_plugins.data.disk.arrow_cells import read_cells
 from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, shards
 from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, one_of, read_head
 from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.tables.label_cells import SEPARATOR, LabelCells
+from spen_plugins.data.tables.label_cells import LabelCells
 from spen_plugins.data.text import read_lines, shorten
+from spen_plugins.data.texts.column_order import check_order
 from spen_plugins.data.texts.fasttext import FASTTEXT, read_fasttext
+from spen_plugins.data.texts.headers import looks_like_header
 from spen_plugins.data.texts.text_columns import (
     LABELS,
     TEXT,
     Layout,
     Row,
     TextColumns,
+    describe_labels,
     find_columns,
     find_places,
     is_header,
@@ -53,11 +56,7 @@ def _is_csv(head: Head) -> bool:
     if separator is None:
         return False
     commas = {line.count(separator) for line in head.filled[:_LOOKED_AT]}
-    return len(commas) == 1 or _has_quotes(head) or is_header(head.lines[0].split(separator))
-
-
-def _has_quotes(head: Head) -> bool:
-    return b'"' in head.data
+    return len(commas) == 1 or b'"' in head.data or is_header(head.lines[0].split(separator))
 
 
 def is_libmultilabel(head: Head) -> bool:
@@ -86,18 +85,25 @@ def has_labels(head: Head) -> bool:
 def find_format(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
     head = read_head(path)
-    formats = FORMATS if layout.is_default else (JSON, PARQUET, TSV, _CSV)  # others have no columns
-    form = next((form for form in formats if form.fits(head)), None)
+    has_header = layout.header is not False and _has_header(head, layout)
+    form = _recognise(head, not layout.is_default and (gold or has_header or not layout.has_names))
     if head.is_json_list:
         raise DataError(path, head.first, head.found, one_of(FORMATS))
-    says_csv = path.suffix.lower() == ".csv" or (layout.header is not False and _has_header(head, layout))
-    if form is None and says_csv:
+    says_csv = has_header or path.suffix.lower() == ".csv"
+    may_be_lines = not gold and _may_be_lines(head, layout)
+    if form is None and says_csv and (has_header or not may_be_lines):
         return _CSV  # of one column
-    if not gold and (form is None or (form is _CSV and not says_csv and _may_be_lines(head, layout))):
+    if not gold and (form is None or (form is _CSV and not says_csv and may_be_lines)):
         return None
     if form is None:
         raise DataError(path, head.first, head.found, one_of(FORMATS))
     return form
+
+
+def _recognise(head: Head, has_columns: bool) -> Format | None:
+    """The first format that fits, of those with columns if the file has the given ones."""
+    formats = (JSON, PARQUET, TSV, _CSV) if has_columns else FORMATS
+    return next((form for form in formats if form.fits(head)), None)
 
 
 def _has_header(head: Head, layout: Layout) -> bool:
@@ -109,7 +115,10 @@ def _has_header(head: Head, layout: Layout) -> bool:
 
 def _may_be_lines(head: Head, layout: Layout) -> bool:
     """True if what looks like CSV without a header may as well be a text a line, with a comma in each."""
-    return not (layout.header or isinstance(layout.text, str) or _has_quotes(head))
+    if layout.header or isinstance(layout.text, str) or b'"' in head.data:
+        return False
+    cells = [line.strip() for line in head.filled[:_LOOKED_AT]]
+    return not (cells and looks_like_header(cells[:1], [[cell] for cell in cells[1:]]))
 
 
 def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile:
@@ -117,7 +126,8 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
 
     Args:
         path: the file.
-        layout: its columns. fastText and LibMultiLabel are tried only if none are given.
+        layout: its columns. fastText and LibMultiLabel are tried only if none are given; without gold, also if none
+            of the given names is in the first line.
         gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one
             column, or a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks
             for CSV. If None, labels aren't looked at either, and no row has any.
@@ -142,6 +152,8 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
                 check_in_memory(file)
             stream, description = stream_rows(file, form, layout, gold)
             rows += stream
+        if gold and form is not PARQUET and layout.is_default and layout.header is None:
+            check_order(path, rows[:_LOOKED_AT])
     if not rows:
         raise DataError(path, None, "no row", "at least one")
     return TextFile(rows, description)
@@ -188,16 +200,7 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
 
     if form is TSV and columns.names is None:
         return rows(), form.name
-    return rows(), f"{form.name}, texts in column {text!r}, {_describe_labels(columns, layout)}"
-
-
-def _describe_labels(columns: TextColumns, layout: Layout) -> str:
-    if columns.labels is None:
-        return "no labels"
-    if isinstance(columns.labels, dict):
-        return f"{len(columns.labels)} labels as columns of 0 and 1"
-    name = columns.names[columns.labels] if columns.names else columns.labels + 1
-    return f"labels in column {name!r}, separated by {layout.separator or SEPARATOR!r}"
+    return rows(), f"{form.name}, texts in column {text!r}, {describe_labels(columns, layout)}"
 
 
 def open_columns(
@@ -207,8 +210,10 @@ def open_columns(
     separator = (find_separator(read_head(path)) or _NO_SEPARATOR) if form is _CSV else ""
     rows = file_records(path, form, separator)
     first = next(rows)
-    columns = find_columns(path, layout, first[1], gold, form is PARQUET)
-    return columns, chain([first] if columns.names is None else [], rows)
+    may_be_headed = form is _CSV or (form is TSV and path.suffix.lower() == ".csv")
+    below = list(islice(rows, _LOOKED_AT)) if may_be_headed else []
+    columns = find_columns(path, layout, first[1], gold, [cells for _, cells in below], form is PARQUET)
+    return columns, chain([first] if columns.names is None else [], below, rows)
 
 
 def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, list[Any]]]:

@@ -80,9 +80,11 @@ def _documents(path: Path) -> Iterator[Document]:
         yield _document(path, match[1], match[2], line)
         line += match[0].count("\n")
         place = match.end()
-    if not place or "<REUTERS" in text[place:]:
-        problem = "a document without its end" if place else "no document"
-        raise DataError(path, line if place else None, problem, "<REUTERS ...> ... </REUTERS>")
+    if (start := text.find("<REUTERS", place)) >= 0:
+        line += text.count("\n", place, start)
+        raise DataError(path, line, "a document without its end", "<REUTERS ...> ... </REUTERS>")
+    if not place:
+        raise DataError(path, None, "no document", "<REUTERS ...> ... </REUTERS>")
 
 
 def _document(path: Path, head: str, inner: str, line: int) -> Document:

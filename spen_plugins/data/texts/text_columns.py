@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.tables.label_cells import FALSE, TRUE, LabelCells
+from spen_plugins.data.tables.label_cells import FALSE, SEPARATOR, TRUE, LabelCells
 from spen_plugins.data.text import shorten
+from spen_plugins.data.texts.headers import looks_like_header
 from spen_plugins.errors import DataError, did_you_mean
 
 TEXT = ("text",)
@@ -33,8 +34,8 @@ class Layout:
             columns of 0 and 1.
         separator: separator of a line's labels; None: `SEPARATOR`, which a file for training must have.
         drop: names of columns that are neither.
-        header: if true, the first line names the columns; None: if a column is named, one is called `text`, `labels`
-            or `label`, or the file is named .csv.
+        header: if true, the first line names the columns; None: if a column is named, or one is called `text`,
+            `labels` or `label`, or, of CSV with columns by number, if the cells below it show it.
     """
 
     text: int | str = 1
@@ -74,7 +75,12 @@ def is_header(cells: Iterable[str]) -> bool:
 
 
 def find_columns(
-    path: str | Path, layout: Layout, first: Sequence[str], gold: bool | None, is_named: bool = False
+    path: str | Path,
+    layout: Layout,
+    first: Sequence[str],
+    gold: bool | None,
+    below: Sequence[Sequence[str]] = (),
+    is_named: bool = False,
 ) -> TextColumns:
     """Columns of texts and labels.
 
@@ -83,20 +89,20 @@ def find_columns(
         layout: its columns as given; those that are not are looked for in the header.
         first: cells of the first record.
         gold: if false, the labels' column may be missing; if None, it is not read.
+        below: cells of some records after it, which may show that it is a header; none of a format without headers.
         is_named: if true, the first record is the columns' names, as in every file of the format.
 
     Raises:
         DataError: the header leaves open which column it is, or text and labels are in the same one; or columns are
-            not given, and a header, or the first line of a file named .csv, has no usual name.
+            not given, and a header, or the first line of a file named .csv with gold, has no usual name.
     """
     names = [cell.strip() for cell in first]
     is_usual = layout.has_names or is_header(names)
-    may_be_headed = layout.header is None and Path(path).suffix.lower() == ".csv"
-    has_header = is_named or may_be_headed or (is_usual if layout.header is None else layout.header)
+    is_guessed = (is_named or layout.header is None) and not is_usual
+    has_header = is_named or (looks_like_header(names, below) if is_guessed else layout.header is not False)
     text, labels = layout.text, layout.labels
-    must_be_usual = may_be_headed or (is_named and (gold or len(names) > 1))
-    if layout.is_default and not is_usual and must_be_usual:
-        raise _open_columns(path, names, gold)
+    if layout.is_default and is_guessed:
+        _check_guess(path, names, gold, has_header and not (is_named and len(names) == 1 and not gold))
     if has_header and is_usual:
         text, labels = _choose_columns(path, layout, names, gold)
     known = names if has_header else None
@@ -108,6 +114,12 @@ def find_columns(
         problem = f"both the text and its labels in column {text!r}"
         raise DataError(path, 1, problem, "two columns, text=NAME and labels=NAME")
     return TextColumns(known, text_place, None)
+
+
+def _check_guess(path: str | Path, names: Sequence[str], gold: bool | None, has_header: bool) -> None:
+    """Raise a DataError for a header without usual names, or, with gold, such a first line of a file named .csv."""
+    if has_header or (gold and Path(path).suffix.lower() == ".csv"):
+        raise _open_columns(path, names, gold)
 
 
 def _open_columns(path: str | Path, names: Sequence[str], gold: bool | None) -> DataError:
@@ -218,3 +230,13 @@ def read_labels(
             cell = shorten(str(switches[name])) if value else "an empty cell"
             raise DataError(path, line, f"{cell} for label {name!r}", "0 or 1; 0 where the text doesn't have the label")
     return tuple(name for name, value in values.items() if value in TRUE)
+
+
+def describe_labels(columns: TextColumns, layout: Layout) -> str:
+    """The place of the labels, for a note."""
+    if columns.labels is None:
+        return "no labels"
+    if isinstance(columns.labels, dict):
+        return f"{len(columns.labels)} labels as columns of 0 and 1"
+    name = columns.names[columns.labels] if columns.names else columns.labels + 1
+    return f"labels in column {name!r}, separated by {layout.separator or SEPARATOR!r}"

@@ -27,7 +27,7 @@ from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.train.runner import run
-from spen_plugins.scores.expected_f1 import best_sets, choose_best_sample
+from spen_plugins.scores.expected_f1 import best_sets, find_best_set
 from spen_plugins.scores.labels import example_f1
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
@@ -49,7 +49,7 @@ def test_no_set_has_a_higher_expected_f1_under_the_samples(labels: int) -> None:
     y[0] = 0  # nothing is ever on
     weights = torch.rand(5, 12, generator=rng, dtype=torch.double)
     weights /= weights.sum(1, keepdim=True)
-    found = choose_best_sample(y, weights)
+    found = find_best_set(y, weights)
     for chosen, own, w in zip(found, y, weights, strict=True):
         values = expected(every_set(labels), own, w)
         assert float(expected(chosen.double().unsqueeze(0), own, w)) == pytest.approx(float(values.max()))
@@ -59,23 +59,23 @@ def test_no_set_has_a_higher_expected_f1_under_the_samples(labels: int) -> None:
 def test_many_labels_are_tried_in_larger_and_larger_sets() -> None:
     y = torch.zeros(1, 2, 100, dtype=torch.double)
     y[0, 0], y[0, 1, :3] = 1.0, 1.0
-    assert int(choose_best_sample(y, torch.tensor([[0.9, 0.1]], dtype=torch.double)).sum()) == 100
-    assert int(choose_best_sample(y, torch.tensor([[0.001, 0.999]], dtype=torch.double)).sum()) == 3
+    assert int(find_best_set(y, torch.tensor([[0.9, 0.1]], dtype=torch.double)).sum()) == 100
+    assert int(find_best_set(y, torch.tensor([[0.001, 0.999]], dtype=torch.double)).sum()) == 3
 
 
 def test_many_examples_are_decided_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     y = (torch.rand(7, 9, 50, generator=torch.Generator().manual_seed(0)) < 0.3).double()
     weights = torch.softmax(torch.randn(7, 9, dtype=torch.double, generator=torch.Generator().manual_seed(1)), 1)
-    whole = choose_best_sample(y, weights)
+    whole = find_best_set(y, weights)
     monkeypatch.setattr("spen_plugins.scores.expected_f1.SAMPLED", 2 * 50**2)
-    assert torch.equal(choose_best_sample(y, weights), whole)
+    assert torch.equal(find_best_set(y, weights), whole)
 
 
 def test_all_sets_with_their_probabilities_give_the_exact_sets_of_independent_labels() -> None:
     p = torch.tensor([[0.9, 0.2, 0.55, 0.4], [0.05, 0.1, 0.3, 0.02]], dtype=torch.double)
     sets = every_set(4)
     weights = torch.where(sets > 0, p.unsqueeze(1), 1 - p.unsqueeze(1)).prod(2)
-    assert torch.equal(choose_best_sample(sets.expand(2, -1, -1), weights), best_sets(p))
+    assert torch.equal(find_best_set(sets.expand(2, -1, -1), weights), best_sets(p))
 
 
 def made(samples: int = 150, weight: float | None = 1.0, temperature: float | None = 1.0) -> tuple[sp.Task, Reweight]:
@@ -101,9 +101,9 @@ def test_weighted_samples_are_of_the_product_of_net_and_energy(monkeypatch: pyte
 
     def keep(y: Tensor, weights: Tensor) -> Tensor:
         kept["marginals"] = (weights.unsqueeze(2) * y).sum(1)
-        return choose_best_sample(y, weights)
+        return find_best_set(y, weights)
 
-    monkeypatch.setattr("spen_plugins.builtin.nets.reweight.choose_best_sample", keep)
+    monkeypatch.setattr("spen_plugins.builtin.nets.reweight.find_best_set", keep)
     chosen = net(x, energy_of(table)).chosen
     sets = every_set(labels)
     noise = net.net(x).log_prob(sets.unsqueeze(0).expand(3, -1, -1)).detach()

@@ -78,6 +78,11 @@ def test_files_to_predict_need_no_brackets(write):
         read_srl(write(bare))
 
 
+def test_a_line_narrower_than_its_layout(write):
+    with pytest.raises(DataError, match=r":1: found 2 columns; expected at least 6$"):
+        read_srl(write("Forces\t-\nkilled\tkill\n"), "propbank", gold=False)
+
+
 HASH = """# CD - (A1*)
 won VBD win (V*)
 7 CD - *

@@ -221,13 +221,13 @@ def test_tags_that_are_mostly_blank_are_warned_of(tmp_path):
     assert not any("warning" in note and "'_'" in note for note in loaded(path).notes())
 
 
-def test_a_file_whose_tags_are_all_unknown_is_warned_of(tmp_path):
+def test_a_file_whose_tags_are_all_unknown_is_no_file_of_the_run(tmp_path):
     path = tmp_path / "a"
     path.write_text("Anna\tNNP\nlives\tVBZ\n")
     task = loaded(path)
     (tmp_path / "raw").write_text("She left\n")
-    task.read(str(tmp_path / "raw"))
-    assert "has tags such as left, and none of the run's (NNP, VBZ). If that is raw text" in task.notes()[1]
+    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as NNP, VBZ"):
+        task.read(str(tmp_path / "raw"))
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -304,6 +304,9 @@ def test_unknown_types_are_named_by_the_tags_of_the_file(tmp_path, scheme):
     (tmp_path / "a").write_text(f"Anna\t{alone}-PER\nleft\tO\n")
     task = loaded(tmp_path / "a", scheme=scheme, encoding="bioes")
     known = "B-PER, E-PER, I-PER, O, S-PER" if scheme == "bioes" else "B-PER, I-PER, O"
+    (tmp_path / "b").write_text(f"Acme\t{alone}-ORG\n")
+    with pytest.raises(DataError, match=f"tags such as {alone}-ORG, no tag of the run; expected tags such as {known};"):
+        task.read(str(tmp_path / "b"))
     (tmp_path / "b").write_text(f"Acme\t{alone}-ORG\n\nAcme\t{alone}-ORG\nAcme\t{alone}-LOC\n")
     warning = f"has tags such as {alone}-LOC, {alone}-ORG, and none of the run's ({known}). If"
     for read in (task.read, task.read_inputs):
@@ -323,6 +326,9 @@ def test_a_tagger_predicts_files_with_other_tags_and_evaluates_none(tmp_path):
         names.read(str(tmp_path / "a.conllu"))
     with pytest.raises(ConfigError, match=r"task\.tags: found 'upos', and .* is read as columns"):
         pos.read(str(tmp_path / "a.conll"))
+    (tmp_path / "raw").write_text("She left\n")
+    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as B-PER, I-PER, O"):
+        names.read_inputs(str(tmp_path / "raw"))
     (tmp_path / "raw").write_text("She left\nBob sleeps\n")
     names.read_inputs(str(tmp_path / "raw"))
     assert names.notes()[1].startswith("warning: ") and "If that is raw text" in names.notes()[1]

@@ -231,6 +231,7 @@ def refused(path: Path, line: int | None, found: str, expected: str) -> None:
     [
         ("1.5, red, YES, 0", "1.5, red, YES", 11, "3 cells", "4, one for each"),
         ("1.5, red, YES, 0", "1.5, red, YES, 0, 1", 11, "5 cells", "4"),
+        ("?, ?, ?, 0\n", "?, ?", 14, "2 cells", "4, one for each"),
         ("?, ?, ?, 0\n", "?, ?, ?, ", 14, "'' for attribute", "one of 0, 1, or"),
         ("{0,1}\n\n@DATA", "numeric\n\n@DATA\n1,red,NO,", 10, "'' for attribute", "for missing$"),
         ("1.5, red", "1.5, rad", 11, "'rad' for attribute 'colour'", "red, dark blue, green"),
@@ -278,6 +279,14 @@ def test_bad_sparse_files(write, old, new, line, found, expected):
     refused(write(SPARSE.replace(old, new)), line, found, expected)
 
 
+def test_a_file_cut_in_its_last_cell(write):
+    for cell, found in (("", "no class.* was the file cut off"), ("01/0", "class '01/0'")):
+        with pytest.raises(DataError, match=rf"x\.arff:7: found {found}"):
+            class_sets(read_arff(write(HMC.partition("?,")[0] + "3," + cell)))
+    whole = HMC.partition("?,")[0] + "3,\n"
+    assert class_sets(read_arff(write(whole)))[-1].tolist() == []
+
+
 def test_bad_labels(write):
     with pytest.raises(DataError, match=r"x\.arff:6: found class '01/01/04'; .*Did you mean '01/01/03'"):
         class_sets(read_arff(write(HMC.replace("02@01", "02@01/01/04"))))
@@ -295,8 +304,8 @@ def test_label_list(write):
     names = read_names(write(good, "x.xml"))
     assert names == ["l1", "l0"]
     assert Columns.of(table, names, ()).labels == ("l0", "l1")  # in the file's order
-    with pytest.raises(ConfigError, match=r"has no column 'l7'\. Its columns are w0"):
-        find_labels(table, ["l7"])
+    with pytest.raises(ConfigError, match=r"^x\.xml: .*x\.arff has no column 'l7'\. Its columns are w0"):
+        find_labels(table, ["l7"], source="x.xml")
     for bad, message in [
         (good.replace("</labels>", ""), r"x\.xml:3: found"),
         (good.replace("l1", "l0"), "label 'l0' twice"),
@@ -382,6 +391,7 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
     ("option", "given", "found"),
     [
         ("'demo: -C 2'", {"label_count": 3}, "label_count=: found 3; @relation of .* says 2 labels"),
+        ("'demo: -C -2'", {"labels": "a,b"}, "labels=: found a, b; @relation of .* says c, d"),
         ("'demo: -C 4'", {}, "found -C 4 in @relation; expected a number of labels from 1 to 3"),
         ("'demo: -C 0'", {}, "found -C 0 in @relation"),
     ],

@@ -318,7 +318,10 @@ def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:
     again.restore(json.loads(json.dumps(it.facts())))
     assert [e.gold.tolist() for e in again.read(other)] == [[0, 1], [0]]
     assert [e.gold for e in again.read(write(tmp_path / "c.csv", "x,y1,y2\n0.5,,\n1.5,,\n"))] == [None, None]
-    with pytest.raises(DataError, match=r":3: found 'maybe' in column 'y1'; expected no, yes, .*the training file"):
+    with pytest.raises(
+        DataError,
+        match=r":3: found 'maybe' in column 'y1'; expected no, yes, or an empty cell, as in the training file",
+    ):
         again.read(write(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
     older = {name: value for name, value in it.facts().items() if name != "label_values"}
     again.restore(json.loads(json.dumps(older)))
@@ -482,6 +485,7 @@ def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: 
     ("head", "layout", "found"),
     [
         ("id,text,genre", Layout(), "columns id, text, genre; expected a header with a text column named 'text' and a"),
+        ("text,toxic,obscene", Layout(), "a label column named 'labels' or 'label'"),
         ("id,body,genre", Layout("body"), "a label column named 'labels' or 'label'; or text= and labels= with the"),
         ("id,body,labels", Layout(), "columns id, body, labels; expected a header with a text column"),
         ("id,text,genre", Layout(labels="text"), "both the text and its labels in column 'text'"),
@@ -503,7 +507,9 @@ PLAIN = "What a day,joy\nI am so sad,grief\nWell,joy\n"
     ("name", "text", "columns"),
     [
         ("x.csv", JOY, "id, comment, is_joy"),
+        ("x", JOY, "id, comment, is_joy"),
         ("x.csv", REVIEWS, "id, review, sentiment"),
+        ("x", REVIEWS, "id, review, sentiment"),
         ("x.csv", REVIEWS.replace(",", "\t"), "id, review, sentiment"),
         ("x.CSV", ",Review Text,Rating\n0,a good film,5\n1,a bad one,4\n", ", Review Text, Rating"),
     ],
@@ -513,9 +519,10 @@ def test_a_header_without_usual_names(tmp_path: Path, name: str, text: str, colu
     gold = "and a label column named 'labels' or 'label'; or text= and labels= with the names"
     with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* 'text' {gold}"):
         read_texts(path, Layout())
-    wanted = "'text'; or text= with its name"
-    with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* {wanted}"):
-        read_texts(path, Layout(), gold=False)
+    if name != "x":  # or it is a text a line
+        wanted = "'text'; or text= with its name"
+        with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* {wanted}"):
+            read_texts(path, Layout(), gold=False)
 
 
 def test_columns_by_number_below_a_header(tmp_path: Path) -> None:
@@ -523,6 +530,8 @@ def test_columns_by_number_below_a_header(tmp_path: Path) -> None:
     wanted = [("a good film", ("pos",), 2), ("bad", ("neg",), 3), ("so so then", ("pos",), 4)]
     for layout in (Layout(2, 3), Layout("review", "sentiment"), Layout("review", 3)):
         assert [tuple(row) for row in read_texts(path, layout).rows] == wanted
+    numbered = read_texts(path, Layout(1, 2, header=True)).rows
+    assert numbered[0] == ("1", ("a good film",), 2)
 
 
 def test_csv_without_a_header(tmp_path: Path) -> None:
@@ -536,6 +545,8 @@ def test_csv_without_a_header(tmp_path: Path) -> None:
     other = Path(write(tmp_path / "x", PLAIN))
     for where, layout in ((path, Layout(header=False)), (path, Layout(1, 2, ";", False)), (other, Layout())):
         assert [tuple(row) for row in read_texts(where, layout).rows] == rows
+    write(path, "joy,Well\njoy,What a day\ngrief,I am so sad\n")  # a label that recurs is no name
+    assert [row.text for row in read_texts(path, Layout(2, 1)).rows] == ["Well", "What a day", "I am so sad"]
 
 
 def test_tsv_needs_no_header(tmp_path: Path) -> None:
@@ -619,12 +630,23 @@ def test_columns_of_parquet_that_are_not_utf_8(tmp_path: Path) -> None:
         list(tagged_rows(TagPlaces(), tmp_path / "tags", True))
 
 
-def test_times_that_python_lacks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("value", "zone", "text"), [(10**18, None, None), (10**15, "Mars/Olympus", "2001-09-09 01:46")]
+)
+def test_times_that_python_lacks(value: int, zone: str | None, text: str | None, tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    when = arrow.array([10**18, 10**18], arrow.timestamp("us"))
+    when = arrow.array([value, value], arrow.timestamp("us", tz=zone))
     parquet.write_table(arrow.table({"when": when, "text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "x")
-    with pytest.raises(DataError, match=r"values in column 'when' of type timestamp.* that can't be read"):
-        read_texts(tmp_path / "x", Layout())
+    assert [row.labels for row in read_texts(tmp_path / "x", Layout()).rows] == [("a",), ("b",)]
+    if text is None:
+        with pytest.raises(DataError, match=r":1: found null in column 'when'"):
+            read_texts(tmp_path / "x", Layout("when"))
+    else:
+        assert next(iter(read_texts(tmp_path / "x", Layout("when")).rows)).text.startswith(text)
+    lists = arrow.ListArray.from_arrays(arrow.array([0, 1, 2], arrow.int32()), when)
+    parquet.write_table(arrow.table({"when": lists, "text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "y")
+    with pytest.raises(DataError, match=r"values in column 'when' of type list<.* that can't be read"):
+        list(read_texts(tmp_path / "y", Layout()).rows)
 
 
 EMPTY = [
@@ -710,6 +732,7 @@ def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
     lines = ["well, no", "yes, a day"]
     assert rows("\n".join(lines)) == [(line, None) for line in lines]
     assert rows("\n".join(lines), Layout(labels="tags")) == [(line, None) for line in lines]
+    assert rows("well,no\nyes,day\n", name="x.csv") == [("well", ("no",)), ("yes", ("day",))]
     assert rows('"well, no",a\nyes,b\n') == [("well, no", ("a",)), ("yes", ("b",))]
     assert rows("text,id\nwell,1\n") == rows("text,tags\nwell,1\n") == [("well", None)]
     assert rows("text,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
@@ -734,15 +757,14 @@ def test_csv_of_one_column_is_predicted(tmp_path: Path, name: str) -> None:
         DataError, match=r":1: found columns text; expected a header with .* a label column named 'labels'"
     ):
         read_texts(Path(write(tmp_path / name, "text\na b\n")), Layout())
+    assert rows("what a day\n\nso sad\n") == ["what a day", "", "so sad"]
     if name == "x":
-        assert rows("what a day\n\nso sad\n") == ["what a day", "", "so sad"]
         assert rows('"Go," she said.\n"No!"\n') == ['"Go," she said.', '"No!"']
 
 
 def test_csv_of_one_column_by_its_name(tmp_path: Path) -> None:
     path = Path(write(tmp_path / "x.csv", '"a, b"\n"two\nlines"\n'))
-    texts = [row.text for row in read_texts(path, Layout(header=False), gold=False).rows]
-    assert texts == ["a, b", "two\nlines"]
+    assert [row.text for row in read_texts(path, Layout(), gold=False).rows] == ["a, b", "two\nlines"]
     for text in ('comment\n"a, b"\n"two\nlines"\n', "comment\nso sad\nwhat a day\n"):
         with pytest.raises(DataError, match=":1: found columns comment; expected a header with a text column named"):
             read_texts(Path(write(path, text)), Layout(), gold=False)

@@ -1,4 +1,4 @@
-"""Files of fastText."""
+"""Files of fastText, and label columns before texts: read, or an error that says what to type."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout, Row
+from spen_plugins.errors import DataError
 
 LINES = [
     "__label__sport __label__music the band sang, and the team won",
@@ -18,6 +19,8 @@ LINES = [
     "__label__art,__label__film a picture",
     "a goal late __label__sport",
 ]
+SENTENCES = ["the team won the final game", "a song about the sea and rain", "they sang and then played on"]
+TOPICS = ["sport", "music", "music sport"]
 
 
 def written(path: Path, lines: list[str]) -> Path:
@@ -79,3 +82,41 @@ def test_other_files_stay_what_they_are(tmp_path: Path, lines: list[str]) -> Non
 def test_columns_that_are_named_go_before_fasttext(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tsv", ["__label__a\ta text", "__label__b\tmore text"])
     assert read_texts(path, Layout(text=2, labels=1)).rows[0] == Row("a text", ("__label__a",), 1)
+
+
+def swapped(separator: str, apart: str = " ") -> list[str]:
+    rows = [(TOPICS[n % 3].replace(" ", apart), f"{SENTENCES[n % 3]} {n}") for n in range(9)]
+    return [separator.join(row) for row in rows]
+
+
+@pytest.mark.parametrize(("separator", "apart"), [("\t", " "), ("\t", ";"), (",", " "), (";", "|")])
+def test_labels_before_texts_are_answered_with_the_settings(tmp_path: Path, separator: str, apart: str) -> None:
+    path = written(tmp_path / "x.txt", swapped(separator, apart))
+    for layout in (Layout(), Layout(separator=apart)):
+        with pytest.raises(DataError, match=r"x\.txt:1: found labels before texts, as in 'sport'; .* text=2 labels=1"):
+            read_texts(path, layout)
+    found = read_texts(path, Layout(text=2, labels=1, separator=apart))
+    assert found.rows[2] == Row("they sang and then played on 2", ("music", "sport"), 3)
+    assert read_texts(path, Layout(header=False)).rows[0].text == "sport"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"{SENTENCES[n % 3]} {n}\t{TOPICS[n % 2]}" for n in range(9)],
+        [f"red shoes {n}\tThings to wear, Footwear of the year {n}, Red and other colours" for n in range(9)],
+        [f"word{n}\ta label of several words {n}" for n in range(9)],
+        ["sport\tmusic"] * 9,
+    ],
+    ids=["labels", "many labels", "short texts", "words"],
+)
+def test_texts_before_labels_stay_tsv(tmp_path: Path, lines: list[str]) -> None:
+    assert read_texts(written(tmp_path / "x.tsv", lines), Layout()).said == "TSV"
+
+
+def test_a_run_with_named_columns_reads_them_where_the_file_lacks_these(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.txt", ["__label__a a text, with commas", "__label__b the body, too"])
+    for layout in (Layout("body", "tags"), Layout("body", ["a", "b"]), Layout("body", "is_*"), Layout(drop=("id",))):
+        assert read_texts(path, layout, gold=False).rows[0] == Row("a text, with commas", ("a",), 1)
+    table = written(tmp_path / "x.csv", ["body,tags", "__label__a one,x", "__label__b two,y"])
+    assert read_texts(table, Layout("body", "tags")).rows[0] == Row("__label__a one", ("x",), 2)

@@ -77,6 +77,16 @@ def test_sets_and_tuples_are_lists_too(cell: str, labels: tuple[str, ...]) -> No
     assert LabelCells(Path("x"), None).read(7, cell) == labels
 
 
+def test_pairs_of_0_and_1_are_no_labels() -> None:
+    cells = LabelCells(Path("x"), None)
+    for line, pair in enumerate((["0", "1"], ["1", "0"]), 1):
+        cells.read(line, pair)
+    with pytest.raises(DataError, match="x:2: found labels '1, 0', a list of 0 and 1"):
+        cells.check()
+    cells.read(3, ["1"])  # numbers of labels
+    cells.check()
+
+
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 def test_lists_written_as_text_are_read(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path, kind, ["['sun', 'warm']", "['wet']", "[]", "['sun']"])

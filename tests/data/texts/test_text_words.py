@@ -17,6 +17,7 @@ from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.data.texts.words import LONGEST, words_of
+from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from tests.loaded import ROOT, loaded
 
@@ -63,6 +64,8 @@ def test_words_between_blanks() -> None:
     text = "It’s  the goal, (law-court)\n1,950\u00a0किताब ❤\ufe0f!"
     assert words(text, words="blanks", **AS_THEY_ARE) == text.split()
     assert words(text, words="blanks")[-4:] == ["(law-court)", "0,000", "किताब", "❤\ufe0f!"]
+    with pytest.raises(ConfigError, match=r"task\.punctuation=false goes with task\.words=rule"):
+        loaded("text", corpus="sample", words="blanks", punctuation=False)
 
 
 def test_long_words_between_blanks_are_cut_where_punctuation_is() -> None:

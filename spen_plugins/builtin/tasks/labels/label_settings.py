@@ -138,5 +138,7 @@ def check_data(c: Any, alone: Sequence[str], beside_files: Sequence[str] = ("lab
             f"with split=, or train= with validation= or test= (or both); {', '.join(beside_files)} go with files. To "
             "put files in the place of a config's own data set, pass data=files"
         )
+    if getattr(c, "words", "rule") == "blanks" and not c.punctuation:
+        raise ConfigError("task.punctuation=false goes with task.words=rule; words between blanks keep theirs")
     if c.corpus is not None:
         check_corpus_keys(c, ("text", "separator", "drop", "header", "file_encoding", "on_disk"))

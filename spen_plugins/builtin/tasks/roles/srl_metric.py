@@ -49,7 +49,7 @@ class SrlMetric(SequenceMetric):
     """`span_precision`, `span_recall`, `span_f1`, that of verbs, nouns and adjectives, `ucr`, `ucr_gold`,
     `invalid_bio`, token `accuracy`, `roles`."""
 
-    examples = "predicate"
+    example_name = "predicate"
 
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
         super().__init__(tags, decode)

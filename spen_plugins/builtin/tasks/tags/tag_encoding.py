@@ -20,14 +20,17 @@ class TagEncoding:
         scheme: "bio" or "bioes"; None if tags are independent.
 
     Raises:
-        ConfigError: an encoding without spans, or predicates under another scheme than "bio".
+        ConfigError: an encoding without spans, predicates under another scheme than "bio", or a column called words.
     """
 
     def __init__(self, config: Any) -> None:
+        if "words" in config.columns:
+            raise ConfigError("task.columns: found the name 'words', which is taken by the words; take another")
         self._config = config
         self.has_spans = config.scheme != "none"
         if config.encoding is not None and not self.has_spans:
-            raise ConfigError(f"task.encoding: found {config.encoding!r}; expected a task.scheme of spans beside it")
+            expected = "a task.scheme of spans beside it (bio, iob1, bioes or io)"
+            raise ConfigError(f"task.encoding: found {config.encoding!r}; expected {expected}")
         self._has_predicates = "predicates" in (config.format, config.corpus)
         if self._has_predicates and config.scheme != "bio":
             raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")

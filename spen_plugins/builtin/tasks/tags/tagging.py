@@ -112,9 +112,8 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         try:
             examples = [self.example(sentence, where) for sentence in file.sentences]
         except DataError as error:
-            raise DataError(
-                error.path, error.line, error.found, f"{error.expected}; a file to predict may have no column of tags"
-            ) from None
+            expected = f"{error.expected}; {tag_warnings.NO_TAGS}"
+            raise DataError(error.path, error.line, error.found, expected) from None
         gold = [example.names for example in examples if example.names is not None]
         unseen = tag_warnings.unseen_tags(self.config, {path: [(names, None) for names in gold]}, self.space.tags)
         self._note_read(path, file, gold, unseen)

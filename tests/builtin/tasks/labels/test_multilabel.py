@@ -149,6 +149,10 @@ def test_parse(mixed):
         ({"vector": [0] * 6, "labels": ["c"]}, "label 'c'"),
         ({"text": "hello"}, "keys 'text'"),
         ({"vector": [0] * 6, "labels": "ab"}, "labels 'ab'; expected a list of label names"),
+        ({"vector": [0] * 6, "labels": {"a": 1}}, "expected a list of label names"),
+        ({"vector": [0] * 6, "labels": 1}, "labels 1; expected a list of label names"),
+        ({"vector": [0] * 6, "labels": [["a"]]}, r"label \['a'\]"),
+        ({"features": [["age"]]}, r"feature \['age'\]"),
         ([1, 2], "list"),
     ],
 )
@@ -180,13 +184,20 @@ def test_labels_beside_the_file(tmp_path, mixed):
     ("fields", "message"),
     [
         ({}, r"found no data; expected one of task\.corpus, task\.in_memory alone"),
+        ({"corpus": "sample", "file": "x"}, r"task\.corpus, task\.file; expected one of"),
         ({"corpus": "sample", "split": "x"}, r"task\.corpus, task\.split;"),
         ({"corpus": "sample", "labels": "x"}, r"task\.corpus, task\.labels;"),
+        ({"corpus": "sample", "label_count": 2}, r"task\.corpus, task\.label_count;"),
+        ({"corpus": "sample", "test": "x"}, r"task\.corpus, task\.test;"),
         ({"corpus": "sample", "drop": ["a"]}, r"task\.drop: .* no effect"),
         ({"corpus": "sample", "train": "x", "validation": "y", "test": "z"}, "data=files"),
+        ({"file": "x", "split": "y", "test": "z"}, r"task\.file, task\.split, task\.test;"),
         ({"file": "x", "validation": "z"}, r"task\.file, task\.validation;"),
         ({"file": "x", "split": "y", "labels": "z", "label_count": 2}, "found labels and label_count"),
+        ({"train": "x", "validation": "y", "split": "z"}, r"task\.split, task\.train, task\.validation;"),
+        ({"validation": "x", "test": "y"}, r"found task\.validation, task\.test; expected one of"),
         ({"train": "x.arff"}, "validation="),
+        ({"corpus": "sample", "threshold": 2.0}, "threshold"),
     ],
 )
 def test_configs_that_describe_no_data(fields, message):
@@ -219,6 +230,13 @@ def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
         ('{"train": [0, -1], "valid": [1]}', "row -1"),
         ('{"train": [0, 1], "valid": [1]}', "row 1 in train and in validation"),
         ('{"train": [0, 1], "valid": []}', r"no labelled example in the validation part \(task\.split\)"),
+        ('{"train": 5, "valid": [1]}', "5 as the rows of train; expected a list"),
+        ('{"train": "01", "valid": [1]}', "'01' as the rows of train; expected a list"),
+        ('{"train": [0], "valid": {"1": 1}}', "as the rows of validation; expected a list"),
+        ('{"train": [[0]], "valid": [1]}', r"row \[0\] in train"),
+        ('{"train": [true], "valid": [1]}', "row True in train"),
+        ('{"train": [0], "valid": [1], "validation": [2]}', "train, valid, validation; expected the parts train"),
+        ("{}", "no parts"),
     ],
 )
 def test_bad_splits(tmp_path, mixed, split, message):
