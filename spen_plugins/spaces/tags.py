@@ -16,7 +16,7 @@ from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.schemes import allowed_transitions, span_links
 from spen_plugins.spaces.unique import Scores, begin_once
-from spen_plugins.spaces.viterbi import is_possible, viterbi
+from spen_plugins.spaces.viterbi import is_possible, span_viterbi
 
 
 class TagSequence(OutputSpace):
@@ -124,7 +124,8 @@ class IndependentTags(Proposal):
             return tags
         broken = ~is_possible(tags, *scores[1:])
         if broken.any():
-            tags[broken] = viterbi(*scores.rows(broken))
+            rows = scores.rows(broken)
+            tags[broken] = span_viterbi(rows.emissions, rows.mask, self.space.links)
         if scores.mask is not None:
             tags = tags * scores.mask
         if self.space.unique is None:

@@ -1,9 +1,47 @@
-"""The best path through additive scores (Viterbi 1967)."""
+"""The best path through additive scores (Viterbi 1967), with any transitions, or under a scheme only."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+from spen_plugins.spaces.schemes import SpanLinks
+
+
+def span_viterbi(scores: Tensor, mask: Tensor | None, links: SpanLinks) -> Tensor:
+    """`viterbi` under a scheme only, in time linear in the number of tags.
+
+    Shapes: scores `(batch, token, tag)`. Returns `(batch, token)`, 0 on padding.
+    """
+    b, length, k = scores.shape
+    if length == 0:
+        return scores.new_zeros((b, 0), dtype=torch.long)
+    inner, opening, within, unfinished = (numbers.to(scores.device) for numbers in links)
+    best = scores[:, 0].index_fill(1, inner, float("-inf"))
+    identity = torch.arange(k, device=scores.device).expand(b, k)
+    pointers = []
+    for t in range(1, length):
+        top, first = _close(best, unfinished).max(1, keepdim=True)
+        stay, opened = best[:, within], best[:, opening]
+        value = top.expand(b, k).index_copy(1, inner, torch.maximum(stay, opened)) + scores[:, t]
+        previous = first.expand(b, k).index_copy(1, inner, torch.where(opened > stay, opening, within))
+        if mask is not None:  # after the end a path is constant
+            here = mask[:, t].unsqueeze(1)
+            value, previous = torch.where(here, value, best), torch.where(here, previous, identity)
+        best = value
+        pointers.append(previous)
+    tag = _close(best, unfinished).argmax(1)
+    path = [tag]
+    for previous in reversed(pointers):
+        tag = previous.gather(1, tag.unsqueeze(1)).squeeze(1)
+        path.append(tag)
+    tags = torch.stack(path[::-1], 1)
+    return tags if mask is None else tags * mask
+
+
+def _close(best: Tensor, unfinished: Tensor) -> Tensor:
+    """Scores of paths that may end, or continue with any tag but an inner one."""
+    return best.index_fill(1, unfinished, float("-inf")) if len(unfinished) else best
 
 
 def viterbi(

@@ -374,6 +374,7 @@ def checked(net: dict):
         ({"nett": {"type": "independent"}}, r"'inference_net\.nett'\. Did you mean 'net'\?.*net: table of kind"),
         ({"net": 5}, r"inference_net\.net: expected a table with a 'type', found 5"),
         ({"net": {"type": "seal.labels"}}, r"inference_net\.net\.type: .* is of kind energy"),
+        ({"net": {"type": "independent", "featurs": {}}}, r"inference_net\.net\.featurs'\. Did you mean 'features'"),
         ({"net": {"type": "independent", "features": {"type": "mlp", "hiden": [4]}}}, r"net\.features\.hiden"),
         ({"net": {"type": "gbi", "features": {"type": "mlp"}}}, r"inference_net\.net\.features: .* takes no feature"),
     ],
@@ -394,6 +395,11 @@ def test_a_table_inside_of_a_table_is_completed_and_built():
     assert net.features.output_dim == 4
     plain = build(checked({"net": {"type": "independent"}})).model.inference_net.net
     assert plain.features.output_dim == 16
+
+
+def test_describe_says_what_a_table_may_hold():
+    done = CliRunner().invoke(app, ["describe", "inference_net", "gbi"])
+    assert "net: may hold the table of another component, of kind inference_net" in done.output
 
 
 # Runs
@@ -512,6 +518,8 @@ def test_a_run_without_energy_has_none_to_show_and_no_trajectory(net_alone, tmp_
         next(sp.load(net_alone).trajectory_file(tmp_path / "none.arff"))
     with pytest.raises(ConfigError, match="without an energy"):
         sp.load(net_alone, refine="gbi")
+    with pytest.raises(ConfigError, match="without an energy"):
+        sp.load(net_alone, refine="rerank")
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,8 @@ def learnable(task, chained=True):
             task.part(part)[i] = (words, marks, tags)
 
 
-def plan_epochs(loop, stage) -> None:
-    """All epochs of a stage, the last one's weights kept."""
+def run_epochs(loop, stage) -> None:
+    """Run all epochs of a stage and keep the last one's weights."""
     for epoch in range(stage.epochs):
         loop.position.epoch, loop.position.batch, loop.position.sums = epoch, 0, {}
         loop.run_epoch(stage)
@@ -165,12 +165,12 @@ def test_fine_tuning_lowers_the_energy_on_held_out_inputs(on, tmp_path):
     loop = loop_for(model, task, trainer, tmp_path / on)
     game, tune = loop.stages
     loop.begin(game)
-    plan_epochs(loop, game)
+    run_epochs(loop, game)
     energy = {name: p.clone() for name, p in model.energy.named_parameters()}
     before = {part: mean_energy(model, task, part) for part in ("train", "validation", "test")}
     loop.position.stage = 1
     loop.begin(tune)
-    plan_epochs(loop, tune)
+    run_epochs(loop, tune)
     after = {part: mean_energy(model, task, part) for part in before}
     assert all(torch.equal(p, energy[name]) for name, p in model.energy.named_parameters())
     assert all(after[part] < before[part] for part in before), (before, after)
@@ -232,6 +232,12 @@ def test_tag_language_models_learn_first_and_are_frozen_then(tmp_path):
     with torch.no_grad():
         lm = learned.eval().energy.terms["tags"]
         assert float(-lm.at(batch.x)(batch.gold).mean()) == pytest.approx(scores[best], rel=1e-5)
+
+
+def test_a_tag_lm_stage_needs_a_tag_lm():
+    task, _ = toy()
+    with pytest.raises(ConfigError, match="no tag language model"):
+        joint(tag_lm=TagLmPretraining()).stages(model_for(task, compound(task)), task)
 
 
 def test_a_language_is_learned_from_what_has_tags(tmp_path):

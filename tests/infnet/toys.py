@@ -1,4 +1,4 @@
-"""What these tests share: tags to play with, an energy that is a table of numbers, a loop that writes into a folder."""
+"""Shared parts: tags to play with, an energy that is a table of numbers, a loop that writes into a folder."""
 
 from __future__ import annotations
 

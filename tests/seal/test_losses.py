@@ -42,7 +42,7 @@ def energy_for(task) -> sp.Energy:
 
 
 def asked(loss, *given) -> torch.Tensor:
-    """What the net minimises, `(batch,)`."""
+    """The net's loss, `(batch,)`."""
     return sum(loss.net_terms(*given).values())
 
 

@@ -132,8 +132,11 @@ def train(folder: Path, **others: str) -> Path:
     return run(made, "x.jsonnet", folder, RunOptions("cpu", quiet=True))
 
 
-def test_a_stopped_run_goes_on_with_the_same_weight(tmp_path: Path, monkeypatch) -> None:
-    others = {"method": "static_nce", "trainer.net_epochs": "1", "trainer.energy_epochs": "1"}
+@pytest.mark.parametrize("method", ["nce", "static_nce"])
+def test_a_stopped_run_goes_on_with_the_same_weight(tmp_path: Path, monkeypatch, method: str) -> None:
+    others = {"method": method} | (
+        {"trainer.net_epochs": "1", "trainer.energy_epochs": "1"} if "static" in method else {}
+    )
     whole = train(tmp_path / "whole", **others)
     records = [json.loads(line) for line in (whole / "history.jsonl").read_text().splitlines()]
     first = next(number for number, record in enumerate(records) if record["stage"] == "seal")

@@ -106,10 +106,11 @@ def test_losses_and_their_gradients_are_those_of_the_dense_path(cls, labels):
         torch.testing.assert_close(b, a, msg=lambda text, name=name: f"{name}: {text}")
 
 
+@pytest.mark.parametrize("batch_size", [1, 3])
 @pytest.mark.parametrize("labels", [1, 2])
-def test_small_sparse_losses_have_the_mean_of_dense_ones(labels):
+def test_small_sparse_losses_have_the_mean_of_dense_ones(batch_size, labels):
     task = ToyLabels(labels=labels)
-    batch = batch_of(task, 3)
+    batch = batch_of(task, batch_size)
     energy, proposal = make(Labels, task, hidden=2), proposal_for(task, batch)
     with torch.no_grad():
         dense, sparse = (
@@ -185,6 +186,17 @@ def test_sparse_says_what_it_needs():
         )
     with pytest.raises(ValidationError, match='"sparse" is for discrete samples'):
         Nce.Config(sampling="sparse", sample="continuous")
+
+
+def test_a_net_with_its_own_samples_gives_no_bags():
+    class Own(IndependentLabels):
+        sparse = False
+
+    task, batch = toy("labels")
+    logits = proposal_for(task, batch).logits
+    assert task.space.independent(logits).sparse
+    with pytest.raises(ConfigError, match="Own has dense outputs only"):
+        samples.need_sparse(make(Local, task), Own(task.space, logits))
 
 
 def test_bags_of_another_shape_are_told():

@@ -1,4 +1,4 @@
-"""What these tests share: small batches, and components in float64 over them."""
+"""Parts that these tests share: small batches, and components in float64 over them."""
 
 from __future__ import annotations
 

@@ -235,5 +235,5 @@ def test_components_of_labels_and_tags_refuse_images():
     with pytest.raises(ConfigError, match="RealGrid"):
         cls(config, task).bind(net)
     cls, config = registry.parse("trainer", {"type": "infnet.joint", "entropy_weight": 0.5}, "trainer", "test")
-    with pytest.raises(ConfigError, match="entropy_weight: outputs that are real numbers"):
+    with pytest.raises(ConfigError, match="entropy_weight: outputs that are real numbers have no entropy; take 0"):
         cls(config).stages(sp.Model(net, Quadratic(sp.Config(), task), None), task)

@@ -116,7 +116,7 @@ def test_bags_have_the_frequencies_of_labels_and_of_pairs():
 
 
 def test_bags_drawn_one_by_one_have_the_frequencies_of_whole_outputs():
-    """How many labels are on differs from call to call, as it should: that is drawn too."""
+    """The number of labels that are on differs from call to call, as it should: it is drawn too."""
     space = LabelSet(list("abc"))
     logits, n = torch.tensor([[[-1.0, 0.5, -0.2]]]), 3_000
     sets = torch.cat([space.independent(logits).sample_sparse(1).dense() for _ in range(n)])[:, 0]

@@ -12,7 +12,8 @@ from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain
-from spen_plugins.spaces.viterbi import is_possible
+from spen_plugins.spaces.schemes import span_links
+from spen_plugins.spaces.viterbi import is_possible, span_viterbi
 
 TAGS = ["O", "B-A0", "I-A0", "I-A1", "B-A1"]
 BIOES = ["I-Y", "O", "B-X", "S-X", "E-X", "E-Y", "B-Y"]
@@ -27,11 +28,6 @@ def valid(path: tuple[int, ...], scheme: str = "bio", tags: list[str] | None = N
     except BrokenTags:
         return False
     return True
-
-
-def decode(scores: torch.Tensor, mask: torch.Tensor | None, tags: list[str], scheme: str) -> torch.Tensor:
-    """The mode of independent tags, as numbers."""
-    return TagSequence(tags, scheme).independent(scores.unsqueeze(1), mask).mode[:, 0].argmax(-1)
 
 
 def best_by_enumeration(scores, length, start, transitions, end, allowed=lambda path: True):
@@ -70,7 +66,7 @@ def test_decoding_finds_the_best_valid_path(scheme):
     tags = SCHEMES[scheme]
     scores = torch.randn(8, 4, len(tags), dtype=torch.double) * 2
     zero = torch.zeros(len(tags), len(tags), dtype=torch.double)
-    found = decode(scores, MASK, tags, scheme)
+    found = span_viterbi(scores, MASK, span_links(tags, scheme))
     for row, length, path in zip(scores, LENGTHS, found.tolist(), strict=True):
         best = best_by_enumeration(row, length, zero[0], zero, zero[0], lambda path: valid(path, scheme))
         assert tuple(path[:length]) == best
@@ -78,14 +74,17 @@ def test_decoding_finds_the_best_valid_path(scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("left_out", [*BIOES, *TAGS[1:]])
-def test_paths_are_valid_whatever_tags_there_are(scheme, left_out):
+@pytest.mark.parametrize("left_out", [None, *BIOES, *TAGS])
+def test_two_ways_of_decoding_agree_whatever_tags_there_are(scheme, left_out):
     torch.manual_seed(1)
-    tags = [tag for tag in SCHEMES[scheme] if tag != left_out or tag == "O"]
+    tags = [tag for tag in SCHEMES[scheme] if tag != left_out]
+    scores = torch.randn(50, 12, len(tags))
     mask = torch.arange(12) < torch.randint(1, 13, (50, 1))
-    paths = decode(torch.randn(50, 12, len(tags)), mask, tags, scheme)
-    for path, length in zip(paths.tolist(), mask.sum(1).tolist(), strict=True):
-        assert valid(tuple(path[:length]), scheme, tags)
+    parts = (torch.where(a, 0.0, float("-inf")) for a in allowed_transitions(tags, scheme))
+    found = span_viterbi(scores, mask, span_links(tags, scheme))
+    assert torch.equal(found, viterbi(scores, mask, *parts))
+    for path, length in zip(found.tolist(), mask.sum(1).tolist(), strict=True):
+        assert valid(tuple(path[:length]), scheme, tags) or left_out == "O"
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -105,7 +104,8 @@ def test_padding_does_not_matter(scheme):
     scores = torch.randn(8, 4, len(tags), dtype=torch.double) * 2
     longer = torch.cat([scores, torch.full((8, 3, len(tags)), 50.0, dtype=torch.double)], 1)
     mask = torch.cat([MASK, torch.zeros(8, 3, dtype=torch.bool)], 1)
-    assert torch.equal(decode(longer, mask, tags, scheme)[:, :4], decode(scores, MASK, tags, scheme))
+    links = span_links(tags, scheme)
+    assert torch.equal(span_viterbi(longer, mask, links)[:, :4], span_viterbi(scores, MASK, links))
 
 
 def test_the_space_decodes_several_samples_under_bio():
@@ -119,11 +119,32 @@ def test_the_space_decodes_several_samples_under_bio():
     assert torch.equal(space.independent(logits, MASK[:3]).mode.sum(-1), MASK[:3].unsqueeze(1).expand(3, 5, 4).float())
 
 
-@pytest.mark.parametrize(("tags", "scheme"), [(["O", "I-X"], "bio"), (["O", "B-X", "I-X"], "bioes")])
-def test_a_span_that_can_t_begin_or_end_is_never_decoded(tags: list[str], scheme: str) -> None:
-    scores = torch.zeros(1, 3, len(tags))
+@pytest.mark.parametrize(
+    ("after", "tag", "allowed"),
+    [
+        ("O", "I-A0", False),
+        ("B-A0", "I-A0", True),
+        ("I-A0", "I-A0", True),
+        ("I-A0", "I-A1", False),
+        ("I-A0", "B-A0", True),
+    ],
+)
+def test_transitions(after, tag, allowed):
+    inside, start, _ = allowed_transitions(TAGS, "bio")
+    assert bool(inside[TAGS.index(after), TAGS.index(tag)]) is allowed
+    assert start.tolist() == [True, True, False, False, True]
+
+
+def test_an_inside_tag_without_a_beginning_is_never_decoded():
+    scores = torch.zeros(1, 3, 2)
+    scores[..., 1] = 9.0
+    assert span_viterbi(scores, None, span_links(["O", "I-X"], "bio")).tolist() == [[0, 0, 0]]
+
+
+def test_a_span_that_cannot_end_is_never_decoded():
+    scores = torch.zeros(1, 3, 3)
     scores[..., 1:] = 9.0
-    assert decode(scores, None, tags, scheme).tolist() == [[0, 0, 0]]
+    assert span_viterbi(scores, None, span_links(["O", "B-X", "I-X"], "bioes")).tolist() == [[0, 0, 0]]
 
 
 UNIQUE = ["O", "B-A0", "I-A0", "B-A1", "B-A2"]

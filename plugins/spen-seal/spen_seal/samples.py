@@ -32,7 +32,7 @@ def draw_candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Draw, s
 
 
 def draw_sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
-    """As `candidates`, with discrete samples as sparse labels."""
+    """As `draw_candidates`, with discrete samples as sparse labels."""
     return sp.SparseLabels.from_dense(gold).join(proposal.sample_sparse(n))
 
 

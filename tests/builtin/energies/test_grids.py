@@ -26,7 +26,7 @@ def make(cls: type, task: object, **fields: object):
 
 
 def images(*sizes: tuple[int, int], channels: int = 3) -> tuple[SimpleNamespace, sp.X, torch.Tensor]:
-    """What a component needs of a task, images of these sizes in one batch, and two relaxed outputs of each."""
+    """A task for a component, images of these sizes in one batch, and two relaxed outputs of each."""
     task = SimpleNamespace(space=sp.BinaryGrid(), inputs=sp.ImageInputs(channels))
     rows, columns = (max(size) for size in zip(*sizes, strict=True))
     mask = torch.zeros(len(sizes), rows, columns, dtype=torch.bool)

@@ -31,6 +31,7 @@ from spen_plugins.builtin.features.word_tables import (
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing.tasks import ToyLabels
+from tests.loaded import parsed
 
 WORDS = ["the", "dog", "cat", "saw", "##s", "gave", "##n", "Ann", ".", "[UNK]"]
 
@@ -234,7 +235,7 @@ def test_unknown_words_are_told_apart(task, parts):
 
 
 def test_characters_equal_the_librarys_encoder(task):
-    """Which takes a mask: with all windows in it, its numbers are ours, in the precision in which it has any."""
+    """The kernel takes a mask: with all windows in it, its numbers are ours, in the precision in which it has any."""
     cnn = ready(task, Encoder, **TINY).cnn._module
     words = torch.randn(5, 12, 4)
     assert torch.allclose(cnn(words), CnnEncoder.forward(cnn, words, None)) and cnn(words).shape == (5, 6)
@@ -257,6 +258,11 @@ def test_characters_are_there_once_for_each_different_word():
     spelt = {"a": [1, 3 + ord("a"), 2, 0], "b": [1, 3 + ord("b"), 2, 0], "ab": [1, 3 + ord("a"), 3 + ord("b"), 2]}
     assert words[index[0, :2]].tolist() == [spelt["a"], spelt["b"]]
     assert words[index[1]].tolist() == [spelt["ab"], spelt["a"], spelt["a"]]
+
+
+def test_widths_of_filters_are_at_least_one():
+    with pytest.raises(ConfigError, match=r"features\.char_widths\.0': found 0"):
+        parsed("features", "encoder", char_widths=[0, 3])
 
 
 def save_model(folder, types: int = 2, positions: int = 40):

@@ -162,6 +162,10 @@ def test_adapters_that_can_t_be_made_are_config_errors(task, tmp_path, monkeypat
             ready(task, Transformer, model=model, lora={"targets": ["quary"]})
         with pytest.raises(ConfigError, match="leaves nothing to adapt"):
             ready(task, Transformer, model=model, lora={}, frozen="all")
+        with pytest.raises(ConfigError, match="frozen=2, which leaves nothing to adapt"):
+            ready(task, Transformer, model=model, lora={}, frozen=2)
+        with pytest.raises(ConfigError, match=r"found \['query', 'quary'\].* ends in 'quary'; .*query, key, value"):
+            ready(task, Transformer, model=model, lora={"targets": ["query", "quary"]})
         with pytest.raises(ConfigError, match=r"targets: found \['quary'\].* ends in 'quary'"):
             ready(task, Transformer, model=model, lora={"targets": ["quary"]}, frozen=1)
     monkeypatch.setitem(sys.modules, "peft", None)
@@ -276,7 +280,7 @@ def test_words_without_pieces_are_part_of_what_is_stored(task, tmp_path, frozen)
 @pytest.mark.parametrize("frozen", [1, "all"])
 @pytest.mark.parametrize("texts", [True, False])
 def test_stored_vectors_are_of_full_precision(task, tmp_path, frozen, texts) -> None:
-    """What training in bfloat16 stored is validated in float32 with."""
+    """States that training in bfloat16 stored are validated in float32."""
     if texts:
         task = TextLabels(TextLabels.Config(corpus="sample"))
         task.load()

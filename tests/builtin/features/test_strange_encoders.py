@@ -68,16 +68,27 @@ LAST = "encoder.layer.1.output.dense.weight"
 STRANGE = {
     "cut weights": (cut("model.safetensors"), "."),
     "cut config": (cut("config.json"), r"config\.json"),
-    "a list": (written("config.json", b"[]"), "."),
+    "empty config": (written("config.json", b""), r"config\.json"),
+    "a list": (written("config.json", b"[]"), "model_type"),
+    "deep config": (written("config.json", b'{"a":' * 100_000), "."),
     "empty table": (written("config.json", b"{}"), "."),
+    "deep tokeniser": (written("tokenizer.json", b"[" * 100_000), "."),
     "strange tokeniser": (written("tokenizer.json", b'{"model": {"type": "None"}}'), "."),
+    "tokeniser's settings": (written("tokenizer_config.json", b"[1]"), "."),
     "type": (settings(model_type="nothing"), "nothing"),
     "code": (settings(model_type="mine", auto_map={"AutoConfig": "mine.Mine"}), "custom code, which is never run"),
+    "no heads": (settings(num_attention_heads=0), "."),
     "text": (settings(hidden_size="16"), "."),
+    "list": (settings(vocab_size=[3]), "."),
+    "negative": (settings(hidden_size=-16), "."),
     "other size": (settings(hidden_size=32), "."),
     "missing layer": (settings(num_hidden_layers=3), "found no weights of encoder.layer.2"),
+    "memory": (settings(hidden_size=10**12), "."),
+    "activation": (settings(hidden_act="nothing"), "."),
+    "padding": (settings(pad_token_id=10**6), "."),
+    "positions": (settings(max_position_embeddings="many"), "."),
     "quantised": (settings(quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
-    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), "numbers in its states of a sentence NaN or infinite"),
+    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), f"numbers in {LAST} NaN or infinite"),
     "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights of {LAST}"),
     "fewer words": (weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),
     "more pieces": (
@@ -127,7 +138,7 @@ def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert load("minilm")[0].config.hidden_size == 16
 
 
-@pytest.mark.parametrize("path", ["./missing", "/missing/model"])
+@pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
 def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
     with pytest.raises(
         ConfigError, match=f"found {path!r}, which is not there; expected a folder made by save_pretrained"

@@ -1,4 +1,4 @@
-"""Tokenisers of many kinds: spaces before words, texts without pieces, and long texts."""
+"""Tokenisers of many kinds: spaces before words, texts without pieces, characters without any, and long texts."""
 
 from __future__ import annotations
 
@@ -176,6 +176,23 @@ def test_a_sentence_without_pieces_is_read(tmp_path: Path, pooling: str) -> None
     x = task.collate([task.parse({"words": some, "predicate": 0}) for some in words]).x
     with torch.no_grad():
         assert network(x).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: models.Unigram([(END, 0.0), ("a", -1.0), ("b", -1.0)], None),
+        lambda: models.WordPiece({END: 0, "a": 1, "b": 2}, unk_token="[UNK]"),
+        lambda: models.WordLevel({END: 0, "a": 1, "b": 2}, unk_token="[UNK]"),
+        lambda: models.BPE({END: 0, "a": 1, "b": 2}, [], unk_token="[UNK]"),
+    ],
+    ids=["unigram", "word pieces", "words", "bpe"],
+)
+def test_a_tokeniser_without_an_unknown_piece_is_a_config_error(tmp_path: Path, model: Callable[[], Any]) -> None:
+    tokenizer = Tokenizer(model())
+    tokenizer.pre_tokenizer = Whitespace()
+    with pytest.raises(ConfigError, match=r"could not be loaded \(.*(?i:unk)"):
+        load(save(tokenizer, tmp_path))
 
 
 @pytest.mark.parametrize(

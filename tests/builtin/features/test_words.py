@@ -1,4 +1,4 @@
-"""What is known of words: vectors and clusters from files, and the numbers both word networks begin with."""
+"""Features of words: vectors and clusters from files, and the numbers both word networks begin with."""
 
 from __future__ import annotations
 

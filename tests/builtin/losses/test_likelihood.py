@@ -147,6 +147,14 @@ def test_energies_that_cannot_teach_are_refused_before_training(config, more, sa
     assert not (tmp_path / "run" / "history.jsonl").exists()
 
 
+def test_a_crf_teaches_roles(tmp_path: Path) -> None:
+    small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1", "features.hidden": "8"}
+    folder = run(evaluate("srl_seal", small), "srl_seal", tmp_path / "run", RunOptions("cpu", quiet=True))
+    learning, teaching = RunFolder(folder).history()
+    assert (learning["stage"], teaching["stage"]) == ("energy", "seal")
+    assert {f"inference_net.{name}" for name in ("energy", "entropy", "cross_entropy")} <= teaching["losses"].keys()
+
+
 def test_a_crf_teaches_and_keeps_every_bit_where_it_is_fixed(tmp_path: Path) -> None:
     small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1"}
     first = run(evaluate("names", small), "names", tmp_path / "first", RunOptions("cpu", quiet=True))
