@@ -94,7 +94,11 @@ class BoundEnergy:
 
     def log_z(self) -> Tensor:
         """ln Z(x), `(batch,)`; see `Energy.log_z`."""
-        return self.energy.log_z(self.features)
+        value = self.energy.log_z(self.features)
+        if value.shape != (self.x.size,):
+            shape = f"gave shape {tuple(value.shape)}; expected (batch,) = ({self.x.size},)"
+            raise PluginError(f"{type(self.energy).__name__}.log_z {shape}")
+        return value
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`.

@@ -38,8 +38,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_json_tables(path: Path) -> list[dict[str, Any]]:
     """The tables in a file of JSON lines; errors as `read_json`."""
+    tables = []
     with _damage(path), open_file(path) as file:
-        return [_table(line) for line in file.read().splitlines()]
+        lines = file.read().splitlines()
+    for number, line in enumerate(lines, 1):
+        with _damage(f"{path}:{number}"):
+            tables.append(_table(line))
+    return tables
 
 
 def _table(data: bytes) -> dict[str, Any]:
@@ -94,7 +99,7 @@ def check_finite(name: str, tensor: Tensor, like: Tensor | None = None) -> None:
 
 
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def _damage(path: Path | str) -> Iterator[None]:
     """Raises a `RunError` in place of a library's error for a damaged file."""
     try:
         yield

@@ -28,14 +28,19 @@ def from_json(text: str | bytes) -> Any:
     """The value of a JSON text, read strictly; bytes are UTF-8, with a byte order mark or without.
 
     Raises:
-        ValueError: it is no JSON; or it is too deep, or has a number that is no finite one.
+        ValueError: it is no JSON; or it is too deep, has half a character, or a number that is no finite one.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
     try:
-        return json.loads(text, parse_constant=_reject, parse_float=_read_float)
+        value = json.loads(text, parse_constant=_reject, parse_float=_read_float)
+        if "\\ud" in text or "\\uD" in text:  # half of a pair can't be written again
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("tables or lists inside one another, too deep to be read") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(f"half a character ({error.object[error.start]!a})") from None
+    return value
 
 
 def _reject(name: str) -> NoReturn:

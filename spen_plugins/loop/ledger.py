@@ -42,6 +42,9 @@ def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelera
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.no_grad(), accelerator.autocast():
         for name, values in active.phase.measures(context).items():
+            if not isinstance(values, Tensor) or values.dim() != 1:
+                measure = f"measure {name!r} of phase {active.phase.name!r}"
+                raise PluginError(f"{measure}: found {_describe(values)}; expected a tensor of shape (batch,)")
             add(sums, "measure", f"{active.phase.name}.{name}", values.sum().item(), len(values))
 
 
@@ -89,10 +92,15 @@ def check_terms(terms: Any, examples: int, phase: str) -> None:
         raise PluginError(f"the loss of phase {phase!r} is {terms!r:.80}; expected tensors by name, at least one")
     for name, term in terms.items():
         if not isinstance(term, Tensor) or term.shape != (examples,):
-            shape = tuple(term.shape) if isinstance(term, Tensor) else f"{term!r:.80}"
             raise PluginError(
-                f"loss {name!r} of phase {phase!r}: found {shape}; expected a tensor of shape (batch,) = ({examples},)"
+                f"loss {name!r} of phase {phase!r}: found {_describe(term)}; expected a tensor of shape (batch,) = "
+                f"({examples},)"
             )
+
+
+def _describe(value: Any) -> str:
+    """The shape of a tensor; the beginning of another value."""
+    return str(tuple(value.shape)) if isinstance(value, Tensor) else f"{value!r:.80}"
 
 
 def totals(terms: Mapping[str, Tensor]) -> dict[str, float]:

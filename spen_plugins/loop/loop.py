@@ -187,8 +187,9 @@ class Loop:
                 ledger.add_norms(sums, active.phase.name, ledger.gradient_norms(terms, active.parameters, examples))
             if measure:
                 ledger.add_measures(sums, active, context, self.accelerator)
-            nets = (active.parameters, owned, examples, self.accelerator.backward)
-            active.phase.gradient(Update(context, stage, active.phase, loss, *nets))
+            go_back = self.accelerator.backward
+            update = Update(context, stage, active.phase, loss, active.parameters, owned, examples, go_back)
+            active.phase.gradient(update)
         if self.accelerator.num_processes > 1:
             self.requests.agreed = active.gradient_sum.add_up(self.requests.poll())
         # A scaler's first gradients are often infinite; it skips such updates.

@@ -18,6 +18,7 @@ from spen_plugins.loop import ledger
 from spen_plugins.loop.active import make_phases
 from spen_plugins.loop.augmentation import collate_rows
 from spen_plugins.loop.context import LiveContext, NetStates
+from spen_plugins.loop.evaluation import each_batch
 from spen_plugins.loop.memory import is_out_of_memory
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.random_state import random_state, set_random_state
@@ -52,7 +53,8 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
             nets = NetStates(twin)
             for number, stage in enumerate(own.stages(twin, task)):
                 if stage.epochs and stage.phases:
-                    _rehearse_stage(nets, stage, number, recipe, accelerator)
+                    with translate_mistakes(f"stage {stage.name!r}"), suppress(torch.linalg.LinAlgError):
+                        _rehearse_stage(nets, stage, number, recipe, accelerator)
     except (ConfigError, DataError, PluginError):
         raise
     except Exception:  # training may not meet it: by then it has other weights
@@ -82,13 +84,15 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
     phases = make_phases(model, stage, recipe.owned[stage.name], accelerator, epochs.batches)
     owned = {active.phase.name: active.parameters for active in phases}
     context = LiveContext(nets, batch)
-    with attention_kernels(stage), suppress(torch.linalg.LinAlgError):
+    with attention_kernels(stage):
         for active in phases:
             nets.phase_begins(active)
             with accelerator.autocast():
                 terms = active.phase.loss(context)
                 ledger.check_terms(terms, len(batch), active.phase.name)
                 loss = sum(term.sum() for term in terms.values()) / len(batch)
+            if recipe.config.gradient_norms_every:
+                ledger.add_measures({}, active, context, accelerator)
             go_back = torch.Tensor.backward
             active.phase.gradient(
                 Update(context, stage, active.phase, loss, active.parameters, owned, len(batch), go_back)
@@ -97,27 +101,39 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
                 parameter.grad = None
             for name in active.touches:
                 nets.moves[name] += 1
+        if stage.select is not None:
+            model.eval()
+            nets.modes.clear()
+            with torch.no_grad():
+                stage.select(model, list(each_batch(task, task.part("validation")[:2], 2, accelerator.device)))
 
 
 @contextmanager
-def translate_mistakes() -> Iterator[None]:
-    """Raises a `PluginError` that names method and line in place of `MISTAKES` in a component's code inside."""
+def translate_mistakes(caller: str | None = None) -> Iterator[None]:
+    """Raises a `PluginError` that names method and line in place of `MISTAKES` in a component's code inside.
+
+    Args:
+        caller: name in place of the method's for mistakes in other code; None: those are left alone.
+    """
     try:
         yield
     except MISTAKES as error:
-        method = _find_innermost_method(error)
-        if method is None or is_out_of_memory(error):
+        place = _find_place(error, caller)
+        if place is None or is_out_of_memory(error):
             raise
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        raise PluginError(f"{method} fails: {reason}") from error
+        raise PluginError(f"{place} fails: {reason}") from error
 
 
-def _find_innermost_method(error: Exception) -> str | None:
-    """The innermost method of a component in an error's traceback, with file and line."""
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        component = frame.f_locals.get("self")
-        is_torch = str(frame.f_globals.get("__name__")).startswith("torch.")
-        if isinstance(component, (Component, FeatureNetwork, Task, Trainer)) and not is_torch:
-            code = frame.f_code
+def _find_place(error: Exception, caller: str | None) -> str | None:
+    """The innermost method of a component in an error's traceback, or else the caller, with file and line."""
+    frames = [
+        (frame.f_locals.get("self"), frame.f_code, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not str(frame.f_globals.get("__name__")).startswith("torch.")
+    ]
+    for component, code, line in reversed(frames):
+        if isinstance(component, (Component, FeatureNetwork, Task, Trainer)):
             return f"{type(component).__name__}.{code.co_name} ({code.co_filename}, line {line})"
-    return None
+    _, code, line = frames[-1]
+    return caller and f"{caller} ({code.co_filename}, line {line})"

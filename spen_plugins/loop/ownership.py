@@ -71,12 +71,19 @@ def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> 
         owned: the phases of all stages, with the names of the parameters that they train.
 
     Raises:
-        ConfigError: a decay by layer is of no layers, or groups name a prefix of no parameter that their player moves
-            in any stage, and of no frozen one beside those.
+        ConfigError: a decay by layer is of no layers; groups give a shared parameter two rates, or name a prefix of no
+            parameter that their player moves in any stage, and of no frozen one beside those.
     """
     aliases = _aliases(model)
-    for phase, _ in owned:
+    for phase, own in owned:
         player = phase.player
+        for name in own:
+            rates = {alias: player.multiplier(alias) for alias in aliases[name]}
+            if len(set(rates.values())) > 1:
+                both = ", ".join(f"{alias} x{rate:g}" for alias, rate in rates.items())
+                raise ConfigError(
+                    f"phase {phase.name!r}: its player's groups give a shared parameter two rates: {both}"
+                )
         same = [names for other, names in owned if other.player == player]
         if player.layer_decay < 1 and not any(map(layers_below_top, same)):
             raise ConfigError(

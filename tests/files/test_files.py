@@ -232,23 +232,29 @@ def test_a_holder_can_be_waited_for(tmp_path: Path) -> None:
     assert most == 1 and f"in use by process {os.getpid()}" in said[0] and not any(tmp_path.iterdir())
 
 
-def test_where_there_are_no_locks_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("answer", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_where_there_are_no_locks_nothing_is_held(answer: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
 
     def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        raise OSError(answer, os.strerror(answer))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with locked(tmp_path), locked(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("kind", ["link", "name"])
+@pytest.mark.parametrize("kind", ["link", "name", "pipe", "folder"])
 def test_a_lock_writes_to_no_file_but_its_own(kind: str, tmp_path: Path) -> None:
     victim, folder = tmp_path / "victim", tmp_path / "run"
     victim.write_text("mine")
     folder.mkdir()
-    (folder / LOCK).symlink_to(victim) if kind == "link" else (folder / LOCK).hardlink_to(victim)
+    {
+        "link": lambda path: path.symlink_to(victim),
+        "name": lambda path: path.hardlink_to(victim),
+        "pipe": os.mkfifo,
+        "folder": os.mkdir,
+    }[kind](folder / LOCK)
     with pytest.raises(ConfigError, match=r"can't be written|no lock of ours"), locked(folder):
         pass
     assert victim.read_text() == "mine" and os.path.lexists(folder / LOCK)

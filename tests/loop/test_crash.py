@@ -20,11 +20,11 @@ from tests.loop.test_loop import noisy
 RESULTS = ("weights.safetensors", "history.jsonl")
 
 Image = dict[Path, bytes | None]
-"""What a disk has: bytes of files, None for folders."""
+"""The content of a disk: bytes of files, None for folders."""
 
 
 class Disk:
-    """What a disk would have if the machine died before one of the calls that change names or sync.
+    """The content of a disk if the machine died before one of the calls that change names or sync.
 
     Content that was not synced is lost, or torn in the middle; names are those of now, or those of the last sync of
     their folder. Synced files are kept open, so that their numbers are not given to others.

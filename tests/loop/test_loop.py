@@ -377,6 +377,17 @@ def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyT
         assert all(torch.isfinite(value).all() for value in saved.values())
 
 
+def test_stopping_does_not_save_weights_that_are_not_finite(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        return {"root": (context.proposal.logits * 0).sum((1, 2)).abs().sqrt()}
+
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 1, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run", stop=lambda: True)
+    with pytest.raises(NonFiniteLoss, match="weights of phase 'net' is nan"):
+        loop.run()
+    assert not loop.folder.checkpoint.exists()
+
+
 def test_shared_parameters_are_saved_once_and_come_back(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     model.energy.linear = model.inference_net.linear
     checkpoint = Checkpoint(tmp_path)

@@ -234,6 +234,16 @@ def test_a_beginning_may_be_that_of_frozen_parameters(task: ToyTask) -> None:
         check_stages(model, [stage])
 
 
+def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
+    model = model_for(task)
+    model.inference_net.tied = model.inference_net.linear
+    stage = sp.Stage("s", (net_phase(sp.Player(groups={"tied": 0.1})), energy_phase()), 1)
+    with pytest.raises(ConfigError, match=r"two rates: inference_net\.linear\.weight x1, inference_net\.tied\.weight"):
+        check_stages(model, [stage])
+    both = sp.Player(groups={"tied": 0.1, "linear": 0.1})
+    check_stages(model, [sp.Stage("s", (net_phase(both), energy_phase()), 1)])
+
+
 def test_a_beginning_may_be_that_of_parameters_which_move_in_another_stage(task: ToyTask) -> None:
     player = sp.Player(groups={"linear.bias": 0.1})
     first = sp.Phase("weights", ("inference_net.linear.weight",), lambda c: {"x": cross_entropy(c)}, player)

@@ -204,10 +204,20 @@ def test_terms_are_tensors_by_name() -> None:
             ledger.check_terms(terms, 3, "p")
 
 
-def test_a_loss_without_gradient_is_told_in_training(toy: ToyTask, tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"loss": lambda context: {"ce": torch.zeros(len(context.batch))}}, "the loss of phase .* has no gradient"),
+        (
+            {"measures": lambda context: {"m": torch.zeros(())}},
+            r"measure 'm' of phase .*: found \(\)",
+        ),
+    ],
+)
+def test_a_wrong_loss_is_told_in_training(toy: ToyTask, tmp_path: Any, changed: Any, says: str) -> None:
     model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
-    wrong = replace(net_phase(), loss=lambda context: {"ce": torch.zeros(len(context.batch))})
-    with pytest.raises(PluginError, match=r"the loss of phase .* has no gradient"):
+    wrong = replace(net_phase(), **changed)
+    with pytest.raises(PluginError, match=says):
         make_loop(model, toy, [sp.Stage("s", (energy_phase(), wrong), 1)], tmp_path / "run").run()
 
 
@@ -286,7 +296,7 @@ class Two(sp.Trainer):
         self.second = second
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
-        phase = {name: self.second[name] for name in ("loss", "gradient") if name in self.second}
+        phase = {name: self.second[name] for name in ("loss", "gradient", "measures") if name in self.second}
         stage = {name: value for name, value in self.second.items() if name not in phase}
         frozen = sp.frozen_except(model, "inference_net")
         first = replace(net_phase(), loss=lambda context: {"ce": sp.cross_entropy(context)})
@@ -308,6 +318,13 @@ def rehearse_two(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: An
         ({"energy": WrongName}, r"^WrongName\.scores \(.*line \d+\) fails: AttributeError: .*no attribute 'liner'"),
         ({"energy": WrongWidth}, r"^WrongWidth\.encode \(.*line \d+\) fails: RuntimeError: mat1"),
         ({"loss": lambda c: {"a": sp.cross_entropy(c).mean()}}, r"loss 'a' of phase 'net': found \(\)"),
+        ({"loss": lambda c: {"a": c.examples}}, r"^stage 'second' \(.*line \d+\) fails: AttributeError: .*'examples'"),
+        ({"gradient": lambda update: update.losses}, r"^stage 'second' .* fails: AttributeError: .*'losses'"),
+        ({"measures": lambda c: {"m": c.nothing}}, r"^stage 'second' .* fails: AttributeError: .*'nothing'"),
+        ({"measures": lambda c: {"m": torch.zeros(())}}, r"^measure 'm' of phase 'net': found \(\)"),
+        ({"start": lambda model: model.nothing}, r"^stage 'second' .* fails: AttributeError: .*'nothing'"),
+        ({"set": lambda: None}, r"^stage 'second' .* fails: TypeError"),
+        ({"select": lambda model, batches: batches.x}, r"^stage 'second' .* fails: AttributeError: .*'x'"),
     ],
 )
 def test_a_mistake_in_a_later_stage_is_named_before_training(toy: ToyTask, fields: Any, says: str) -> None:
@@ -333,6 +350,15 @@ def test_errors_that_depend_on_the_weights_are_left_to_training(toy: ToyTask, er
 
     for field in ("loss", "gradient", "start"):
         rehearse_two(toy, **{field: fail})
+
+
+def test_a_stage_whose_start_needs_the_one_before_is_left_to_training(toy: ToyTask) -> None:
+    """Its start reads a file that the stage before writes, and its loss needs that."""
+
+    def start(model: sp.Model) -> None:
+        model.table = Path("no such file").read_text()
+
+    rehearse_two(toy, start=start, loss=lambda c: {"a": c.model.table})
 
 
 class ChangesItself(ToyEnergy):
@@ -397,3 +423,9 @@ def test_a_modules_own_getattr_is_left_alone(site: Any) -> None:
     site.module("parts_of_bad", ENERGY)
     found = Registry([str(site.path)])
     assert found.resolve("energy", "lazy.e") and all(plugin.error is None for plugin in found.check())
+
+
+def test_ctrl_c_while_a_plugin_is_imported_interrupts(site: Any) -> None:
+    site.install("slow", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        Registry([str(site.path)]).check()

@@ -80,10 +80,10 @@ def test_a_word_is_a_run_or_a_folder_of_runs_with_or_without_a_label(tmp_path):
     for seed in (10, 2):
         make(tmp_path / "x" / f"seed-{seed}", seed, 0.5)
     make(tmp_path / "y", 0, 0.5)
-    make(tmp_path / "z" / "y", 0, 0.5)
-    words = [tmp_path / "x", tmp_path / "y", f"λ = 1={tmp_path}/z", tmp_path / "z" / "y"]
+    make(tmp_path / "z, λ = 0" / "y", 0, 0.5)
+    words = [tmp_path / "x", tmp_path / "y", f"λ = 1={tmp_path}/z, λ = 0", tmp_path / "z, λ = 0" / "y"]
     groups = read_groups([str(word) for word in words])
-    assert [group.label for group in groups] == ["x", str(tmp_path / "y"), "λ = 1", str(tmp_path / "z" / "y")]
+    assert [group.label for group in groups] == ["x", str(tmp_path / "y"), "λ = 1", str(tmp_path / "z, λ = 0" / "y")]
     assert [list(group.by_seed()) for group in groups] == [[2, 10], [0], [0], [0]]
 
 
@@ -350,6 +350,13 @@ def test_corpora_of_the_package_are_the_same_data_for_one_task_only(tmp_path):
     assert found.against == ("a",) and [bool(row.differences["a"]) for row in found.rows] == [False, True, True]
     assert [found.rows[i].differences["a"].examples is not None for i in (1, 2)] == [True, False]
     assert any("c and a did not read the same data" in note for note in found.notes)
+
+
+def test_a_damaged_history_is_told(pair, tmp_path):
+    with (tmp_path / "ours" / "0" / "history.jsonl").open("a") as file:
+        file.write('{"a"\n')
+    done = spen(*pair)
+    assert done.exit_code == 1 and re.search(r"history\.jsonl:\d+ is damaged", done.stderr)
 
 
 def test_csv_has_every_number_in_full(pair):

@@ -319,6 +319,11 @@ def test_a_part_of_speech_may_be_called_o():
     assert mark_pieces(one, gold=False, space=space) == [Piece("they", "V", "extra")]
 
 
+def test_the_worst_come_first():
+    found = Outputs(LabelSet(["a"]), "f1", [output([], [], score=s) for s in (0.5, 0.0, 0.2)])
+    assert [one.score for one in found.worst(2)] == [0.0, 0.2]
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome on PATH; `make browser`")
 def test_a_browser_shows_the_page(page, runs, tmp_path):
     picture, address = tmp_path / "page.png", (runs / "page.html").as_uri()

@@ -129,6 +129,7 @@ TEXTS = FILES | {
     "deep": bytes_of(b'{"a":' * 100_000),
     "an infinite number": bytes_of(b'{"a": 1e999}'),
     "NaN": bytes_of(b'{"a": NaN}'),
+    "half a character": bytes_of(b'{"a": "\\ud800"}'),
 }
 
 
@@ -171,14 +172,19 @@ FEW = {kind: TEXTS[kind] for kind in ("cut", "a folder", "a list")}
 TABLE = [
     ("config.json", TEXTS, (COMPARE,)),
     ("config.json", FEW, (PREDICT, REPORT, PLOT, RESUME, CALIBRATE)),
+    ("config.json", {"no task": put(task=5), "seed": put(seed="x")}, (PREDICT, COMPARE, RESUME)),
     ("environment.json", FEW, (PREDICT, COMPARE, RESUME)),
+    ("environment.json", {"format": put(format=[]), "data": put(data_sha256=3)}, (COMPARE,)),
     ("vocabulary.json", FEW, (PREDICT, CALIBRATE)),
+    ("vocabulary.json", {"labels": put(labels=5), "features": put(features=[[1, 2]])}, (PREDICT,)),
     ("metrics.json", FEW, (COMPARE, REPORT, RESUME)),
-    ("calibration.json", FEW, (PREDICT,)),
-    ("history.jsonl", FEW, (PLOT,)),
-    ("times.jsonl", FEW, (COMPARE,)),
+    ("metrics.json", {"test": put(test=5), "protocol": put(protocol="x")}, (COMPARE,)),
+    ("calibration.json", FEW | {"none": put(temperature=None)}, (PREDICT,)),
+    ("history.jsonl", TEXTS, (PLOT,)),
+    ("history.jsonl", {"stage": put(stage=1), "losses": put(losses=[1]), "score": put(score="x")}, (COMPARE, PLOT)),
+    ("times.jsonl", {"seconds": put(seconds=None)} | FEW, (COMPARE,)),
     ("weights.safetensors", WEIGHTS, (PREDICT,)),
-    ("examples.safetensors", FILES, (COMPARE,)),
+    ("examples.safetensors", {kind: TENSORS[kind] for kind in TENSORS if kind != "none"}, (COMPARE,)),
 ]
 CASES = [
     pytest.param(name, damage, command, id=f"{name}-{kind}-{command[0].strip('-')}")
@@ -233,9 +239,12 @@ def test_a_warm_start_takes_no_damaged_weights(run: Path, tmp_path: Path) -> Non
 
 CHECKPOINT = {
     "cut": half,
+    "a folder": folder,
+    "deep": TEXTS["deep"],
     "no state": bytes_of(b"{}"),
     "another state": put(state={"$table": [["position", {"$table": [["stage", "x"]]}]]}),
     "a key less": put(state={"$table": [["model", {"$table": []}]]}),
+    "no table": put(state=5),
 }
 
 
@@ -245,6 +254,21 @@ def test_a_damaged_checkpoint_is_a_sentence(damage: Callable[[Path], None], run:
     [path] = (run / "checkpoint").glob("state*.json")
     damage(path)
     assert "checkpoint" in call(RESUME, run, given)
+
+
+def test_a_checkpoints_weights_are_checked(run: Path, given: Path) -> None:
+    (run / "metrics.json").unlink()
+    [path] = (run / "checkpoint").glob("*.safetensors")
+
+    def change(found: dict[str, torch.Tensor]) -> None:
+        weights = {name: tensor for name, tensor in found.items() if ".model." in name}
+        nan(weights)
+        found.update(weights)
+
+    tensors(change)(path)
+    [index] = (run / "checkpoint").glob("state*.json")
+    put(sha256=sha256(path))(index)
+    assert "NaN or infinite" in call(RESUME, run, given)
 
 
 def test_json_has_no_number_that_is_none(tmp_path: Path) -> None:

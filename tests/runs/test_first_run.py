@@ -1,4 +1,4 @@
-"""What a newcomer does: train `srl_seal` on the sample corpus by its defaults, then predict, evaluate and score."""
+"""A newcomer trains `srl_seal` on the sample corpus by its defaults, then predicts, evaluates and scores."""
 
 from __future__ import annotations
 

@@ -206,8 +206,20 @@ def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_di
     assert side_by_side.side_by_side(lines, 2, lambda *_: None, lambda _: "") == {}
 
 
+def test_a_process_that_fails_leaves_the_others_and_a_wrong_config_is_an_error():
+    def run(**codes):
+        lines = {name: [sys.executable, "-c", code] for name, code in codes.items()}
+        return side_by_side.side_by_side(lines, 2, lambda *words: said.append(words), lambda _: "")
+
+    said = []
+    failures = run(loud="import sys; sys.exit('diverged')", good="", silent="raise SystemExit(3)")
+    assert failures == {"loud": "diverged", "silent": "its process ended with status 3"} and said == [("good", "done")]
+    with pytest.raises(ConfigError, match="wrong key"):
+        run(wrong="import sys; print('wrong key', file=sys.stderr); sys.exit(2)")
+
+
 def test_methods_run_side_by_side(copied, monkeypatch):
-    """What is left of two methods by two processes, which say how far they are."""
+    """The rest of two methods by two processes, which say how far they are."""
     monkeypatch.setattr(side_by_side, "LINE_SECONDS", 0.0)
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
@@ -345,6 +357,11 @@ def test_what_is_wrong_is_said_before_anything_begins(words, said, tmp_path):
     found = spen_run(*SMALL, *words, "--out", tmp_path / "x")
     assert found.exit_code == 2 and said in found.stderr
     assert not (tmp_path / "x").exists()
+
+
+def test_a_config_without_methods_has_none_to_choose(tmp_path):
+    found = spen_run("english", "methods=a,b", "--out", tmp_path / "x")
+    assert found.exit_code == 2 and "no argument 'method'" in found.stderr
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):

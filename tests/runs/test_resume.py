@@ -56,7 +56,7 @@ def command(words: list[str], said: Path, at: str, count: int, number: int) -> N
 
 
 def call(said: Path, *words: str, at: str = "", count: int = 0, number: int = signal.SIGKILL, status: int = 0) -> str:
-    """What the command said, after it ended with this status."""
+    """The messages of the command, after it ended with this status."""
     process = _FORK.Process(target=command, args=(list(words), said, at, count, number))
     process.start()
     process.join(600)

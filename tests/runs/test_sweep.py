@@ -394,7 +394,7 @@ def test_a_full_disk_costs_no_trial(describe, fake_run, monkeypatch, tmp_path: P
     assert [row["state"] for row in rows(tmp_path / "sweep")] == ["fail", "complete", "complete"]
 
 
-@pytest.mark.parametrize("damage", ["garbage", "missing", "torn journal"])
+@pytest.mark.parametrize("damage", ["garbage", "half", "empty", "missing", "folder", "torn journal"])
 def test_a_damaged_study_is_named(describe, fake_run, tmp_path: Path, damage: str) -> None:
     fake_run(lambda config: [0.5])
     journal = "journal" in damage
@@ -404,9 +404,11 @@ def test_a_damaged_study_is_named(describe, fake_run, tmp_path: Path, damage: st
     config = (tmp_path / "sweep/trial-0/config.json").read_bytes()
     data = place.read_bytes()
     place.unlink()
-    if damage != "missing":
-        place.write_bytes(b"trials " * 99 if damage == "garbage" else data[: len(data) // 2])
-    with pytest.raises((ConfigError, RunError), match="not empty" if damage == "missing" else "damaged"):
+    if damage == "folder":
+        place.mkdir()
+    elif damage != "missing":
+        place.write_bytes({"garbage": b"trials " * 99, "empty": b""}.get(damage, data[: len(data) // 2]))
+    with pytest.raises((ConfigError, RunError), match="not empty" if damage in ("empty", "missing") else "damaged"):
         sweep(describe(3, **storage), lambda _: None)
     assert (tmp_path / "sweep/trial-0/config.json").read_bytes() == config
 

@@ -94,7 +94,9 @@ def test_an_evaluated_config(tmp_path) -> None:
         ("labels", {"data": numbers(), "task.corpus": "sample"}, "found task.corpus, task.in_memory"),
         ("names", {"data": (SENTENCES, NAMES), "columns": {"pos": 1}}, "found task.columns; expected none"),
         ("labels", {"data": numbers(), "held_out": 0.7}, "found 0.7; expected a number above 0, at most 0.5"),
+        ("labels", {"data": numbers(), "held_out": 0}, "found 0; expected a number above 0"),
         ("labels", {"data": numbers(), "held_out": "0.2"}, "found '0.2'; expected a number above 0"),
+        ("labels", {"data": numbers(), "held_out": None}, "found None; expected a number above 0"),
     ],
 )
 def test_a_wrong_argument_is_said_before_training(config, arguments, said, tmp_path) -> None:
@@ -178,6 +180,18 @@ def test_each_kind_of_matrix_is_the_same_examples() -> None:
             for name, values in batch.x.inputs.items():
                 assert_allclose(values, batches[0].x.inputs[name], atol=1e-6)
             assert torch.equal(batch.gold, batches[0].gold)
+
+
+def test_a_dense_and_a_sparse_row_are_one_to_a_task_of_either() -> None:
+    x, y = numbers()
+    x = np.where(x > 0, x, 0)
+    for kind in (x, sparse.csr_array(x)):
+        task = in_memory("multilabel", {"train": (kind, y)})
+        forms = [x, sparse.csc_array(x), [{"vector": row} for row in x]]
+        found = [task.collate(parse_all(task, form)).x.inputs for form in forms]
+        for other in found[1:]:
+            for name, values in other.items():
+                assert_allclose(values, found[0][name], atol=1e-6)
 
 
 def test_real_features_are_scaled_by_those_that_train() -> None:

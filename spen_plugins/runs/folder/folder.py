@@ -32,8 +32,6 @@ from spen_plugins.files import (
     is_free,
     make_folder,
     open_file,
-    read_json,
-    read_json_tables,
     read_tensors,
     remove_partial,
     save_json,
@@ -45,6 +43,7 @@ from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import encoders, sources
 from spen_plugins.runs.folder.environment import FORMAT
+from spen_plugins.runs.folder.kinds import read_table, read_tables
 from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, narrow
 
 METHODS = "methods.json"
@@ -55,7 +54,7 @@ EPOCH = {"score": None, "best": False, "validation": {}, "updates": {}, "losses"
 
 def read_methods(path: Path) -> dict[str, Any]:
     """The names of the methods in a folder of their runs, and the chosen one; empty for any other folder."""
-    return read_json(path / METHODS) if (path / METHODS).exists() else {}
+    return read_table(path / METHODS) or {}
 
 
 class RunFolder:
@@ -229,20 +228,15 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """One record per finished epoch."""
-        return [EPOCH | line for line in self._read_lines(self._history)]
+        return [EPOCH | line for line in read_tables(self._history)]
 
     def times(self) -> list[dict[str, Any]]:
         """`stage`, `epoch` and `seconds` of each finished epoch."""
-        return self._read_lines(self._times)
-
-    def _read_lines(self, path: Path) -> list[dict[str, Any]]:
-        """The lines of a .jsonl file; none without a file."""
-        return read_json_tables(path) if path.exists() else []
+        return read_tables(self._times)
 
     def _read_optional(self, name: str) -> dict[str, Any] | None:
         """The content of a file, None without it."""
-        path = self.path / name
-        return read_json(path) if path.exists() else None
+        return read_table(self.path / name)
 
     def _read(self, name: str) -> dict[str, Any]:
         if (content := self._read_optional(name)) is None:

@@ -94,15 +94,17 @@ def _open_runs(path: Path) -> list[RunFolder]:
 
 
 def _split(word: str) -> tuple[str | None, Path]:
-    """The label, if any, and the path; a label may hold `=` itself."""
+    """The label, if any, and the path; either may hold `=` itself."""
     if Path(word).exists():
         return None, Path(word)
-    label, _, name = word.rpartition("=")
-    path = Path(name)
-    if not label or not path.exists():
-        near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
-        raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
-    return label, path
+    parts = word.split("=")
+    for i in range(1, len(parts)):
+        label, name = "=".join(parts[:i]), "=".join(parts[i:])
+        if label and name and Path(name).exists():
+            return label, Path(name)
+    path = Path(parts[-1])
+    near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
+    raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
 
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:

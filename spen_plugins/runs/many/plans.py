@@ -20,6 +20,7 @@ from spen_plugins.files import is_free, make_folder, read_json, remove_partial, 
 from spen_plugins.files.lock import locked
 from spen_plugins.runs.folder.environment import changed_files
 from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
+from spen_plugins.runs.folder.kinds import check_kinds
 
 PLAN = "seeds.json"
 Configs = Callable[[int], Mapping[str, Any]]
@@ -44,7 +45,7 @@ def has_seeds(path: Path) -> bool:
 
 def read_plan(out: Path) -> dict[str, Any]:
     """The table in a folder's `seeds.json`: the config's file, and the evaluated config of each seed."""
-    return read_json(out / PLAN)
+    return check_kinds(read_json(out / PLAN), out / PLAN)
 
 
 def read_seeds(out: Path) -> list[int]:

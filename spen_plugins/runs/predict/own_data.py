@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from spen_plugins.config.experiment import Experiment, check, make_task
-from spen_plugins.errors import RunError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.task import Task
@@ -13,8 +13,16 @@ from spen_plugins.task_parts import fitted_facts
 
 
 def load_task(run: RunFolder, registry: Registry) -> Task:
-    """A run's task with its data, for figures and reports; errors as `load_own_data`."""
-    return load_own_data(check(run.config(), str(run.path / "config.json"), registry), run, "Train again")
+    """A run's task with its data, for figures and reports.
+
+    Raises:
+        ConfigError, DataError: the data are not there, or have changed since training.
+    """
+    experiment = check(run.config(), str(run.path / "config.json"), registry)
+    try:
+        return load_own_data(experiment, run, "Train again")
+    except RunError as error:
+        raise ConfigError(str(error)) from error
 
 
 def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:

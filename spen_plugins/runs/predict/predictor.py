@@ -54,12 +54,14 @@ class Predictor:
         self.folder, self.records = folder, folder.records()
         self.experiment = check(folder.config(), str(folder.path / "config.json"), registry)
         self.task = make_task(self.experiment)
-        self.task.restore(folder.facts())
+        with _damage(f"{folder.path / 'vocabulary.json'} is damaged"):
+            self.task.restore(folder.facts())
         if isinstance(self.task, Calibrated):
             self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
         # The caller's random state is kept; drawn weights are overwritten.
-        with torch.random.fork_rng(devices=[]), _use_float32():
+        unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
+        with torch.random.fork_rng(devices=[]), _use_float32(), _damage(unbuilt):
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -201,6 +203,16 @@ class Predictor:
     def save(self, path: str | Path, *, energy: bool = True, half: bool = False, apart: bool = False) -> None:
         """Write a small folder for `load`; see `exporting.save`."""
         exporting.save(self, path, energy, half, apart)
+
+
+@contextmanager
+def _damage(problem: str) -> Iterator[None]:
+    """Raises a `RunError` in place of errors of Python and torch for facts that no run of this config has."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RunError(f"{problem}: {type(error).__name__}: {reason:.200}") from error
 
 
 @contextmanager

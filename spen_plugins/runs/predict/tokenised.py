@@ -55,7 +55,7 @@ class TokenisedText:
         self.words: Sequence[Sequence[str]] | None = None
         self._places: list[Place] = []
         self._language, self._finder, self._device = language, finder, device
-        self._tokenised = False
+        self._tokenised = self._was_asked = False
         self._without_predicates = 0
 
     def describe(self) -> str:
@@ -69,6 +69,13 @@ class TokenisedText:
         of = "raw text" if self.words is None else "the file"
         without = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
         return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *without]
+
+    def check_used(self) -> None:
+        """Raise a ConfigError, after the task has read its input, if it did not need the language or the finder."""
+        if self._language is not None and not self._tokenised:
+            raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
+        if self._finder is not None and not self._was_asked:
+            raise ConfigError(f"--predicates {self._finder}: found no sentences here that need predicates; omit it")
 
     def sentences(self) -> list[list[str]]:
         """The words of each sentence; of raw text, a blank line ends one, too.
@@ -112,6 +119,7 @@ class TokenisedText:
         Raises:
             ConfigError: no run finds them.
         """
+        self._was_asked = True
         finder = load(_find_installed() if self._finder is None else self._finder, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
