@@ -66,7 +66,7 @@ def test_contract_of_the_net(task):
 
 
 def test_contract_on_a_bilstm(task):
-    """Which asks for the mask of words."""
+    """The BiLSTM asks for the mask of words."""
     features = BiLstm(BiLstm.Config(word_dim=3, hidden=2, layers=1, affix_dim=0), task)
     check_inference_net(ArcScorer(ArcScorer.Config(hidden=3), task, features), task)
 
@@ -248,9 +248,8 @@ def test_another_task_is_refused():
         ArcScorer(ArcScorer.Config(), SimpleNamespace(inputs=sp.TextInputs([]), space=None), None)
 
 
-@pytest.mark.parametrize(
-    ("data", "method"), [*(("sample", method) for method in METHODS), ("ewt", "spen"), ("files", "spen")]
-)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", ["sample", "ewt", "files"])
 def test_every_data_set_with_every_method_is_an_experiment(data, method):
     table = check(evaluate(CONFIG, {"data": data, "method": method}), CONFIG, Registry()).table()
     assert ("energy" in table) == (method != "local")

@@ -272,13 +272,8 @@ def test_steps_are_in_full_precision_under_autocast(precise: bool) -> None:
         torch.testing.assert_close(one, other, **close)
 
 
-@pytest.mark.parametrize(
-    ("kind", "way"),
-    [
-        *(("tags", way) for way in [*WAYS, {"method": "projected", "lr": 0.01}, {"checkpoint": True}]),
-        *(("labels", way) for way in [WAYS[-1], {"method": "projected", "lr": 0.01}, {"entropy": 1.0}]),
-    ],
-)
+@pytest.mark.parametrize("way", [*WAYS, {"method": "projected", "lr": 0.01}, {"checkpoint": True}, {"entropy": 1.0}])
+@pytest.mark.parametrize("kind", ["labels", "tags"])
 def test_contract(kind: str, way: dict) -> None:
     task, _ = toy(kind)
     check_inference_net(net_for(task, **way), task, energy_for(task))

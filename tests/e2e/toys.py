@@ -1,4 +1,4 @@
-"""What these tests share: small batches of every kind of output, and nets and energies in float64 over them."""
+"""Shared by these tests: small batches of every kind of output, and nets and energies in float64 over them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Both(sp.Energy):
 
 
 def images(sizes: tuple[tuple[int, int], ...] = ((6, 7), (5, 4)), batch_size: int = 2) -> tuple[sp.Task, sp.Batch]:
-    """What a net needs of a task of images, and a batch of images of two sizes, in float64."""
+    """A task of images, as far as a net needs it, and a batch of images of two sizes, in float64."""
     task = SimpleNamespace(space=sp.RealGrid(std=0.5), inputs=sp.ImageInputs())
     rows, columns = (max(size) for size in zip(*sizes, strict=True))
     mask = torch.zeros(batch_size, rows, columns, dtype=torch.bool)

@@ -51,9 +51,8 @@ def train(folder: Path, **arguments: str) -> Path:
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "method"), [*(("sample", method) for method in METHODS), ("bsd", "dp20"), ("./photos", "dp20")]
-)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", ["sample", "bsd", "./photos"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(data=data, method=method, sigma="15")
     energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior", "r": "e2e.residual_prior"}.get(method[0])

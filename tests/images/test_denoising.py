@@ -351,7 +351,7 @@ def test_a_bomb_is_refused(folder, monkeypatch):
 
 def test_empty_folders_and_missing_ones(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"empty: found a folder of 0 other files; expected images \(\.png"):
+    with pytest.raises(DataError, match=r"empty: found an empty folder; expected images \(\.png"):
         denoising(train=str(tmp_path / "empty"))
     (tmp_path / "empty" / "x.txt").write_text("x")
     with pytest.raises(DataError, match="a folder of 1 other files"):
@@ -374,7 +374,7 @@ def test_images_smaller_than_the_crop_are_named(folder):
 def test_settings_without_data_or_with_too_much(folder):
     with pytest.raises(ConfigError, match="found neither corpus nor train"):
         denoising()
-    with pytest.raises(ConfigError, match="give one of the two"):
+    with pytest.raises(ConfigError, match="found corpus: 'sample' and files; give one of the two"):
         denoising(corpus="sample", test=str(folder))
     with pytest.raises(ConfigError, match="sigma"):
         denoising(corpus="sample", sigma=0)

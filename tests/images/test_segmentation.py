@@ -230,15 +230,17 @@ class Code:
 
 def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "objects.npz", **parts(train_images=np.array([Code()], dtype=object)))
-    with pytest.raises(DataError, match=r"objects\.npz: found .*Python objects"):
+    with pytest.raises(DataError, match=r"objects\.npz: found a file of another kind, or Python objects \(pickled\)"):
         segmentation(file=str(tmp_path / "objects.npz"))
     np.save(tmp_path / "dict.npy", np.array(Code(), dtype=object))
     (tmp_path / "dict.npy").rename(tmp_path / "dict.npz")
-    with pytest.raises(DataError, match=r"dict\.npz: found .*Python objects"):
+    with pytest.raises(DataError, match=r"dict\.npz: found a file of another kind, or Python objects \(pickled\)"):
         segmentation(file=str(tmp_path / "dict.npz"))
     for name, content in (("pickle.npz", pickle.dumps(Code())), ("text.txt", b"no images here")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=rf"{name}: found a file of another kind, or .*pickled.*a \.npz file"):
+        with pytest.raises(
+            DataError, match=rf"{name}: found a file of another kind, or Python objects \(pickled\).*a \.npz file"
+        ):
             segmentation(file=str(tmp_path / name))
 
 
@@ -296,8 +298,9 @@ def test_files_that_are_none(tmp_path, file):
     [
         ({}, "found neither corpus nor file"),
         ({"train": "a.npz"}, r"found task\.train alone; expected"),
-        ({"corpus": "sample", "test": "a.npz"}, "give one of them"),
-        ({"file": "a.npz", "test": "b.npz"}, "give one of them"),
+        ({"corpus": "sample", "file": "a.npz"}, "found several of corpus, file and train, validation, test; give one"),
+        ({"corpus": "sample", "test": "a.npz"}, "found several of corpus, file and train, validation, test; give one"),
+        ({"file": "a.npz", "test": "b.npz"}, "found several of corpus, file and train, validation, test; give one"),
     ],
 )
 def test_settings_without_data_or_with_too_much(fields, says):
@@ -319,7 +322,8 @@ def test_settings_without_data_or_with_too_much(fields, says):
         ({"image": "nowhere/x.png"}, "no such file"),
         ({"image": np.zeros((2, 2, 3)), "mask": [[1, 0]]}, r"a mask of \(1, 2\); expected \(2, 2\), as the image"),
         ({"image": np.zeros((1, 2, 3)), "mask": [[1, 7]]}, "1.0, 7.0 in the mask; expected a binary mask"),
-        ({"image": np.zeros((1, 2, 3)), "mask": [["a", 7]]}, "expected rows of levels"),
+        ({"image": np.zeros((1, 2, 3)), "mask": [[0, 0.5]]}, "0.0, 0.5 in the mask; expected a binary mask"),
+        ({"image": np.zeros((1, 2, 3)), "mask": [["a", 7]]}, "mask .*; expected rows of 0 and 1"),
     ],
 )
 def test_parse_says_what_is_wrong(sample, item, says):

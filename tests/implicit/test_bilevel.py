@@ -35,8 +35,9 @@ def model_for(task: sp.Task, loss: str = "cd") -> sp.Model:
     return sp.Model(make(Independent, task), energy_for(task).float(), LOSSES[loss](task))
 
 
-@pytest.mark.parametrize(("kind", "inverse"), [("labels", "none"), ("tags", "series")])
+@pytest.mark.parametrize("kind", ["labels", "tags"])
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("inverse", ["series", "none"])
 def test_contract(kind: str, loss: str, inverse: str) -> None:
     task, _ = toy(kind)
     check_trainer(trainer(inverse=inverse), model_for(task, loss), task)
@@ -109,7 +110,7 @@ def test_a_net_without_second_derivative_is_found_before_training(tmp_path) -> N
 
 
 def test_products_are_chosen_when_each_stage_begins() -> None:
-    """What the first stage chose is lost if that is interrupted. The trial leaves no gradient behind."""
+    """The choice of the first stage is lost if that is interrupted. The trial leaves no gradient behind."""
     task, _ = toy("labels")
     model = model_for(task)
     model.inference_net.output = nn.Sequential(model.inference_net.output, Once())

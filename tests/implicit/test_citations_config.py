@@ -40,9 +40,8 @@ def experiment(**arguments: str) -> dict:
     return check(evaluate(CONFIG, arguments), CONFIG, Registry()).table()
 
 
-@pytest.mark.parametrize(
-    ("data", "method"), [*(("sample", method) for method in METHODS), ("cora", "dvn"), ("cora", "implicit_cd")]
-)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", ["sample", "cora"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(data=data, method=method, labelled="10", pool="anystyle")
     task = found["task"]
@@ -163,5 +162,5 @@ def test_a_broken_file_stops_before_training(files: Path, tmp_path: Path) -> Non
     (tmp_path / "train.txt").write_text((files / "train.txt").read_text() + "<author> A. Bee. <title> C\n")
     for part in ("validation", "test"):
         (tmp_path / f"{part}.txt").write_text((files / f"{part}.txt").read_text())
-    with pytest.raises(DataError, match=r"train\.txt:11: found <author> .*in '<author> A\. Bee"):
+    with pytest.raises(DataError, match=r"train\.txt:11: found <author> before <title> in '<author> A\. Bee"):
         train(tmp_path, tmp_path / "run", **SMALL)

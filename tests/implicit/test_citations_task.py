@@ -273,6 +273,8 @@ def test_a_file_is_cut_in_its_order(tmp_path: Path) -> None:
         made(corpus="sample", parts=(3, 2, 1))
     with pytest.raises(ConfigError, match="neither corpus nor train"):
         made()
+    with pytest.raises(ConfigError, match="each field once"):
+        made(corpus="sample", fields=["author", "author"])
 
 
 def test_plain_texts_are_predicted_and_written_back(sample: Citations, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
 
 @pytest.fixture(scope="session")
 def settings(runs: dict[str, Path]) -> dict[str, dict[str, Any]]:
-    """What each factory is given, in the order of a pipeline."""
+    """Settings of each factory, in the order of a pipeline."""
     return {
         "spen_pos": {"model": str(runs["pos"])},
         "spen_ner": {"model": str(runs["ner"]), "energy": True},

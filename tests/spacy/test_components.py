@@ -1,4 +1,4 @@
-"""What each component sets, and that it is what `spen predict` says of the same words."""
+"""Annotations of each component, which are those of `spen predict` for the same words."""
 
 from __future__ import annotations
 
@@ -124,6 +124,11 @@ def test_tags_of_two_fields_are_parted(runs: dict[str, Path], attribute: str, ex
     assert (doc[3].pos_, doc[3].tag_) == ("" if attribute == "tag" else "SPACE", "" if attribute == "pos" else "_SP")
 
 
+def test_universal_tags_can_stand_as_fine_ones(runs: dict[str, Path]) -> None:
+    doc = doc_of(made("spen_pos", model=str(runs["pos"]), attribute="tag"))
+    assert all(token.tag_ and not token.pos_ for token in doc)
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_entities_that_are_there(runs: dict[str, Path], overwrite: bool) -> None:
     nlp = spacy.blank("en")
@@ -226,3 +231,20 @@ def test_wrong_gold_costs(nlp: Language) -> None:
     reference.set_ents([Span(reference, 0, 1, label="PER")])
     scores = nlp.evaluate([Example(nlp.make_doc(" ".join(WORDS)), reference)])
     assert scores["ents_f"] == 0 and scores["pos_acc"] == 1
+
+
+def test_labels_are_shown_and_nothing_is_trained(nlp: Language) -> None:
+    assert set(nlp.pipe_labels["spen_ner"]) == {"LOC", "ORG", "PER"}
+    assert {"V", "ARG0", "ARG1"} <= set(nlp.pipe_labels["spen_srl"])
+    assert not any(getattr(pipe, "is_trainable", False) for _, pipe in nlp.pipeline)
+
+
+def test_other_components_train_beside_ours(runs: dict[str, Path]) -> None:
+    nlp = made("spen_ner", model=str(runs["ner"]))
+    nlp.add_pipe("textcat")
+    docs = [(nlp.make_doc(text), {"cats": {"A": a, "B": 1 - a}}) for text, a in (("yes", 1.0), ("no", 0.0))]
+    examples = [Example.from_dict(doc, gold) for doc, gold in docs]
+    with nlp.select_pipes(disable=["spen_ner"]):
+        optimizer = nlp.initialize(lambda: examples)
+        assert nlp.update(examples, sgd=optimizer)["textcat"] > 0
+    assert doc_of(nlp).spans["spen_ner"]

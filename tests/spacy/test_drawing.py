@@ -57,6 +57,12 @@ def test_a_sentence_has_its_own_frames(doc: Doc) -> None:
     assert parts(draw(doc[8:]))[2][0].text == "V" and len(parts(draw(doc[8:]))[2]) == 1
 
 
+def test_no_frames_and_no_words() -> None:
+    set_extensions()
+    assert [word.text for word in parts(draw(spacy.blank("en")("Hello")))[0]] == ["Hello"]
+    assert parts(draw(spacy.blank("en")(""))) == ([], [], [])
+
+
 def wrapped(svg: str) -> tuple[list[ElementTree.Element], list[str], list[ElementTree.Element], list[str]]:
     """Words, predicates beside rows, boxes and their labels."""
     _, words, names, drawn = ElementTree.fromstring(svg)

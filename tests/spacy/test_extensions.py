@@ -1,4 +1,4 @@
-"""What can be asked of docs after they were changed, and how fast."""
+"""Extensions of docs after these were changed, and their speed."""
 
 from __future__ import annotations
 

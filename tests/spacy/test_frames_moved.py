@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+import pickle
+import re
+import sys
+from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Token
 
 from spen_plugins.errors import RunError
 from spen_spacy import Argument
@@ -21,6 +26,7 @@ from spen_spacy.srl import SpenSrl
 set_extensions()
 NLP = spacy.blank("en")
 NLP.add_pipe("sentencizer")
+ROOT = Path(__file__).resolve().parents[2]
 MET = "Ann met Bob. Joe met Sue. Tim met Eva. Go at one! Go at six! All met two."
 """Sentences of one length. All but the last have frames."""
 FRAMES = [(1, [("ARG0", 0, 1), ("ARG1", 2, 3)]), (5, [("ARG0", 4, 5), ("ARG1", 6, 7)])]
@@ -119,6 +125,14 @@ def test_energies_are_of_the_doc_that_they_were_computed_for() -> None:
         assert other._.spen_energy == {} and other[0]._.spen_score is None
 
 
+def test_joining_docs_does_not_print_their_probabilities() -> None:
+    doc = NLP("Ann met Bob.")
+    keep_token_scores(doc, np.full(len(doc), 0.125, dtype=np.float32))
+    with pytest.warns(UserWarning, match="W101") as said:
+        Doc.from_docs([doc, doc])
+    assert not any("0.125" in str(warning.message) for warning in said)
+
+
 def test_the_frames_that_were_written_last_are_told() -> None:
     doc = NLP("Ann met Bob.")
     for name in ("spen_srl", "roles", "spen_srl"):
@@ -166,6 +180,27 @@ def test_frames_can_be_in_sets() -> None:
     assert hash(frames[0]) == hash(doc[1]._.srl_frame)
 
 
+@pytest.fixture
+def theirs() -> Iterator[None]:
+    Token.set_extension("srl_frame", default="mine", force=True)
+    yield
+    Token.remove_extension("srl_frame")
+    set_extensions()
+
+
+def test_an_extension_of_anothers_is_kept_and_told(theirs: None, recwarn: pytest.WarningsRecorder) -> None:
+    set_extensions()
+    assert [str(warning.message) for warning in recwarn] == [
+        "found another extension Token._.srl_frame, and left it. For ours: "
+        "spacy.tokens.Token.remove_extension('srl_frame'), then spen_spacy.set_extensions()"
+    ]
+    assert NLP.make_doc("x")[0]._.srl_frame == "mine"
+    Token.remove_extension("srl_frame")
+    set_extensions()
+    set_extensions()
+    assert len(recwarn) == 1 and NLP.make_doc("x")[0]._.srl_frame is None
+
+
 @given(st.integers(0, 50), st.integers(1, 900), st.integers(1, 300), st.data())
 def test_a_word_has_room_in_its_window(start: int, length: int, size: int, data: st.DataObject) -> None:
     place = start + data.draw(st.integers(0, length - 1))
@@ -178,3 +213,17 @@ def test_a_word_has_room_in_its_window(start: int, length: int, size: int, data:
 def test_words_near_each_other_share_a_window() -> None:
     assert len({around(place, 7, 1007, 200) for place in range(7, 1007)}) <= 1000 // 50
     assert {around(place, 7, 207, 200) for place in range(7, 207)} == {Window(7, 207, 7, 207)}
+
+
+def test_the_pages_function_of_predicates_can_be_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/spacy.md").read_text(encoding="utf-8")
+    [block] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "misc(" in block]
+    (tmp_path / "giving.py").write_text("import spacy\n\n\n" + block.split("nlp = ")[0], encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("giving")
+    try:
+        predicates = spacy.registry.misc.get("givers.v1")()
+        again = pickle.loads(pickle.dumps(predicates))
+        assert [token.text for token in again(NLP("The girl gave the boy a book."))] == ["gave"]
+    finally:
+        del sys.modules["giving"]

@@ -1,4 +1,4 @@
-"""What `add_pipe` says where there is no model, or one that can't be the component's."""
+"""Errors of `add_pipe` where there is no model, or one that can't be the component's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_damaged_runs_are_named_with_the_component(runs: dict[str, Path], tmp_pa
         add("spen_ner", model=str(run))
 
 
-@pytest.mark.parametrize("config", [{"window": 0}, {"rerank": "4"}])
+@pytest.mark.parametrize("config", [{"window": 0}, {"window": "5"}, {"rerank": -1}, {"rerank": "4"}])
 def test_numbers_that_are_none(runs: dict[str, Path], config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"spen_ner: found {next(iter(config))}=.* expected a whole number, at leas"):
         add("spen_ner", model=str(runs["ner"]), **config)
@@ -101,7 +101,7 @@ def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:
         add("spen_srl", model=str(runs["srl"]))
     with pytest.raises(ConfigError, match="a run that tags no predicates"):
         add("spen_srl", model=str(runs["srl"]), predicates_model=str(runs["ner"]))
-    with pytest.raises(ConfigError, match="and predicates_model; give one"):
+    with pytest.raises(ConfigError, match="found predicates other than 'model', and predicates_model; give one"):
         add("spen_srl", model=str(runs["srl"]), predicates="verbs", predicates_model=str(runs["predicates"]))
 
 
@@ -139,6 +139,8 @@ def test_models_are_taken_by_name_and_by_factory_if_there_is_one(runs: dict[str,
     assert set(add("spen_ner", model="acme_large").labels) == {"LOC", "ORG", "PER"}
     with pytest.raises(ConfigError, match="none is installed"):
         add("spen_ner")
+    with pytest.raises(ConfigError, match="'acme_huge', which does not exist"):
+        add("spen_ner", model="acme_huge")
     for other in ("more", "other"):
         alone.install(other, MODELS % f"{other}_names:model")
     with pytest.raises(ConfigError, match=r"several packages provide a model \(spen-more, spen-other\)"):

@@ -1,4 +1,4 @@
-"""Which models the components of a pipeline have: what it was saved with, what is named at load, what is installed."""
+"""Models of a pipeline's components: those it was saved with, those named at load, those installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import spacy
 import torch
+from spacy.cli.debug_data import debug_data
 from spacy.language import Language
+from spacy.tokens import DocBin
 from spacy.util import load_model_from_config
 
 import spen_en
@@ -59,6 +61,19 @@ def test_a_model_that_is_missing_is_named_with_its_setting(setting: str) -> None
         load("spen_en", **{setting: "/nowhere"})
     with pytest.raises(ConfigError, match=what):
         spacy.blank("en").add_pipe("spen_srl", config={setting: "/nowhere"})
+
+
+def test_a_variable_that_names_a_model_is_overridden(tmp_path: Path) -> None:
+    load("spen_en", "spen_pos", "spen_srl").to_disk(tmp_path)
+    config = tmp_path / "config.cfg"
+    text = (
+        config.read_text()
+        .replace("model = null", "model = ${paths.names}")
+        .replace("[paths]", '[paths]\nnames = "gone"')
+    )
+    config.write_text(text)
+    assert packages(spacy.load(tmp_path)) == {"spen_ner/model": str(tmp_path / "spen_ner/model")}
+    assert packages(spacy.load(tmp_path, config={"paths.names": "spen_ner_md"})) == {"spen_ner/model": "md"}
 
 
 def test_a_loaded_component_reads_any_folder(tmp_path: Path) -> None:
@@ -112,6 +127,25 @@ def test_the_builder_writes_these_names(tmp_path: Path) -> None:
     write_pipeline(make_pipeline(found, "en"), found, own, tmp_path / "x", True, False, build_english.MD.installed)
     assert spacy.util.load_config(tmp_path / "x/config.cfg")["components"]["spen_ner"]["model"] == "spen_ner_md"
     assert packages(spacy.load(tmp_path / "x")) == {"spen_ner/model": str(tmp_path / "x/spen_ner/model")}
+
+
+@pytest.mark.parametrize("frozen", [[], ["spen_ner"]])
+def test_debug_data(frozen: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_ner")
+    nlp.add_pipe("tagger")
+    doc = nlp.make_doc("Anna sleeps.")
+    for token, tag in zip(doc, ("NNP", "VBZ", "."), strict=True):
+        token.tag_ = tag
+    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
+    path = str(tmp_path / "gold.spacy")
+    config = nlp.config
+    config["paths"] |= {"train": path, "dev": path}
+    config["training"]["frozen_components"] = frozen
+    config.to_disk(tmp_path / "config.cfg")
+    with pytest.raises(SystemExit):  # it finds the examples too few
+        debug_data(tmp_path / "config.cfg", no_format=True, silent=False)
+    assert "3 label(s) in train data" in capsys.readouterr().out
 
 
 @contextmanager

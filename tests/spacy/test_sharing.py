@@ -74,7 +74,7 @@ def said(found: Any) -> list[Any]:
 
 
 def alone(runs: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What a pipeline says whose components know nothing of one another."""
+    """Annotations of a pipeline whose components know nothing of one another."""
     with monkeypatch.context() as patch:
         patch.setattr(predicting, "join", lambda *_: [])
         apart = pipeline(runs)

@@ -158,7 +158,7 @@ def test_bytes_are_a_plain_archive(tmp_path: Path) -> None:
 def test_bytes_cannot_write_outside(nlp: Language, tmp_path: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for name in ("../evil", "a/../../evil", "/evil", "a\\..\\evil"):
+        for name in ("../evil", "a/../../evil", "/evil", "a\\..\\evil", "C:evil"):
             archive.writestr(zipfile.ZipInfo(name), "x")
     unpack(packed.getvalue(), tmp_path / "inside/target")
     assert not [path for path in tmp_path.rglob("*evil") if tmp_path / "inside/target" not in path.parents]
@@ -176,6 +176,18 @@ def test_few_bytes_are_not_unpacked_to_many(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="stand for more than they are"):
         unpack(packed.getvalue(), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_overlapping_files_in_bytes_are_refused(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("model/a.json", b" " * 10_000)
+        [only] = archive.infolist()
+        archive.filelist += [only] * 50
+        archive._didModify = True
+    with pytest.raises(RunError, match="stand for more than they are"):
+        unpack(packed.getvalue(), tmp_path / "target")
+    assert not (tmp_path / "target").exists()
 
 
 def test_damaged_bytes_are_refused(nlp: Language) -> None:

@@ -29,7 +29,7 @@ SHAPES = (
     (re.compile(r"\b[01]\.\d+"), "probability"),
     (re.compile(r"(\([^()]*\))(?:, \1)*"), r"\1 …"),
 )
-"""What becomes of words, probabilities, and tuples one after another, where others than the page's may be printed."""
+"""Patterns of what may be printed otherwise than on the page: words, probabilities, tuples one after another."""
 _BLOCK = re.compile(r"^(<!-- varies -->\n)?```(console|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -80,7 +80,7 @@ def gold(tmp_path: Path) -> str:
 
 
 def started(ours: str, path: str, frozen: str = "[]", annotating: str = "[]") -> Language:
-    """What `spacy train` makes of the config before its first update."""
+    """The pipeline that `spacy train` makes of the config before its first update."""
     config = TAGGER.format(ours=ours, path=path, frozen=frozen, annotating=annotating)
     return init_nlp(load_config_from_str(config, interpolate=False))
 
@@ -152,3 +152,9 @@ def test_find_threshold(nlp: Language, tmp_path: Path) -> None:
     asked: Any = (tmp_path / "pipeline", tmp_path / "gold.spacy", "spen_multilabel", "threshold", "cats_micro_f")
     _, best, scores = find_threshold(*asked, n_trials=3)
     assert list(scores) == [0, 0.5, 1] and best == scores[0.5] == 1 > scores[0]
+
+
+def test_the_threshold_is_a_setting(runs: dict[str, Path]) -> None:
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("spen_multilabel", config={"model": str(runs["text"]), "threshold": 0.9})
+    assert pipe.threshold == 0.9

@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import RunError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
 
@@ -82,3 +82,16 @@ def test_nothing_is_fetched_in_place_of_what_is_missing(saved: Path) -> None:
         RunError, match=r"spen_ner: found no folder .*holds the tokeniser of 'bert-base-cased'; copy the"
     ):
         spacy.blank("en").add_pipe("spen_ner", config={"model": str(saved)})
+
+
+def test_code_in_a_folder_is_not_run(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody is asked whether it may be."""
+    [assets] = (saved / "model/assets").iterdir()
+    settings = json.loads((assets / "config.json").read_text())
+    settings |= {"model_type": "acme", "auto_map": {"AutoConfig": "acme.Config", "AutoModel": "acme.Model"}}
+    (assets / "config.json").write_text(json.dumps(settings))
+    (assets / "acme.py").write_text(f"open({str(saved / 'run')!r}, 'w')\n")
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    with pytest.raises(ConfigError, match="custom code"):
+        spacy.blank("en").add_pipe("spen_ner", config={"model": str(saved)})
+    assert not (saved / "run").exists()

@@ -95,10 +95,10 @@ def test_scores_of_names_and_tags():
 def test_frames_of_a_doc():
     """The pieces of C-A1 go on with A1, in whatever order they are listed; V is no argument."""
     doc = Doc(spacy.blank("en").vocab, words=list("abcdef"))
-    find_spans = {2: [("C-A1", 3, 5), ("V", 2, 3), ("A1", 0, 2)], 5: []}
+    spans = {2: [("C-A1", 3, 5), ("V", 2, 3), ("A1", 0, 2)], 5: []}
     frames = [
         SimpleNamespace(predicate=doc[i], arguments=[(role, doc[start:end], 1.0) for role, start, end in found])
-        for i, found in find_spans.items()
+        for i, found in spans.items()
     ]
     assert tool("spacy_scores").said_frames(frames) == {2: [Argument("A1", ((0, 1), (3, 4)))], 5: []}
 

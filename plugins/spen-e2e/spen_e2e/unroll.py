@@ -168,10 +168,11 @@ def _find_below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tu
     for prefix in prefixes:
         mine = [name for name in names if name == prefix or name.startswith(prefix + ".")]
         if not mine:
-            known = {".".join(name.split(".")[:2]) for name in names}
+            parts = [name.split(".") for name in names]
+            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise sp.ConfigError(
                 f"{where}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} They "
-                f"begin with: {', '.join(sorted(known))}"
+                f"begin with: {', '.join(sorted(name for name in known if name.count('.') == 1))}"
             )
         below += [name for name in mine if name not in below]
     return tuple(below)

@@ -41,7 +41,8 @@ def list_images(path: str | Path) -> list[Path]:
     files = [p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")]
     images = sorted((p for p in files if p.suffix.lower() in SUFFIXES), key=lambda p: p.name)
     if not images:
-        raise DataError(path, None, f"a folder of {len(files)} other files", f"images ({', '.join(SUFFIXES)})")
+        has = f"a folder of {len(files)} other files" if files else "an empty folder"
+        raise DataError(path, None, has, f"images ({', '.join(SUFFIXES)})")
     return images
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from spen_images import images, masks
 from spen_plugins import DataError
@@ -30,7 +31,14 @@ def to_image(value: Any, channels: int) -> np.ndarray:
 
 def to_mask(value: Any, size: tuple[int, ...]) -> np.ndarray:
     """0 and 1 of a mask in a form of `Segmentation.parse`, of this size; `DataError` if it is none of these."""
-    mask = images.read_text(value)[0] if isinstance(value, (str, Path)) else images.from_rows(value)
+    if isinstance(value, (str, Path)):
+        mask = images.read_text(value)[0]
+    else:
+        try:
+            mask = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, np.float32)
+        except (TypeError, ValueError):
+            wanted = "rows of 0 and 1, a PNG in base64, or a path"
+            raise DataError("input", None, f"mask {value!r:.60}", wanted) from None
     if mask.shape != tuple(size):
         raise DataError("input", None, f"a mask of {mask.shape}", f"{tuple(size)}, as the image")
     return masks.to_binary(mask, "input", "the mask")

@@ -172,7 +172,7 @@ def _describe_sense(sense: str, lemma: str, form: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def count_attributes(candidates: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
+def select_attributes(candidates: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
     """The attributes that candidates have at least so often, in alphabetical order."""
     counts = Counter(name for group in candidates for candidate in group for name in candidate.attributes)
     return sorted(name for name, count in counts.items() if count >= least)

@@ -45,7 +45,7 @@ from spen_plugins.sentences import (
     rounded,
     with_file_encoding,
 )
-from spen_propbank.candidates import PLACES, Inventory, count_attributes, find_lemma, list_senses
+from spen_propbank.candidates import PLACES, Inventory, find_lemma, list_senses, select_attributes
 from spen_propbank.lexicon import rolesets
 from spen_propbank.metric import DEFINITIONS, Example, SensesMetric
 from spen_propbank.sample import sample_senses
@@ -89,7 +89,7 @@ class Senses(SenseTask):
         vocabulary = Vocabulary.of((s.words for s in sentences["train"]), self.config)
         self._set(vocabulary, inventory, [])
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
-        names = count_attributes(example.candidates for example in self._parts["train"])
+        names = select_attributes(example.candidates for example in self._parts["train"])
         self._set(vocabulary, inventory, names)
         senses = {part: set().union(*map(list_senses, part_sentences)) for part, part_sentences in sentences.items()}
         every = set().union(*senses.values())

@@ -159,7 +159,7 @@ class SpenSrl(WordComponent):
         words = []
         for token in self.settings["predicates"](reading.doc):
             place = token.i if isinstance(token, Token) else token
-            if not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
+            if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
                 raise ConfigError(
                     f"{self.name}: found the predicate {token!r}; expected predicates(doc) to return tokens of the "
                     "doc or their indices"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from pathlib import Path
 
 from spen_plugins import RunError
@@ -30,5 +31,5 @@ def unpack(data: bytes, folder: Path) -> None:
             if sum(info.file_size for info in archive.infolist()) > len(data):
                 raise RunError("the component's bytes stand for more than they are; expected what to_bytes wrote")
             archive.extractall(folder)
-    except (zipfile.BadZipFile, ValueError, OSError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, RuntimeError, EOFError) as error:
         raise RunError(f"the component's bytes are damaged: {error}") from error

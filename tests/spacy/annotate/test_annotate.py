@@ -8,14 +8,18 @@ import io
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 import spacy
@@ -112,6 +116,30 @@ def text_file(folder: Path, texts: list[str] = TEXTS) -> Path:
 # Formats.
 
 
+def test_whole_numbers_stay_what_they_are() -> None:
+    large = 2**53 + 1
+    assert fields.as_columns({"id": large, "n": 3}, {"id": "double", "n": "double"}, {"id": "id", "n": "n"}) == {
+        "n": 3,
+        fields.OTHER: f'{{"id": {large}}}',
+    }
+    assert fields.make_plain({"id": 10**30, "n": -(2**63)}) == {"id": str(10**30), "n": -(2**63)}
+
+
+@pytest.mark.parametrize("size", ["nan", "inf", "0", "-1", "5000"])
+def test_a_shard_has_a_size(size: str, tmp_path: Path) -> None:
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    said = refused(tmp_path / "blank", text_file(tmp_path), out=tmp_path / "out", shard_size=size)
+    assert "--shard-size: found" in said and "more than 0, at most 1024" in said
+
+
+def test_numbers_that_are_not_json_are_null(tmp_path: Path) -> None:
+    (path := tmp_path / "a.jsonl").write_text('{"text": "a", "more": {"x": NaN}}\n')
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    assert invoke(tmp_path / "blank", path, out=tmp_path / "out").exit_code == 0
+    [row] = parquet.read_table(tmp_path / "out").to_pylist()
+    assert json.loads(row["more"], parse_constant=pytest.fail) == {"x": None}
+
+
 def test_a_row_has_what_the_pipeline_sets(rows: Annotate, tmp_path: Path) -> None:
     (path := tmp_path / "a.txt").write_bytes(b"Anna went to Boston.\r\n\n \nIt rained. A lot.")
     one, other = rows(path)
@@ -202,19 +230,60 @@ def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "wanted"),
     [
-        ("a.csv", b"id,body\n1,x\n", "no column 'text'; expected a header with it, or --text with one of ['id'"),
+        (
+            "a.csv",
+            b"id,body\n1,x\n",
+            "no column 'text'; expected a header with it, or --text with one of ['id', 'body']",
+        ),
         ("a.csv", b"text,id,id\nx,1,2\n", "two columns 'id'"),
-        ("a.csv", b"text,\xff\n", "a.csv:1: found a header that is not UTF-8 text"),
+        ("a.csv", b"text,\xff\n", "a.csv:1: found a header that is not UTF-8 text ('text', '\\udcff'); expected UTF-8"),
+        ("a.csv", "text,id\n".encode("utf-16-le"), "a.csv:1: found a header that is not UTF-8 text"),
+        ("a.csv", b"\x1b[31m,x\n", "'\\x1b[31m'"),
         ("a.json", b'{\n"text": "x"}', "a.json:1: found a line that is no JSON"),
         ("a.json", b'["x", ', "a file that is no JSON"),
         ("a.txt.gz", gzip.compress(b"Anna\n" * 999, mtime=0)[:-9], "a damaged gzip file"),
         ("a.txt", "Anna\nBob".encode("utf-16-le"), "a.txt:1: found a zero byte; expected UTF-8 text"),
+        ("a.json", b'["Anna\\u0000"]', "found text: 'Anna\\x00'"),
         ("a.csv", b"text\n\xff\n", "a byte that is not UTF-8"),
     ],
 )
 def test_damaged_files_are_named(pipeline: Path, tmp_path: Path, name: str, content: bytes, wanted: str) -> None:
     (path := tmp_path / name).write_bytes(content)
     assert wanted in refused(pipeline, path, out=tmp_path / "out")
+
+
+def test_a_header_may_have_any_printable_or_blank_mark(rows: Annotate, tmp_path: Path) -> None:
+    (path := tmp_path / "a.csv").write_text('text,"two\nlines",no\u00a0break\nAnna,1,2\n')
+    [row] = rows(path)
+    assert (row["text"], row["two\nlines"], row["no\u00a0break"]) == ("Anna", "1", "2")
+
+
+def test_values_of_parquet_that_python_does_not_have_are_rows_with_errors(
+    rows: Annotate, pipeline: Path, tmp_path: Path
+) -> None:
+    bad = pa.array([b"Anna", b"\xff", b"Bob"], pa.binary())
+    far = pa.array([0, 0, 10**15], pa.timestamp("s"))
+    zone = pa.array([None, 0, None], pa.timestamp("us", "Nowhere/Land"))
+    for name, table in {
+        "text": {"text": pa.Array.from_buffers(pa.string(), 3, bad.buffers())},
+        "year": {"text": ["Anna", "x", "Bob"], "at": far},
+        "zone": {"text": ["Anna", "x", "Bob"], "at": zone},
+    }.items():
+        parquet.write_table(pa.table(table), path := tmp_path / f"{name}.parquet")
+        number = 2 if name == "year" else 1
+        found = rows(path, out=name, errors="keep")
+        assert [row["error"] is not None for row in found] == [n == number for n in range(3)], name
+        assert f"{path}:{number + 1}: found a value in column" in found[number]["error"]
+        assert f"{path}:{number + 1}: found a value" in refused(pipeline, path, out=tmp_path / f"stop-{name}")
+
+
+def test_a_docbin_that_lacks_a_string_has_one_damaged_doc(rows: Annotate, tmp_path: Path) -> None:
+    docs = DocBin(docs=map(spacy.blank("en").make_doc, ["Anna went", "Xyzzyx went", "Bob went"]))
+    docs.strings.discard("Xyzzyx")
+    docs.to_disk(tmp_path / "a.spacy")
+    one, two, three = rows(tmp_path / "a.spacy", errors="keep")
+    assert (one["text"], two["text"], three["text"]) == ("Anna went", None, "Bob went")
+    assert "a.spacy:2: found a damaged doc (KeyError" in two["error"]
 
 
 def test_the_output_may_lie_in_the_input(pipeline: Path, tmp_path: Path) -> None:
@@ -227,6 +296,18 @@ def test_the_output_may_lie_in_the_input(pipeline: Path, tmp_path: Path) -> None
     assert [source.name for source in find_sources([str(corpus)])[1]] == [str(corpus / "a.parquet")]
     assert find_sources([str(corpus / "one")])[0] == "parquet"  # named by itself it is input
     assert "and no _plan.json; expected an empty or a new folder" in refused(pipeline, corpus, out=corpus)
+
+
+def test_a_file_name_that_is_not_utf_8_is_refused(pipeline: Path, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"a\xff.txt")
+    path.write_text("Anna\n")
+    assert "a\\udcff.txt': found a name that is not UTF-8" in refused(pipeline, tmp_path, out=tmp_path / "out")
+
+
+def test_packages_that_are_no_pipelines_are_refused(tmp_path: Path) -> None:
+    path = text_file(tmp_path)
+    for name in ("pytest", "numpy", "typer"):
+        assert f"{name} can't be loaded by spaCy" in refused(name, path, out=tmp_path / "out")
 
 
 def test_other_fields_are_columns(rows: Annotate, tmp_path: Path) -> None:
@@ -269,6 +350,16 @@ def test_pieces_of_any_size_hold_each_line_once(tmp_path: Path, end: str) -> Non
         pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
         read = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
         assert read == [(row, line.rstrip("\r")) for row, line in wanted]
+
+
+def test_rows_of_parquet_are_read_once(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"text": [str(i) for i in range(25)]}), tmp_path / "a.parquet", row_group_size=7)
+    reading, vocab = Reading("parquet", "line", "text"), spacy.blank("en").vocab
+    source = Source(str(tmp_path / "a.parquet"), "a", 0, 0)
+    for size in (1, 20, 50, 90, 10**6):
+        pieces = [Piece(source, start, end, row) for start, end, row, _ in reading.cut(Path(source.path), size)]
+        found = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        assert found == [(i + 1, str(i)) for i in range(25)]
 
 
 def test_json_lines_have_what_parquet_has(rows: Annotate, tmp_path: Path) -> None:
@@ -414,7 +505,7 @@ def test_a_folder_in_use_is_rejected(pipeline: Path, tmp_path: Path) -> None:
 
 
 def test_other_formats_need_to_be_called_text(pipeline: Path, tmp_path: Path) -> None:
-    for name in ("a.html", "a", "a.parquet.gz"):
+    for name in ("a.html", "a.pdf", "a.docx", "a", "a.bin", "a.parquet.gz", "a.csv.zip"):
         (path := tmp_path / name).write_bytes(b"<p>Anna\n")
         assert "or --from text" in refused(pipeline, path, out=tmp_path / "out")
         assert find_sources([str(path)], "text")[0] == "text"
@@ -424,28 +515,32 @@ def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path
     (corpus := tmp_path / "corpus").mkdir()
     for name in ("a.txt", "b.html", "c.md"):
         (corpus / name).write_text("Anna\n")
+    (empty := tmp_path / "empty").mkdir()
+    assert f"{empty}: found no file that ends in" in refused(pipeline, corpus, empty, out=tmp_path / "out")
     note = f"skipped, of an unknown format: 2 of the files found ({corpus / 'b.html'}, {corpus / 'c.md'})\n"
     assert invoke(pipeline, corpus, out=corpus / "out").stderr == note
     assert invoke(pipeline, corpus, out=corpus / "out").stderr == note  # the output is no input
     assert not invoke(pipeline, corpus, out=tmp_path / "all", from_="text").stderr
+    assert not invoke(pipeline, corpus / "a.txt", out=tmp_path / "one").stderr
+    for name in ("d", "e.xml"):
+        (corpus / name).write_text("Anna\n")
+    named = ", ".join(str(corpus / name) for name in ("b.html", "c.md", "d"))
+    assert f"4 of the files found ({named}, …)\n" in invoke(pipeline, corpus, out=corpus / "out").stderr
 
 
 def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
     lines = [b'{"text": "Anna"}', b"{", b"[1]", b'{"body": "x"}', b'{"text": 3, "id": 7}', b'{"text": "\xff"}']
-    lines += [b"[" * 9999, b'{"text": "x", "mark": "\\ud800"}', b'{"text": "a\\u0000"}']
-    wanted = ["is no JSON", "a table such as", "text: None", "text: 3", "byte 0xff", "is no JSON", "half a character"]
+    lines += [b"[" * 9999, b'{"text": "x", "mark": "\\ud800"}', b'{"text": "a\\u0000"}', b'{"text": null, "id": 8}']
+    wanted = ["is no JSON", "a table such as", "no field 'text'; expected a text there (--text names another field; "]
+    wanted[-1] += "there are body)"
+    wanted += ["text: 3", "byte 0xff", "is no JSON", "half a character", "'a\\x00'"]
+    wanted += ["found text: None; expected a text there"]
     (path := tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     found = rows(path, errors="keep")
     assert found[0]["error"] is None and found[4]["id"] == 7
-    for number, (row, reason) in enumerate(zip(found[1:], [*wanted, "'a\\x00'"], strict=True), 2):
+    for number, (row, reason) in enumerate(zip(found[1:], wanted, strict=True), 2):
         assert row["text"] is None and row["error"].startswith(f"{path}:{number}: found") and reason in row["error"]
     assert f"{path}:2: found" in refused(pipeline, path, out=tmp_path / "stop")
-
-
-def test_a_value_of_parquet_that_python_does_not_have_is_named(pipeline: Path, tmp_path: Path) -> None:
-    table = pa.table({"text": ["Anna", "x"], "at": pa.array([0, 10**15], pa.timestamp("s"))})
-    parquet.write_table(table, path := tmp_path / "a.parquet")
-    assert f"{path}: found a damaged Parquet file" in refused(pipeline, path, out=tmp_path / "out")
 
 
 def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
@@ -490,6 +585,7 @@ def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: s
         ({"columns": "ent"}, "'ent'; Did you mean 'ents'?"),
         ({"columns": "ents", "to": "docbin"}, "--columns: a DocBin has all annotations"),
         ({"gpus": 1}, "expected --engine ray"),
+        ({"address": "auto"}, "expected --engine ray"),
         ({"language": "de"}, "is no run folder"),
         ({"from_": "parquet"}, "a damaged Parquet file"),
         ({"from_": "docbin"}, "a damaged file"),
@@ -511,6 +607,12 @@ def test_what_is_not_there_is_named(pipeline: Path, tmp_path: Path) -> None:
     parquet.write_table(pa.table({"body": ["x"]}), tmp_path / "a.parquet")
     assert "no column 'text'; expected one of body" in refused(pipeline, tmp_path / "a.parquet", out=out)
     assert "several formats" in refused(pipeline, path, tmp_path / "a.parquet", out=out)
+
+
+def test_ray_is_named_where_it_is_missing(pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    said = refused(pipeline, text_file(tmp_path), out=tmp_path / "out", engine="ray")
+    assert "pip install 'spen-spacy[ray]'" in said and not (tmp_path / "out").exists()
 
 
 def test_a_file_changed_in_between_is_no_part_of_a_shard(
@@ -629,15 +731,37 @@ def shadows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ran"
 
 
+def test_workers_start_without_the_working_directory(shadows: Path) -> None:
+    with engines._safe_path():
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        done = pool.submit(abs, -1)
+    with pool:
+        assert done.result() == 1 and not shadows.exists()
+
+
 @pytest.mark.slow
 def test_a_command_with_processes_needs_nothing_of_the_working_directory(
     job: tuple[Job, list[Shard]], tmp_path: Path, shadows: Path
 ) -> None:
+    """Then the same command again, with Ctrl-C while its processes start."""
     words = [Path(sys.executable).with_name("spen"), "annotate", tmp_path / "rules", tmp_path / "corpus.txt"]
     words += ["--processes", "2", "--shard-size", "0.00005", "--out"]
     done = subprocess.run([*words, tmp_path / "command"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert written(tmp_path / "command") == written(tmp_path / "here") and not shadows.exists()
+    with subprocess.Popen(
+        [*words, tmp_path / "stopped"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
+    ) as process:
+        while process.poll() is None and len(psutil.Process(process.pid).children()) < 3:  # one of them the tracker
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
 
 
 @pytest.mark.slow
@@ -655,3 +779,10 @@ def test_a_worker_says_what_it_cannot_do(job: tuple[Job, list[Shard]]) -> None:
     assert answer["number"] == [0, 1] and answer["failure"] == ["", ""] and sum(answer["documents"]) > 1
     other = replace(found, identity={**found.identity, "sha256": "0"})
     assert "is not the pipeline of the plan" in on_ray.Actor(other)({"shard": shards[:1]})["failure"][0]
+
+
+def test_help_is_a_table_of_what_it_does() -> None:
+    done = CliRunner().invoke(app, ["annotate", "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    for word in ("Annotate a corpus", "--engine", "--processes", "--shard-size", "input_row", "a document is a line"):
+        assert word in done.output

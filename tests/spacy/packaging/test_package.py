@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+import typer
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
@@ -262,6 +263,8 @@ def test_folders_that_are_no_finished_runs(folder, tmp_path: Path, capsys: pytes
     ("settings", "message"),
     [
         ({"name": "en-mine"}, "--name en-mine: a package's name has letters"),
+        ({"name": "en_mine_"}, "--name en_mine_"),
+        ({"name": "en__mine"}, "--name en__mine"),
         ({"lang": "klingon"}, "--lang klingon: spaCy has no such language"),
         ({"version": "one"}, r"--version one: expected a version .* 1\.0\.0"),
         ({"version": "1.0-beta"}, r"--version 1\.0-beta: .* 1\.0b0"),
@@ -312,6 +315,25 @@ def test_of_two_components_of_a_kind_the_second_scores_under_its_name(folder) ->
     for score, part in zip((0.25, 0.5), made, strict=True):
         part.run.write("metrics.json", {"test": {"f1": score}})
     assert performance(made) == {"ents_f": 0.25, "more_ents_f": 0.5}
+
+
+def test_the_command_line_gives_the_function_its_arguments() -> None:
+    app = typer.Typer()
+    app.command()(package)
+    words = "a b=c --name en_x --out d --build sdist --no-half --keep-energy --predicates verbs --licence MIT"
+    seen = typer.main.get_command(app).make_context("package", [*words.split(), "--version", "1.0.0", "--lang", "de"])
+    assert {name: str(value) for name, value in seen.params.items()} == {
+        "runs": "['a', 'b=c']",
+        "name": "en_x",
+        "out": "d",
+        "build": "sdist",
+        "half": "False",
+        "keep_energy": "True",
+        "predicates": "verbs",
+        "licence": "MIT",
+        "version": "1.0.0",
+        "lang": "de",
+    }
 
 
 def test_the_plugin_registers_the_command(folder) -> None:

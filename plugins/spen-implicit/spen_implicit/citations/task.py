@@ -55,6 +55,11 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
 
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        if len(set(config.fields)) < len(config.fields):
+            raise sp.ConfigError(f"task.fields: found {config.fields}; expected each field once")
+
     @with_file_encoding
     def load(self) -> None:
         tagging = self._make_tagging()

@@ -60,6 +60,8 @@ def annotate(
     """
     if engine == Engine.local and (gpus is not None or address is not None):
         raise ConfigError("--gpus and --address: found --engine local; expected --engine ray")
+    if shard_size is not None and not 0 < shard_size <= options.LARGEST_SHARD:
+        raise ConfigError(f"--shard-size: found {shard_size}; expected more than 0, at most {options.LARGEST_SHARD}")
     wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
     is_printed = out == PRINTED
     _check_form(to, engine, is_printed, wanted)

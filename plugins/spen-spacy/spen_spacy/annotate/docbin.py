@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,8 @@ def _open(path: str | Path) -> DocBin:
     try:
         return DocBin().from_disk(path)
     except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: str | Path, error: Exception) -> DataError:
-    found = f"a damaged file ({type(error).__name__})"
-    return DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it")
+        found = f"a damaged file ({type(error).__name__})"
+        raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
 
 
 def user_data(path: str | Path) -> Iterator[dict[Any, Any]]:
@@ -38,14 +35,23 @@ def sizes(path: str | Path) -> list[int]:
     return [len(tokens) * WORD for tokens in _open(path).tokens]
 
 
-def read_docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[Doc]:
-    """The docs from `start` to before `end`; no others are made. `DataError` if the file is damaged."""
+def read_docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[Doc | str]:
+    """The docs from `start` to before `end`, or the fault of one; no others are made.
+
+    Raises:
+        DataError: the file is damaged.
+    """
     docs = _open(path)
-    for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
-        setattr(docs, name, getattr(docs, name)[start:end])
-    try:
-        for doc in docs.get_docs(vocab):
+    for number in range(start, end):
+        one = copy(docs)
+        for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
+            if len(values := getattr(docs, name)):
+                setattr(one, name, values[number : number + 1])
+        one.strings = docs.strings if number == start else set()  # the vocabulary has them then
+        try:
+            [doc] = one.get_docs(vocab)
             DocBin(store_user_data=True).add(doc)  # which looks every string up
+        except Exception as error:
+            yield f"a damaged doc ({type(error).__name__}: {error})"
+        else:
             yield doc
-    except Exception as error:  # as above
-        raise _damaged(path, error) from error

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 from spacy.language import Language
 
@@ -29,6 +30,8 @@ class Worker:
             self._nlp = job.pipeline.load()
         except SpenError as error:
             self._failure = f"on {platform.node()}: {error}"
+        except Exception as error:  # of any component that is loaded, or for want of memory
+            self._failure = f"on {platform.node()}: the pipeline can't be loaded ({type(error).__name__}: {error})"
 
     def annotate(self, shard: Shard) -> Done:
         """Annotate a shard."""
@@ -61,7 +64,7 @@ def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[D
         before = len(left)
         # Spawned, not forked: a fork has this process's locks, and the threads that hold some are not in it.
         spawn = multiprocessing.get_context("spawn")
-        with _safe_path():
+        with _prepare_start():
             pool = ProcessPoolExecutor(min(number, len(left)), spawn, _start, (job,))
             futures = [pool.submit(_annotate, shard) for shard in left.values()]
         try:
@@ -80,10 +83,14 @@ def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[D
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
-    """Processes that start here import nothing from the working directory, where a `random.py` may lie."""
+def _prepare_start() -> Iterator[None]:
+    """Processes that start here import nothing from the working directory, where a `random.py` may lie; Ctrl-C waits
+    for `_start` in them."""
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # which unblocks the signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
@@ -91,11 +98,18 @@ def _safe_path() -> Iterator[None]:
             del os.environ["PYTHONSAFEPATH"]
         else:
             os.environ["PYTHONSAFEPATH"] = before
+        _unblock_interrupts()
+
+
+def _unblock_interrupts() -> None:
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _start(job: Job) -> None:
     """Make a process of a pool ready: it ends with its parent, and at Ctrl-C without a word."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _unblock_interrupts()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()

@@ -76,6 +76,11 @@ def name_columns(known: Iterable[str], taken: Collection[str]) -> dict[str, str]
     return columns
 
 
+def make_plain(value: Any) -> Any:
+    """A value of nothing but what JSON has; others, and whole numbers of more than 64 bits, as their own text."""
+    return json.loads(as_json(value), parse_int=lambda digits: n if -WHOLE <= (n := int(digits)) < WHOLE else digits)
+
+
 def as_json(value: Any) -> str:
     """A text of JSON; what JSON does not have as its own text."""
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -28,27 +28,30 @@ def find_sources(
         ConfigError: there is no such file, or they are of several formats or of an unknown one.
     """
     kinds: dict[Path, str] = {}
-    skipped: list[Path] = []
+    skipped: dict[Path, None] = {}
     for name in named:
         in_folder = Path(name).expanduser().is_dir()
-        for path in _files_below(Path(name).expanduser()) if in_folder else _named_files(name, out):
+        paths = _files_below(Path(name).expanduser()) if in_folder else _named_files(name, out)
+        for path in paths:
+            if any("\ud800" <= mark <= "\udfff" for mark in str(path)):
+                raise ConfigError(f"{str(path)!a}: found a name that is not UTF-8; rename the file")
             format = kind or _kind(path)
             if format is not None:
                 kinds[path] = format
             elif in_folder:
-                skipped.append(path)
+                skipped[path] = None
             else:
                 raise ConfigError(
                     f"{path}: found no format of this name; expected one that ends in {', '.join(SUFFIXES)}, text "
                     "formats also with .gz, or --from text for a text of another name"
                 )
-    if not kinds:
-        raise ConfigError(f"{', '.join(named)}: found no file that ends in {', '.join(SUFFIXES)}; expected some")
+        if kinds.keys().isdisjoint(paths):
+            raise ConfigError(f"{name}: found no file that ends in {', '.join(SUFFIXES)}; expected some")
     first = {format: path for path, format in reversed(kinds.items())}
     if len(first) > 1:
         several = ", ".join(f"{path} ({format})" for format, path in first.items())
         raise ConfigError(f"found files of several formats: {several}; expected one format at a time, or --from")
-    return next(iter(first)), [_source(path) for path in kinds], skipped
+    return next(iter(first)), [_source(path) for path in kinds], list(skipped)
 
 
 def _kind(path: Path) -> str | None:

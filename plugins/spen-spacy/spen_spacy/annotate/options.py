@@ -108,8 +108,6 @@ ErrorsOption = Annotated[
 ShardSize = Annotated[
     float | None,
     typer.Option(
-        min=0,
-        max=LARGEST_SHARD,
         metavar="MB",
         show_default=False,
         help="Text in a shard; a process that is killed loses one (default: a 64th of all, 0.07 to 4).",

@@ -47,11 +47,11 @@ def types(path: str | Path, field: str) -> dict[str, Any]:
         return {column.name: column.type for column in file.schema_arrow if column.name != field}
 
 
-def read_rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any]]:
-    """The rows from `start` to before `end`; groups of rows outside are not read.
+def read_rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any] | str]:
+    """The rows from `start` to before `end`, or the fault of one; groups of rows outside are not read.
 
     Raises:
-        DataError: the file is damaged, or holds a value that Python does not have, such as text that is not UTF-8.
+        DataError: the file is damaged.
     """
     first = 0
     with _open(path) as file:
@@ -60,9 +60,25 @@ def read_rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any]
             if first < end and after > start:
                 for batch in file.iter_batches(ROWS, row_groups=[group]):
                     skipped = max(0, start - first)
-                    yield from batch.slice(skipped, max(0, end - first - skipped)).to_pylist()
+                    yield from _list_rows(batch.slice(skipped, max(0, end - first - skipped)))
                     first += batch.num_rows
             first = after
+
+
+def _list_rows(batch: Any) -> Iterator[dict[str, Any] | str]:
+    """The rows of a batch; in place of a row with a value that Python does not have, its fault."""
+    try:
+        yield from batch.to_pylist()
+    except Exception:  # text that is not UTF-8, a year after 9999, an unknown time zone, …; each by another library
+        for number in range(batch.num_rows):
+            row, name = {}, ""
+            try:
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    row[name] = column[number].as_py()
+            except Exception as error:
+                yield f"a value in column {name!r} that can't be read ({type(error).__name__}: {error})"
+            else:
+                yield row
 
 
 @contextmanager
@@ -74,5 +90,5 @@ def _open(path: str | Path) -> Iterator[Any]:
     try:
         with parquet.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None

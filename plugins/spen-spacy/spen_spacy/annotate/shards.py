@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -168,7 +167,7 @@ def _open_writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[
             if doc is None:
                 doc = Doc(nlp.vocab)
                 about |= {"error": error, "text": _plain(document)}
-            doc.user_data[INPUT] = json.loads(fields.as_json(about))
+            doc.user_data[INPUT] = fields.make_plain(about)
             docs.add(doc)
 
     yield write

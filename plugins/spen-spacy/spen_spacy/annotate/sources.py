@@ -104,10 +104,13 @@ class Reading:
         source = piece.source
         if self.kind == "docbin":
             for row, doc in enumerate(docbin.read_docs(source.path, piece.start, piece.end, vocab), piece.first):
-                yield Document(source.name, row, doc, {})
+                is_bad = isinstance(doc, str)
+                yield _fail(source, row, doc, "a whole doc") if is_bad else Document(source.name, row, doc, {})
         elif self.kind == "parquet":
             for row, fields in enumerate(parquet.read_rows(source.path, piece.start, piece.end), piece.first):
-                yield self._from_fields(source, row, fields)
+                is_bad = isinstance(fields, str)
+                wanted = "values that Python can read"
+                yield _fail(source, row, fields, wanted) if is_bad else self._from_fields(source, row, fields)
         elif self.kind == "json" and tables.is_list(source.path):
             for row, item in enumerate(tables.read_items(source.path)[piece.start : piece.end], piece.first):
                 yield self._from_item(source, row, {self.field: item} if isinstance(item, str) else item)
@@ -166,10 +169,13 @@ class Reading:
         return self._from_fields(source, row, item)
 
     def _from_fields(self, source: Source, row: int, fields: dict[str, Any]) -> Document:
+        has_field = self.field in fields
         text = fields.pop(self.field, None)
         if not isinstance(text, str) or "\0" in text:
-            found = f"{self.field}: {text!r:.40}"
-            return _fail(source, row, found, "a text there (--text names another field)")._replace(fields=fields)
+            found = f"{self.field}: {text!r:.40}" if has_field else f"no field {self.field!r}"
+            known = f"; there are {', '.join(fields):.200}" if fields else ""
+            expected = f"a text there (--text names another field{known})"
+            return _fail(source, row, found, expected)._replace(fields=fields)
         return Document(source.name, row, text, fields)
 
 

@@ -89,7 +89,7 @@ def read_header(path: str | Path, field: str) -> Header:
         start = len(_MARK) if first.startswith(_MARK) else 0
         record = next(read_records(file, separator, start, 1), Record(1, [], 0, 1))
     names = [cell.strip() for cell in record.cells] if isinstance(record.cells, list) else []
-    if not all(map(str.isprintable, names)):
+    if any(mark == "\0" or "\ud800" <= mark <= "\udfff" for name in names for mark in name):
         raise DataError(path, 1, f"a header that is not UTF-8 text ({', '.join(map(ascii, names)):.300})", "UTF-8 text")
     if field not in names:
         raise DataError(path, 1, f"no column {field!r}", f"a header with it, or --text with one of {names!s:.300}")
