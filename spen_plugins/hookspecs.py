@@ -60,7 +60,7 @@ def spen_command() -> Functions:
 
     A function has Typer's annotated arguments and options. The first line of its docstring is shown in
     `spen --help`, which reads it from the source and does not import the module. A `SpenError` that it raises is shown
-    as one message. Names of the core's commands are refused.
+    as one message. Names of the core's commands are rejected.
     """
 
 

@@ -135,9 +135,9 @@ class PluginCommand(TyperCommand):
 
 
 def read_docstring(target: Callable[..., Any] | str) -> str:
-    """The first line of a function's read_docstring; of `"module:function"` read from its source, without importing it.
+    """The first line of a function's docstring; of `"module:function"` read from its source, without importing it.
 
-    "" without a read_docstring or source.
+    "" without a docstring or source.
     """
     if not isinstance(target, str):
         return (target.__doc__ or "").strip().partition("\n")[0]

@@ -58,7 +58,7 @@ def run_program(application: typer.Typer) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
     try:
-        report_errors(application)()
+        report_errors(_run_and_flush)(application)
     except typer.Exit as error:
         sys.exit(error.exit_code)
     finally:
@@ -67,6 +67,15 @@ def run_program(application: typer.Typer) -> NoReturn:
         except OSError:  # it is reported already; without this, Python reports it again at the process's end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise AssertionError("an application ends its process")
+
+
+def _run_and_flush(application: typer.Typer) -> None:
+    try:
+        application()
+    except SystemExit as done:
+        if not done.code:  # output that can't be written is an error
+            sys.stdout.flush()
+        raise
 
 
 def report_errors(command: F) -> F:

@@ -55,7 +55,7 @@ def describe(kind: Kind, type_name: Type = None) -> None:
 
 
 def _list_components(registry: Registry, kind: str) -> list[str]:
-    """One line per type: its name and the first line of its read_docstring."""
+    """One line per type: its name and the first line of its docstring."""
     from spen_plugins.errors import PluginError
 
     rows = []
@@ -93,7 +93,7 @@ def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """The read_docstring of a class or function, the help of an application."""
+    """The docstring of a class or function, the help of an application."""
     return inspect.cleandoc((value.info.help if isinstance(value, typer.Typer) else value.__doc__) or "")
 
 

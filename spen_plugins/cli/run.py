@@ -209,7 +209,7 @@ def _row(field: Field) -> list[str]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a read_docstring; abbreviations of citations don't end one."""
+    """The first sentence of a docstring; abbreviations of citations don't end one."""
     return re.split(
         r"(?<=\.)(?<!\bal\.)(?<!Sec\.)(?<!Eq\.)(?<!Figs\.)(?<!Fig\.)\s", " ".join(text.split()), maxsplit=1
     )[0]

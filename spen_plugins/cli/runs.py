@@ -122,6 +122,7 @@ def predict(
             examples, notes = read_text(loaded.task, raw), []
         else:
             examples, notes = tokenised.read(loaded, file, raw)
+        raw.check_used()
         say_all([*notes, *raw.notes()])
         answers = loaded.predict_examples(examples, energy)
         writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)

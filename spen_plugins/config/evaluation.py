@@ -60,9 +60,9 @@ def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
         for parameter in taken:
             if parameter.default is None and (name := parameter.name) not in passed:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
-        config = jsonnet.evaluate(path, passed)
+        config = jsonnet.evaluate(path, text, passed)
         if "data" in known and "data" not in passed and _has_corpus(config) and _names_files(arguments):
-            config = jsonnet.evaluate(path, {**passed, "data": "files"})
+            config = jsonnet.evaluate(path, text, {**passed, "data": "files"})
     else:
         config = _read_json(path, text) if path.suffix == ".json" else _read_yaml(path, text)
     if not isinstance(config, dict):
@@ -125,6 +125,8 @@ def find(path: str | Path) -> Path:
         problem = f"is {no_file(file)}" if file.exists() else "does not exist"
         siblings = [str(p) for p in file.parent.glob("*") if p.suffix in SUFFIXES]
         near = did_you_mean(str(path), [*siblings, *shipped.names()])
+        if Path(path).stem in shipped.names():
+            near = f" {Path(path).stem!r} ships with the package: give that name alone"
         raise ConfigError(f"the config file {path} {problem}.{near}")
     if file.suffix not in SUFFIXES:
         raise ConfigError(f"{path}: a config ends in {', '.join(SUFFIXES)}, not {file.suffix!r}")

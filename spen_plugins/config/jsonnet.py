@@ -34,13 +34,14 @@ class Parameter:
     doc: str = ""
 
 
-def evaluate(path: Path, values: Mapping[str, Any]) -> Any:
+def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
     """The value of a config, called with arguments if it is a function.
 
     Imports are searched beside the file that imports, then among the shipped configs.
 
     Args:
         path: the file.
+        text: its content, without a byte order mark, which the evaluator rejects.
         values: arguments, JSON values by parameter name.
 
     Raises:
@@ -51,7 +52,8 @@ def evaluate(path: Path, values: Mapping[str, Any]) -> Any:
     request = {
         "packages": [folder for folder in sys.path if folder],
         "filename": str(path),
-        "jpathdir": [str(FOLDER)],
+        "src": text,
+        "jpathdir": [str(path.parent), str(FOLDER)],
         "tla_vars": texts,
         "tla_codes": codes,
     }

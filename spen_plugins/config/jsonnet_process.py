@@ -19,7 +19,7 @@ def main() -> None:
     import rjsonnet
 
     try:
-        value = rjsonnet.evaluate_file(**request)
+        value = rjsonnet.evaluate_snippet(**request)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         sys.exit(REFUSED)

@@ -39,7 +39,7 @@ class Plugin:
             (its name is taken or invalid).
         distribution: the distribution that provides it; all of them if several claim the name.
         version: version of the distribution.
-        error: reason why it is broken or refused.
+        error: reason why it, or one of its commands or figures, is broken or refused.
         entry: the entry point's value, `module` or `module:object`.
     """
 
@@ -82,8 +82,8 @@ class PluginHost:
     def _discover(self, paths: Sequence[str] | None) -> None:
         installed = metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
         distributions: dict[str, metadata.Distribution] = {}
-        for distribution in installed:  # an earlier folder of the path wins, as for imports
-            distributions.setdefault(str(distribution.metadata["Name"]).lower().replace("_", "-"), distribution)
+        for distribution in filter(_has_plugins, installed):  # an earlier folder of the path wins, as for imports
+            distributions.setdefault(distribution.name.lower().replace("_", "-"), distribution)
         claims: dict[str, list[metadata.Distribution]] = {}
         for distribution in distributions.values():
             for entry in distribution.entry_points.select(group=GROUP):
@@ -163,6 +163,7 @@ class PluginHost:
         plugin = self.known[name]
         try:
             with _plugin_errors(str(plugin)):
+                self._check_marks(name, module)
                 self._manager.register(module, name)
                 self._manager.check_pending()
                 tables = {kind: self._table(name, known) for kind, known in KINDS.items()}
@@ -175,9 +176,26 @@ class PluginHost:
             raise PluginError(
                 f"{plugin}: {plugin.entry!r} registers nothing; expected hooks marked `@spen_plugins.hookimpl`: {hooks}"
             )
+        error = None if name == CORE else self._drop_taken(plugin, tables)
         self._tables[name] = {kind: table for kind, table in tables.items() if table}
-        self.known[name] = replace(plugin, status="loaded")
+        self.known[name] = replace(plugin, status="loaded", error=error)
         return self._tables[name]
+
+    def _check_marks(self, name: str, module: Any) -> None:
+        """Raise for a hook without its marker, which pluggy would ignore."""
+        for hook in (kind.hook for kind in KINDS.values()):
+            function = inspect.getattr_static(module, hook, None)  # not by a __getattr__ of the module's
+            if inspect.isfunction(function) and self._manager.parse_hookimpl_opts(module, hook) is None:
+                raise PluginError(f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`")
+
+    def _drop_taken(self, plugin: Plugin, tables: Tables) -> str | None:
+        """Remove commands and figures named like the core's; returns a message about them, None without any."""
+        taken = []
+        for kind in ("command", "figure"):
+            names = tables[kind].keys() & self._tables[CORE][kind].keys()
+            tables[kind] = {name: value for name, value in tables[kind].items() if name not in names}
+            taken += [f"{kind} {name!r}" for name in sorted(names)]
+        return f"{plugin}: rejected {', '.join(taken)}, which spen has itself" if taken else None
 
     def _table(self, name: str, kind: Kind) -> Table:
         """The checked result of one hook of a plugin."""
@@ -195,6 +213,14 @@ class PluginHost:
                 )
             table.update(entries)
         return table
+
+
+def _has_plugins(distribution: metadata.Distribution) -> bool:
+    """True if a distribution has entry points of ours; false, too, if its metadata can't be read."""
+    try:
+        return bool(distribution.entry_points.select(group=GROUP)) and distribution.name is not None
+    except Exception:
+        return False
 
 
 @contextmanager

@@ -106,11 +106,31 @@ class Registry:
         tables = component_tables(cls)
         for table in tables:
             values.pop(table.name, None)
-        return cls, validate(cls.Config, values, where, source, tables)
+        try:
+            return cls, validate(cls.Config, values, where, source, tables)
+        except ConfigError as error:
+            raise ConfigError(f"{error}{self._suggest_types(kind, type_name, where, values)}") from None
 
     def plugin(self, type_name: str) -> Plugin:
         """The plugin that provides a type."""
         return self._host.known[_split(type_name)[0]]
+
+    def _suggest_types(self, kind: str, type_name: str, where: str, values: Mapping[str, Any]) -> str:
+        """Other types that have keys that a type lacks: another method of the config may be meant."""
+        owners: dict[str, list[str]] = {}
+        unknown = values.keys() - self.resolve(kind, type_name).Config.model_fields.keys()
+        for name in self.names(kind) if unknown else ():
+            try:
+                known = self.resolve(kind, name).Config.model_fields
+            except PluginError:
+                continue
+            for key in sorted(unknown & known.keys()):
+                owners.setdefault(key, []).append(name)
+        return "".join(
+            f" {key!r} is a key of {', '.join(names)}; {where}.type is {type_name!r} here, and an argument of the "
+            "config, such as method, may choose another."
+            for key, names in owners.items()
+        )
 
     def _describe_missing(self, kind: str, plugin: str, short: str) -> str:
         known = [p.name for p in self.plugins() if p.status != "refused"]

@@ -101,6 +101,11 @@ class Trained(BaseEstimator, ABC):
 
     def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Train and keep the run as `run_`."""
+        if reserved := sorted({"config", "data", "held_out", "out", "quiet"} & self._overrides.keys()):
+            raise ValueError(
+                f"{type(self).__name__} has no parameter {reserved[0]!r}; expected those of its docstring, or "
+                "arguments and keys of the config"
+            )
         seed = self.random_state
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31 - 1))

@@ -109,7 +109,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         parts = {"train": self._add_weights(rows, Matrix(labels.values, names), sample_weight)}
         self.labels_ = np.array(names)
         if validation is not None:
-            rows, labels = self._check_examples(*validation, reset=False)
+            rows, labels = validation
+            rows, labels = self._check_examples(rows, labels, reset=False)
             with value_errors():
                 parts["validation"] = rows, labels.ordered(names, "y of validation")
         fixed = self.decode == "validation" and self.threshold != "validation"

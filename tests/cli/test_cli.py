@@ -103,7 +103,7 @@ def test_help_of_a_command_imports_nothing_heavy(command):
 
 @pytest.mark.parametrize("module", ["run", "main"])
 def test_help_is_quick(module):
-    """What takes time is imports, so those are counted: torch alone is a thousand modules and more."""
+    """Imports take the time, so they are counted: torch alone is a thousand modules and more."""
     code = (
         "import atexit, runpy, sys; sys.argv = ['spen', '--help']\n"
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
@@ -181,6 +181,16 @@ def test_help_lists_it_without_its_import_and_without_codes_for_terminals(spen, 
 def test_the_cores_commands_need_no_plugin(spen, predictor, greeting):
     assert spen("predict", "runs/x", "f").exit_code == 0
     assert "spen_acme" not in sys.modules
+
+
+def test_a_command_with_a_name_of_the_cores_is_rejected(spen, site):
+    site.module("acme_commands", HELLO)
+    site.install("acme", GREET.replace('hello"}', 'hello", "predict": "acme_commands:hello"}'))
+    sentence = "plugin 'acme' (spen-acme 1.0): rejected command 'predict', which spen has itself"
+    assert f"note: {sentence}\n" in spen("--help").stderr
+    checked = spen("plugins", "--check")
+    assert checked.exit_code == 2 and sentence in checked.stdout
+    assert "acme.say_hello" in spen("describe", "command").stdout
 
 
 def test_a_command_that_two_plugins_have(spen, greeting):
@@ -281,6 +291,14 @@ def test_errors_are_one_message_with_their_status(spen_run, fake, config, error,
     assert "Traceback" not in done.stderr
 
 
+def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
+    def fails(*_, **__):
+        raise ZeroDivisionError
+
+    fake("runs.train.runner", run=fails)
+    assert isinstance(spen_run(str(config)).exception, ZeroDivisionError)
+
+
 def test_a_wrong_config_is_said_without_loading_torch(config):
     code = "import sys\nfrom spen_plugins.cli.run import app\ntry: app(%r)\nfinally: print('torch' in sys.modules)"
     words = [str(config), "dta=1"]
@@ -320,6 +338,12 @@ def test_the_arguments_of_a_config(spen_run, config):
     ):
         assert f"= {value} " in rows[name] and type_ in rows[name] and rows[name].rstrip().endswith(text), name
     assert "trainer.probe" not in rows and "energy.features.type" not in rows
+
+
+def test_the_arguments_of_a_config_that_is_wrong(spen_run, config):
+    done = spen_run(str(config), "--arguments")
+    assert done.exit_code == 2
+    assert "data  'sample'" in done.stdout and "'inference_net' is missing" in done.stderr
 
 
 def test_a_line_of_documentation_ends_with_its_sentence():

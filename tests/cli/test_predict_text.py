@@ -202,10 +202,18 @@ def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
         assert raw.describe() == f"read as raw text, {said}"
 
 
-def test_energies_have_no_place_in_columns(runs, spen):
+def test_options_without_effect_are_said(runs, spen):
     Path("words").write_text("Anna\nleft\n.\n")
-    done = spen("predict", runs["ner"], "words", "--energy", "--format", "conll")
-    assert done.exit_code == 2 and "--format conll has no place for it" in done.stderr and not done.stdout
+    for words, says in (
+        (["words", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
+        (["words", "--predicates", runs["predicates"]], "found no sentences here that need predicates; omit it"),
+        (["--text", "x", "--predicates", "none"], "--predicates none: found no sentences here that need predicates"),
+        (["words", "--energy", "--format", "conll"], "--format conll has no place for it"),
+    ):
+        done = spen("predict", runs["ner"], *words)
+        assert done.exit_code == 2 and says in done.stderr and not done.stdout
+    done = spen("predict", runs["text"], "--text", "x", "--language", "de")
+    assert done.exit_code == 2 and "--language de: found no raw text" in done.stderr
 
 
 def test_tags_that_the_run_does_not_know_are_warned_of(tmp_path):

@@ -32,6 +32,9 @@ def say(text: str, fail: str = ""):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
     if fail == "data":
         raise DataError(text, 1, "this", "that")
+    if fail == "late":  # as it is written at the end alone
+        sys.stdout.write(text)
+        return
     typer.echo("read " + sys.stdin.read() if text == "-" else text)
 
 run_program(made)
@@ -51,11 +54,17 @@ def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
-@pytest.mark.parametrize("words", [["text"], ["--help"]], ids=" ".join)
-def test_output_that_is_not_written_is_an_error(words):
-    done = run(words, ">/dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["text"], ["text", "--fail=late"], ["--help"]], ids=" ".join)
+def test_output_that_is_not_written_is_an_error(words, unbuffered):
+    done = run(words, ">/dev/full", PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 1
     assert sentence(done) == "error: No space left on device"
+
+
+def test_a_closed_standard_error_hurts_nothing():
+    assert run(["text"], "2>&-").stdout == b"text\n"
+    assert run(["text", "--fail=data"], "2>&-").returncode == 2
 
 
 def test_output_nobody_reads_is_no_error():

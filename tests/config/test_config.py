@@ -117,6 +117,11 @@ def test_overrides_make_what_a_config_leaves_to_defaults(function):
     assert config["precision"] == "bf16"
 
 
+@pytest.mark.parametrize("name", ["note", "note.a"])
+def test_a_key_of_the_config_can_be_overridden_whatever_it_is(function, name):
+    assert evaluate(function, {name: "5"})["note"] in (5, {"a": 5, "b": [2, 3]})
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -211,8 +216,9 @@ def test_files_that_are_not_there(write):
 
 
 def test_a_config_is_utf_8_perhaps_with_a_byte_order_mark(tmp_path):
-    (tmp_path / "b.json").write_bytes(b'\xef\xbb\xbf{"seed": 3}')
-    assert evaluate(tmp_path / "b.json") == {"seed": 3}
+    for suffix in ("json", "jsonnet"):
+        (tmp_path / f"b.{suffix}").write_bytes(b'\xef\xbb\xbf{"seed": 3}')
+        assert evaluate(tmp_path / f"b.{suffix}") == {"seed": 3}
     (tmp_path / "b.json").write_bytes(b'{"a": "\xff"}')
     with pytest.raises(ConfigError, match=r"b\.json: not UTF-8"):
         evaluate(tmp_path / "b.json")

@@ -44,7 +44,7 @@ def experiment(path: Path, **arguments: str) -> dict:
 
 
 def player(trainer: dict, name: str) -> dict:
-    """What the released numbers say of a player."""
+    """The settings of a player that the released numbers have."""
     return {key: trainer[name][key] for key in ("type", "lr", "weight_decay")}
 
 
@@ -293,6 +293,11 @@ def test_the_default_is_what_validation_chose() -> None:
 def test_srl_seal_is_roles_by_nce(arguments: dict[str, str]) -> None:
     assert evaluate(SRL, arguments) == evaluate(ROLES, {**arguments, "method": "nce"})
     assert [p.name for p in parameters(SRL)] == [p.name for p in parameters(ROLES)]
+
+
+def test_own_files_go_in_by_path() -> None:
+    task = experiment(MLC, data="mine.arff", split="mine.json")["task"]
+    assert (task["file"], task["split"]) == ("mine.arff", "mine.json")
 
 
 def test_encoder_is_a_bilstm_or_the_name_or_folder_of_a_model() -> None:

@@ -112,7 +112,10 @@ def config(**changes):
             "'features.dropout': found 8; expected float >= 0 and < 1",
         ),
         ("features.hidden=[4, 0]", "'features.hidden.1': found 0"),
-        ("trainer.net.lr=1e999", "'trainer.net.lr': found Infinity; expected float, > 0"),
+        (
+            "trainer.net.lr=1e999",
+            "'trainer.net.lr': found Infinity; expected float, > 0 (input should be a finite number)",
+        ),
         ("trainer.net.lr=-1", "'trainer.net.lr': found -1; expected float, > 0"),
         ("trainer.net.momentum=0.9", "momentum goes with type 'sgd'"),
         ("trainer.epochs=0", "'trainer.epochs': found 0; expected int, >= 1"),
@@ -142,6 +145,11 @@ def test_numbers_out_of_range(table, said):
         ),
         ({"task": {"type": "toy.tsk"}}, ConfigError, "task.type: unknown task 'toy.tsk'. Did you mean 'toy.task'?"),
         ({"energy": {"type": "nope.e"}}, PluginError, "energy.type: energy 'nope.e' needs the plugin 'nope'"),
+        (
+            {"trainer": {"type": "toy.loss"}},
+            ConfigError,
+            "trainer.type: 'toy.loss' is of kind energy_loss, not trainer",
+        ),
         ({"energy": ...}, ConfigError, "trainer 'toy.game' needs 'energy'"),
         ({"energy_loss": None}, ConfigError, "trainer 'toy.game' needs 'energy_loss'"),
         ({"energy": None, "trainer": {"type": "toy.plain"}}, ConfigError, "no 'energy' for it to teach"),

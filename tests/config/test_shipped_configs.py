@@ -77,7 +77,7 @@ def test_a_file_of_ones_own_comes_first(elsewhere):
     assert evaluate("srl_seal.jsonnet") == {"seed": 7}
     (elsewhere / "labels").mkdir()
     assert evaluate("labels")["task"]["type"] == "multilabel"
-    with pytest.raises(ConfigError, match=r"configs/srl_seal.jsonnet does not exist\."):
+    with pytest.raises(ConfigError, match=r"not exist\. 'srl_seal' ships with the package: give that name alone"):
         evaluate("configs/srl_seal.jsonnet")
     with pytest.raises(ConfigError, match=r"srl_sel does not exist\. Did you mean 'srl_seal'\?"):
         evaluate("srl_sel")
@@ -100,6 +100,8 @@ def test_copies_say_the_same_and_replace_nothing(elsewhere):
     changed = CliRunner().invoke(app, ["configs", "copy", "srl_seal", "mine"])
     assert changed.exit_code == 2 and "there already, and different" in changed.output
     assert (elsewhere / "mine/srl_seal.jsonnet").read_text() == "{}"
+    unknown = CliRunner().invoke(app, ["configs", "copy", "srl_sael", "mine"])
+    assert unknown.exit_code == 2 and "Did you mean 'srl_seal'?" in unknown.output
 
 
 def test_wheel_and_sdist_hold_configs_and_sample_corpora(elsewhere):

@@ -110,7 +110,7 @@ WORDS = {"affix_dim", "case_dim", "char_dim", "word_dim"}
 
 
 def test_levels_of_features() -> None:
-    """What the paper calls NER, NER+ and NER++."""
+    """The settings that the paper calls NER, NER+ and NER++."""
 
     def features(level: str, **given: str) -> dict:
         table = experiment(NER, data="btc", features=level, **given)["features"]

@@ -336,6 +336,15 @@ def test_the_commands_write_beside_the_run(trained: Path, tmp_path: Path) -> Non
     assert read_groups([f"a={trained}"])[0].runs[0].history()[0]["probe"].keys() == {"net", "net_gbi", "random_gbi"}
 
 
+def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
+    for words, message in (
+        (["training", str(tmp_path / "nothing")], "there is no run"),
+        (["gradients", str(trained), "--labels", "0,x"], "'x' is not a label"),
+    ):
+        done = call(*words)
+        assert done.exit_code == 2 and message in done.stderr, done.output
+
+
 @pytest.mark.filterwarnings("error")
 def test_any_label_is_drawn(tmp_path: Path) -> None:
     """Dollars are no formula, control characters break no XML."""

@@ -109,6 +109,19 @@ def test_the_first_of_two_folders_wins_as_in_imports(acme, tmp_path):
 # Broken plugins hurt nobody else
 
 
+@pytest.mark.parametrize("broken", ["METADATA", "entry_points.txt", None])
+def test_a_distribution_without_readable_metadata_hurts_no_other(acme, broken):
+    acme.install("bad", "x = 1")
+    info = acme.path / "spen_bad-1.0.dist-info"
+    if broken is None:
+        (info / "METADATA").unlink()
+    else:
+        (info / broken).write_bytes(b"Name: \xff\n[spen_plugins]\nbad = \xff\n")
+    found = registry(acme)
+    assert [plugin.name for plugin in found.plugins()] == ["core", "acme"]
+    assert found.resolve("energy", "acme.quadratic")
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -120,7 +133,12 @@ def test_the_first_of_two_folders_wins_as_in_imports(acme, tmp_path):
             "import spen_plugins as sp\n@sp.hookimpl\ndef spen_enrgy(): return {}",
             "unknown hook 'spen_enrgy'",
         ),
-        ("def spen_energy(): return {}", "registers nothing; expected hooks marked `@spen_plugins.hookimpl`"),
+        ("def spen_energy(): return {}", "spen_energy lacks its marker `@spen_plugins.hookimpl`"),
+        (
+            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'x': 'm:C'}\ndef spen_task(): pass",
+            "spen_task lacks its marker",
+        ),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(pm): return {}", "pm"),
         ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return ['x']", "expected a table of names"),
         (
             "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a.b': 'm:C'}",
@@ -130,6 +148,7 @@ def test_the_first_of_two_folders_wins_as_in_imports(acme, tmp_path):
             "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 3}",
             "each with a class or 'module:Class'",
         ),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 'nocolon'}", "'module:Class'"),
         ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): raise ValueError('sad')", "ValueError: sad"),
     ],
 )
@@ -153,6 +172,7 @@ def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, said):
     ("source", "said"),
     [
         ("class E: pass", "expected a subclass of spen_plugins.Energy"),
+        ("class E(sp.InferenceNet): pass", "expected a subclass of spen_plugins.Energy"),
         ("def E(): pass", "expected a subclass of spen_plugins.Energy"),
         ("class E(sp.Energy): __abstractmethods__ = {'m'}", "E does not implement m"),
         ("class E(sp.Energy):\n    class Config: pass", "E.Config must be a subclass of spen_plugins.Config"),
@@ -195,6 +215,11 @@ def test_a_stranger_called_core_is_refused_and_the_core_stays(acme):
     assert "usurper" not in sys.modules
 
 
+def test_a_name_that_no_type_could_have_is_refused(acme):
+    acme.install("a.b", ACME, distribution="dotted")
+    assert status(registry(acme), "a.b").status == "refused"
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "error", "said"),
     [
@@ -203,6 +228,7 @@ def test_a_stranger_called_core_is_refused_and_the_core_stays(acme):
         ("energy", "quadratic", ConfigError, "Did you mean 'acme.quadratic'"),
         ("energy", "acmee.quadratic", PluginError, "Install the package that provides 'acmee'"),
         ("energy", "acmee.quadratic", PluginError, "Did you mean 'acme'?"),
+        ("energy_loss", "acme.quadratic", ConfigError, "'acme.quadratic' is of kind energy, not energy_loss"),
         ("enrgy", "local", ConfigError, "unknown kind 'enrgy'. Did you mean 'energy'?"),
     ],
 )
@@ -251,6 +277,17 @@ def test_what_is_no_function_is_refused(site, value, said):
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize(("kind", "name"), [("command", "plot"), ("figure", "training")])
+def test_a_name_of_the_cores_stays_the_cores(site, kind, name):
+    source = MODELS.replace("def spen_model", f"def spen_{kind}").replace("spen_ner", name)
+    site.install("acme", source + "\n    @hookimpl\n    def spen_model(): return {'spen_ner': names}\n")
+    found = registry(site)
+    assert found.providers(kind)[name] == ["core"]
+    error = f"plugin 'acme' (spen-acme 1.0): rejected {kind} '{name}', which spen has itself"
+    assert status(found, "acme").error == error
+    assert found.resolve("model", "acme.spen_ner")() == "folder"
+
+
 # Typed configs
 
 
@@ -265,6 +302,16 @@ def test_an_unknown_key_names_path_near_key_known_keys_and_file(acme):
         "my.jsonnet: unknown key 'energy.hiden'. Did you mean 'hidden'? "
         "Known keys of energy: strength: float = 1.0; hidden: list of int = [8]."
     )
+
+
+def test_a_key_of_another_type_names_that_type(site):
+    """`trainer.energy_weight` with a method that trains no energy."""
+    spec = {"type": "cross_entropy", "net_epochs": 3, "lr": 1}
+    with pytest.raises(ConfigError) as error:
+        Registry([]).parse("trainer", spec, "trainer", "x.json")
+    said = str(error.value)
+    assert "'net_epochs' is a key of energy; trainer.type is 'cross_entropy' here" in said
+    assert "'lr' is a key of" not in said
 
 
 @pytest.mark.parametrize(
@@ -345,6 +392,12 @@ def test_every_hook_is_a_kind_and_every_kind_a_hook():
 def test_everything_built_in_can_be_imported():
     [core] = Registry([]).check()
     assert (core.name, core.status, core.error) == ("core", "loaded", None)
+
+
+def test_registries_share_nothing(acme):
+    one, two = registry(acme), Registry([])
+    assert "acme.quadratic" in one.names("energy")
+    assert "acme.quadratic" not in two.names("energy")
 
 
 def test_listing_plugins_does_not_import_torch(acme):

@@ -178,6 +178,9 @@ def test_labels_of_a_validation_frame_go_by_their_names() -> None:
     ("validation", "said"),
     [
         ((X, Y[:, :2]), "y of validation: found 2 columns; expected 3, as in training"),
+        ((X, np.hstack([Y, Y])), "y of validation: found 6 columns"),
+        (X, "too many values to unpack"),
+        ((X, Y, Y), "too many values to unpack"),
         ((X[:, :2], Y), "X has 2 features"),
     ],
 )
@@ -204,7 +207,7 @@ def test_equal_seeds_give_equal_estimators(classifier) -> None:
     assert (other.predict_proba(X) != classifier.predict_proba(X)).any()
 
 
-@pytest.mark.parametrize("labels", [1, 3])
+@pytest.mark.parametrize("labels", [1, 2, 3])
 def test_scorers_see_the_probabilities_of_all_labels(labels) -> None:
     x, y = made_up(labels=labels)
     pipeline = make_pipeline(StandardScaler(), MultiLabelClassifier(**FEW))
@@ -213,7 +216,8 @@ def test_scorers_see_the_probabilities_of_all_labels(labels) -> None:
     assert scores[0] == pytest.approx(roc_auc_score(y[:20], trained.predict_proba(x[:20])))
 
 
-@pytest.mark.parametrize(("method", "labels"), [("predict", 1), ("predict_proba", 2), ("decision_function", 3)])
+@pytest.mark.parametrize("labels", [1, 2, 3])
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
 def test_cross_validated_predictions_have_a_column_for_each_label(method, labels) -> None:
     x, y = made_up(labels=labels)
     estimator = MultiLabelClassifier(**FEW)
@@ -378,6 +382,11 @@ def test_a_pickle_has_the_files_of_a_run(name, request, tmp_path) -> None:
         assert_array_equal(np.concatenate(list(other.predict(items))), np.concatenate(list(estimator.predict(items))))
 
 
+def test_the_run_is_saved_to_a_folder(classifier, tmp_path) -> None:
+    classifier.predictor_.save(tmp_path / "mine")
+    assert sp.load(tmp_path / "mine").predict(X) == classifier.predictor_.predict(X)
+
+
 # Tags.
 
 
@@ -458,9 +467,12 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
         (X, 0 * Y, ValueError, "y has one class only: every label of every row is 0"),
         (X, 2 * Y, ValueError, r"y has the values \[0, 2\]; each label"),
         (X, sparse.csr_array(Y), TypeError, "Sparse data was passed for y, but dense data is required"),
-        (X, Y[:, 0], ValueError, "expected label sets as a matrix of 0 and 1.*MultiLabelBinarizer"),
+        (X, Y[:, 0], ValueError, "expected label sets, not one class per row.*MultiLabelBinarizer"),
         (X, [["a"], ["a", "b"]] * 20, ValueError, "legacy multi-label data representation"),
+        (X, None, ValueError, "requires y to be passed"),
         (X[:1], Y[:1], ValueError, "minimum of 2 is required"),
+        (X[:3], Y, ValueError, "inconsistent numbers of samples"),
+        ([["a"]] * 40, Y, ValueError, "could not convert string"),
     ],
 )
 def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
@@ -492,6 +504,13 @@ def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:
         MultiLabelClassifier(**settings).fit(X, Y)
 
 
+@pytest.mark.parametrize("name", ["config", "data", "held_out", "out", "quiet"])
+def test_other_arguments_of_training_are_no_parameters(name) -> None:
+    for estimator, data in ((MultiLabelClassifier(), (X, Y)), (SequenceTagger(), (SENTENCES, NAMES))):
+        with pytest.raises(ValueError, match=f"{type(estimator).__name__} has no parameter '{name}'"):
+            estimator.set_params(**{name: 1}).fit(*data)
+
+
 def test_unfitted_estimators_say_so() -> None:
     for ask in (MultiLabelClassifier().predict, MultiLabelClassifier().predict_proba, SequenceTagger().predict):
         with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -515,6 +534,8 @@ def test_other_features_than_in_training(classifier) -> None:
         ([["a"], ["b"]], [["B-X"], [3]], "sentence 1 of train: found"),
         (SENTENCES, NAMES[:3], r"inconsistent numbers of samples: \[16, 3\]"),
         ([["a"]], [["N"]], "found 1 rows with labels; expected at least two"),
+        ([["a"], ["b"]], [["N"], ["N", "V"]], "sentence 1 of train: found 2 tags for 1 words"),
+        (["a b", "c d"], [["N", "V"]] * 2, "sentence 0 of train: found words 'a b'; expected a list of strings"),
         ([["a"], ["b"]], [["O"], ["E-X"]], "the tags look like spans and obey none of bio, bioes, iob1"),
     ],
 )
@@ -526,6 +547,7 @@ def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
 @pytest.mark.parametrize(
     ("ask", "arguments", "said"),
     [
+        ("predict", (None,), "found one NoneType; expected a list"),
         ("predict_proba", ([["a", None]],), "expected a list of strings"),
         ("predict", ("a b",), "found one str; expected a list"),
         ("predict", ([["a", None]],), "expected a list of strings"),

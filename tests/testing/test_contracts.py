@@ -379,7 +379,7 @@ def test_a_sound_energy_passes():
         (AveragesOverPadding, "tags", "padding"),
         (NoGradient, "labels", "gradient in y|Jacobian mismatch"),
         (TransposesResult, "labels", "expected"),
-        (TwoNamesForOneTensor, "labels", "shar"),
+        (TwoNamesForOneTensor, "labels", "share memory"),
     ],
 )
 def test_the_checks_find_a_broken_energy(broken, toy, says):

@@ -65,7 +65,7 @@ SHORTER = {
     r"^spen sweep (?!.* trainer\.epochs=)": ["trainer.epochs=1"],
     r"^spen sweep ": ["--trials", "2", "--device", "cpu"],
 }
-"""What is appended to the commands that a pattern finds, so that they train for less long."""
+"""Arguments appended to the commands that a pattern matches, so that they train for less long."""
 
 
 def blocks(page: str, language: str) -> list[str]:

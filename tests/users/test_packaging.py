@@ -1,4 +1,4 @@
-"""What is installed, and how: metadata, pins, contracts on imports, the Makefile on machines that lack things."""
+"""The installed package: metadata, pins, contracts on imports, the Makefile on machines that lack things."""
 
 from __future__ import annotations
 

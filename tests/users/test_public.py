@@ -1,4 +1,4 @@
-"""What plugins may import: it costs nothing, and docs/plugins.md has all of it and nothing that is gone."""
+"""The names that plugins may import: they cost nothing, and docs/plugins.md has all of them and no other."""
 
 from __future__ import annotations
 
