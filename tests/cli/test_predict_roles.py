@@ -36,6 +36,7 @@ def spen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Spen:
     monkeypatch.chdir(tmp_path)
 
     def predicates(self: TokenisedText, some: Sequence[Sequence[str]]) -> list[list[int]]:
+        self._was_asked = True
         return [[i for i, word in enumerate(words) if word in MARKED] for words in some]
 
     monkeypatch.setattr(TokenisedText, "predicates", predicates)

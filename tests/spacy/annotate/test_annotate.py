@@ -732,7 +732,7 @@ def shadows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_workers_start_without_the_working_directory(shadows: Path) -> None:
-    with engines._safe_path():
+    with engines._prepare_start():
         pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         done = pool.submit(abs, -1)
     with pool:
