@@ -1,17 +1,26 @@
-"""Tasks of the registry and modules of scripts, loaded, for tests."""
+"""What many tests make: tasks, experiments, runs, files; and the commands, called in this process."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from click.testing import Result
+from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import Built, build, check
 from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
+QUIET = RunOptions("cpu", quiet=True)
 
 
 def parsed(kind: str, name: str, **fields: object) -> tuple[type, sp.Config]:
@@ -25,6 +34,66 @@ def loaded(name: str, **fields: object) -> sp.Task:
     task = cls(config)
     task.load()
     return task
+
+
+def in_memory(kind: str, parts: Mapping[str, Any], **fields: object) -> sp.Task:
+    """A task whose examples are given."""
+    cls, config = parsed("task", kind, in_memory=True, **fields)
+    task = cls(config)
+    task.take(parts)
+    return task
+
+
+def experiment(config: str | Path | Mapping[str, Any], **arguments: str) -> dict[str, Any]:
+    """The table of a checked experiment; the config is a name in `configs`, a path or a table."""
+    return check(evaluate(config, arguments), config, Registry()).table()
+
+
+def built(config: str | Path | Mapping[str, Any], **arguments: str) -> Built:
+    """The objects of an experiment, by a config as of `experiment`."""
+    return build(check(evaluate(config, arguments), config, Registry()))
+
+
+def trained(config: str | Path | Mapping[str, Any], folder: Path, **arguments: str) -> Path:
+    """The folder of a run, trained quietly on the CPU, by a config as of `experiment`."""
+    from spen_plugins.runs.train.runner import run
+
+    return run(evaluate(config, arguments), str(config), folder, QUIET)
+
+
+def spen(*words: object, status: int = 0, **settings: Any) -> Result:
+    """The command `spen`, which ends with this status; settings are those of `CliRunner.invoke`."""
+    from spen_plugins.cli.main import app
+
+    return _call(app, words, status, settings)
+
+
+def spen_run(*words: object, status: int = 0, **settings: Any) -> Result:
+    """The command `spen-run`, likewise."""
+    from spen_plugins.cli.run import app
+
+    return _call(app, words, status, settings)
+
+
+def _call(app: Any, words: tuple[object, ...], status: int, settings: Mapping[str, Any]) -> Result:
+    done = CliRunner().invoke(app, [str(word) for word in words], **{"env": {"COLUMNS": "200"}, **settings})
+    assert done.exit_code == status, done.output
+    return done
+
+
+def written(path: Path, text: str) -> str:
+    """The path of a file with this text."""
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def parquet_file(path: Path, columns: Mapping[str, Any]) -> Path:
+    """A Parquet file with these columns; the test is skipped where pyarrow is not installed."""
+    import pytest
+
+    pa = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pa.table(columns), path)
+    return path
 
 
 def module_of(path: Path) -> ModuleType:
