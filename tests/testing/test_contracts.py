@@ -612,6 +612,7 @@ def test_the_checks_find_a_broken_space(space, says):
 def test_sound_spaces_pass_whether_or_not_they_are_small():
     for space in (
         LabelSet(["a"]),
+        LabelSet(list("abcde")),
         LabelSet([str(i) for i in range(40)]),
         TagSequence(["x", "y"]),
         TagSequence(["O", "B-a", "I-a", "I-b", "B-b"], "bio"),

@@ -20,7 +20,7 @@ MASK = torch.arange(4) < torch.tensor(LENGTHS).unsqueeze(1)
 K = len(TAGS)
 
 
-def proposal(dtype=torch.double, scale=1.5, constrained=False, pad=0, logits=None, chain=None):
+def proposal(dtype=torch.double, scale=1.5, pad=0, logits=None, chain=None):
     torch.manual_seed(0)
     drawn = torch.randn(4, 1, 4, K, dtype=dtype) * scale
     parts = [torch.randn(*shape, dtype=dtype) for shape in [(K, K), (K,), (K,)]]
@@ -30,7 +30,7 @@ def proposal(dtype=torch.double, scale=1.5, constrained=False, pad=0, logits=Non
         mask = torch.cat([MASK, torch.zeros(4, pad, dtype=torch.bool)], 1)
     logits = drawn if logits is None else logits
     space = TagSequence(TAGS, scheme="bio")
-    return CrfProposal(space, logits, mask, chain=chain or Chain(*parts), constrained=constrained)
+    return CrfProposal(space, logits, mask, chain=chain or Chain(*parts), constrained=False)
 
 
 def paths(length):
@@ -58,13 +58,10 @@ def one_hot(p, row, path):
     return y
 
 
-def test_log_z():
-    p = proposal()
-    assert torch.allclose(p.log_z, torch.stack([energies(p, row).logsumexp(0) for row in range(4)]))
-
-
 def test_log_prob_of_every_path():
     p = proposal()
+    p.logits.requires_grad_()
+    assert p.log_z.requires_grad and not p.detach().log_z.requires_grad
     for row in range(4):
         expected = energies(p, row).log_softmax(0)
         y = torch.cat([one_hot(p, row, path) for path in paths(LENGTHS[row])], 1)
@@ -90,49 +87,6 @@ def test_marginals_of_neighbours():
             for t, (a, b) in enumerate(pairwise(path)):
                 expected[t, a, b] += q[i]
         assert torch.allclose(p.pairs[row], expected)
-
-
-def test_marginals_are_the_gradient_of_log_z():
-    p = proposal()
-    p.logits.requires_grad_()
-    (gradient,) = torch.autograd.grad(p.log_z.sum(), p.logits)
-    assert torch.allclose(p.mean, gradient)
-
-
-@pytest.mark.parametrize("constrained", [False, True])
-def test_best(constrained):
-    p = proposal(constrained=constrained, scale=0.3)
-    found = p.mode[:, 0].argmax(-1)
-    for row in range(4):
-        ranked = energies(p, row).argsort(descending=True).tolist()
-        allowed = [
-            path
-            for path in (paths(LENGTHS[row])[i] for i in ranked)
-            if not constrained or all(b != 2 or a != 0 for a, b in zip((0, *path), path, strict=False))
-        ]
-        assert tuple(found[row, : LENGTHS[row]].tolist()) == allowed[0]
-    assert p.mode.sum().item() == sum(LENGTHS)
-
-
-def test_best_under_bioes_ends_no_sentence_within_a_span():
-    torch.manual_seed(4)
-    tags = ["O", "B-X", "E-X", "S-X"]
-    logits = torch.randn(4, 1, 4, 4, dtype=torch.double)
-    logits[..., 1] += 2
-    chain = Chain(*(torch.randn(*shape, dtype=torch.double) for shape in [(4, 4), (4,), (4,)]))
-    p = CrfProposal(TagSequence(tags, scheme="bioes"), logits, MASK, chain=chain)
-    found = p.mode[:, 0].argmax(-1)
-    for row, length in enumerate(LENGTHS):
-
-        def score(path, row=row):
-            y = torch.zeros(4, 1, 4, 4, dtype=torch.double)
-            y[row, 0, torch.arange(len(path)), list(path)] = 1
-            return p.log_prob(y)[row].item()
-
-        # What follows B-X is E-X, and E-X follows nothing else.
-        every = (path for path in product(range(4), repeat=length))
-        allowed = [q for q in every if all((a == 1) == (b == 2) for a, b in pairwise((0, *q, 0)))]
-        assert tuple(found[row, :length].tolist()) == max(allowed, key=score)
 
 
 def test_sample_frequencies():
@@ -194,14 +148,6 @@ def test_relaxed_samples_carry_gradient_and_follow_the_marginals():
     y = p.rsample(4000, temperature=0.1)
     assert torch.allclose(y.detach().mean(1, keepdim=True), p.mean.detach(), atol=0.05)
     assert torch.autograd.grad(y[..., 1].sum(), p.logits)[0].abs().sum() > 0
-
-
-def test_sampling_first_leaves_the_gradient_alone():
-    p = proposal()
-    p.logits.requires_grad_()
-    p.sample(2)
-    assert torch.autograd.grad(p.log_z.sum(), p.logits)[0].abs().sum() > 0
-    assert not p.detach().log_z.requires_grad
 
 
 def test_long_peaked_sequences_stay_finite():

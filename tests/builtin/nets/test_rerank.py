@@ -11,23 +11,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.nets.rerank import Rerank
-from spen_plugins.cli.main import app
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.spaces.chain import Chain
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
 from spen_plugins.testing.comparing import collate
-from tests.loaded import ROOT
+from tests.loaded import loaded, parsed, spen, trained
 
 TAGS = {
     "none": ["x", "y", "z"],
@@ -112,21 +108,6 @@ def test_many_tags_and_ranks_agree_with_another_way_to_the_same_paths() -> None:
             torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("k", [1, 3, 8, 20, 40])
-@pytest.mark.parametrize("labels", [1, 5])
-def test_k_best_label_sets(labels: int, k: int) -> None:
-    torch.manual_seed(labels)
-    p = LabelSet([str(i) for i in range(labels)]).independent(2 * torch.randn(4, 1, labels, dtype=torch.double))
-    y, log_q = p.k_best(k)
-    every = torch.tensor(list(product([0.0, 1.0], repeat=labels)), dtype=torch.double).expand(4, -1, -1)
-    value, order = p.log_prob(every).sort(descending=True)
-    n = min(k, 2**labels)
-    torch.testing.assert_close(log_q[:, :n], value[:, :n])
-    torch.testing.assert_close(y[:, :n], every.gather(1, order[:, :n, None].expand(-1, -1, labels)))
-    assert (log_q[:, n:] == -torch.inf).all()
-    torch.testing.assert_close(y[:, n:], y[:, :1].expand_as(y[:, n:]))
-
-
 def test_k_best_sets_of_many_labels_are_all_different() -> None:
     torch.manual_seed(0)
     p = LabelSet([str(i) for i in range(300)]).independent(4 * torch.randn(5, 1, 300, dtype=torch.double))
@@ -179,10 +160,8 @@ def test_the_lowest_energy_of_the_k_best_wins(toy: type, energy: type) -> None:
 
 @pytest.mark.parametrize("inner", ["independent", "crf"])
 def test_it_stands_on_any_net(inner: str) -> None:
-    from spen_plugins.registry import Registry
-
     task = ToyTags()
-    cls, config = Registry().parse("inference_net", {"type": inner}, "inference_net", "test")
+    cls, config = parsed("inference_net", inner)
     net = Rerank(Rerank.Config(k=3), task, net=cls(config, task, ToyFeatures(task)))
     check_inference_net(net, task, LinearChain(LinearChain.Config(), task, ToyFeatures(task)))
 
@@ -230,18 +209,10 @@ def test_what_was_chosen_survives_detaching() -> None:
 # Labels: what is decided by a threshold
 
 
-def labels_task(threshold: float | str) -> sp.Task:
-    from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-
-    task = MultiLabel(MultiLabel.Config(corpus="sample", threshold=threshold))
-    task.load()
-    return task
-
-
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 0.5, 0.9, 1.0])
 def test_the_first_of_the_k_best_is_the_set_above_the_threshold(threshold: float) -> None:
     torch.manual_seed(0)
-    task = labels_task(threshold)
+    task = loaded("multilabel", corpus="sample", threshold=threshold)
     made = task.space.independent(2 * torch.randn(20, 1, len(task.space.labels)))
     found = task.k_best(made, 4)
     assert torch.equal(found[:, :1], task.decode(made))
@@ -252,7 +223,7 @@ def test_the_first_of_the_k_best_is_the_set_above_the_threshold(threshold: float
 
 
 def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
-    task = labels_task("validation")
+    task = loaded("multilabel", corpus="sample", threshold="validation")
     examples = task.part("test")[:3]
     batch = task.collate(examples)
     p = torch.full_like(batch.gold, 0.01)
@@ -271,11 +242,10 @@ def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
 # Runs
 
 
-CONFIGS = ROOT / "configs"
 RUNS = {
-    "tags.jsonnet": {},
-    "labels.jsonnet": {"method": "nce", "features.hidden": "[16]", "energy.hidden": "8", "energy_loss.samples": "3"},
-    "srl_seal.jsonnet": {"energy_loss.samples": "2"},
+    "tags": {},
+    "labels": {"method": "nce", "features.hidden": "[16]", "energy.hidden": "8", "energy_loss.samples": "3"},
+    "srl_seal": {"energy_loss.samples": "2"},
 }
 
 
@@ -285,8 +255,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     @cache
     def train_once(name: str) -> Path:
-        config = evaluate(CONFIGS / name, {"trainer.epochs": "1", **RUNS[name]})
-        return runner.run(config, name, tmp_path_factory.mktemp("r") / "run", runner.RunOptions("cpu", quiet=True))
+        return trained(name, tmp_path_factory.mktemp("r") / "run", **{"trainer.epochs": "1", **RUNS[name]})
 
     return train_once
 
@@ -296,18 +265,9 @@ def run(request: pytest.FixtureRequest, train: Callable[[str], Path]) -> Path:
     return train(request.param)
 
 
-def examples_of(run: Path) -> list:
-    from spen_plugins.registry import Registry
-
-    config = json.loads((run / "config.json").read_text())["task"]
-    cls, parsed = Registry().parse("task", config, "task", "x")
-    task = cls(parsed)
-    task.load()
-    return list(task.part("test"))[:60]
-
-
 def test_a_reranked_run(run: Path) -> None:
-    examples, plain = examples_of(run), sp.load(run)
+    config = json.loads((run / "config.json").read_text())["task"]
+    examples, plain = list(loaded(config.pop("type"), **config).part("test"))[:60], sp.load(run)
     said = plain.predict_examples(examples)
     assert sp.load(run, refine={"type": "rerank", "k": 1}).predict_examples(examples) == said
     before = plain.predict_examples(examples, energy=True)
@@ -325,29 +285,21 @@ def test_a_reranked_run(run: Path) -> None:
 
 
 def test_commands(train: Callable[[str], Path], tmp_path: Path) -> None:
-    run, file = train("tags.jsonnet"), tmp_path / "some.txt"
+    run, file = train("tags"), tmp_path / "some.txt"
     file.write_text("the\tX\nmeeting\tX\n\nhello\tX\n")
-    words = ["predict", str(run), str(file), "--refine", '{"type": "rerank", "k": 4}', "--energy"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
+    done = spen("predict", run, file, "--refine", '{"type": "rerank", "k": 4}', "--energy")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [len(answer["tags"]) for answer in found] == [2, 1]
     assert all(isinstance(answer["energy"], float) for answer in found)
-    bad = CliRunner().invoke(app, ["evaluate", str(run), str(file), "--refine", "rerank", "--trajectory"])
-    assert bad.exit_code == 2 and "--refine gbi" in bad.output
+    assert "--refine gbi" in spen("evaluate", run, file, "--refine", "rerank", "--trajectory", status=2).output
 
 
 def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
-    path = CONFIGS / "tags.jsonnet"
     net = {
+        "trainer.epochs": "1",
         "inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}',
         "features.hidden": "8",
         "features.word_dim": "8",
     }
-    run = runner.run(
-        evaluate(path, {"trainer.epochs": "1", **net}),
-        str(path),
-        tmp_path / "run",
-        runner.RunOptions("cpu", quiet=True),
-    )
+    run = trained("tags", tmp_path / "run", **net)
     assert sp.load(run).predict(["a b"])[0]["words"] == ["a", "b"]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
-from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
@@ -18,19 +17,16 @@ from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _draw_by_token
-from spen_plugins.cli.main import app
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import evaluate as scored
 from spen_plugins.report.compare import compare
 from spen_plugins.runs.many.groups import read_groups
-from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
-from spen_plugins.runs.train.runner import run
 from spen_plugins.scores.expected_f1 import best_sets, find_best_set
 from spen_plugins.scores.labels import example_f1
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
+from tests.loaded import spen, trained
 
 
 def every_set(labels: int) -> Tensor:
@@ -78,12 +74,11 @@ def test_all_sets_with_their_probabilities_give_the_exact_sets_of_independent_la
     assert torch.equal(find_best_set(sets.expand(2, -1, -1), weights), best_sets(p))
 
 
-def made(samples: int = 150, weight: float | None = 1.0, temperature: float | None = 1.0) -> tuple[sp.Task, Reweight]:
+def made(toy: type = ToyLabels, **config: float) -> tuple[sp.Task, Reweight]:
     torch.manual_seed(0)
-    task = ToyLabels()
+    task = toy()
     net = Independent(Independent.Config(), task, ToyFeatures(task)).double().eval()
-    config = Reweight.Config(samples=samples, weight=weight, temperature=temperature)
-    return task, Reweight(config, task, net=net)
+    return task, Reweight(Reweight.Config(**({"weight": 1.0, "temperature": 1.0} | config)), task, net=net)
 
 
 def energy_of(table: Tensor) -> sp.BoundEnergy:
@@ -125,23 +120,6 @@ def test_without_weight_the_set_is_the_nets_own(temperature: float) -> None:
     assert torch.equal(task.decode(proposal, x), proposal.chosen)
 
 
-def test_a_set_depends_neither_on_its_batch_nor_on_chance() -> None:
-    task, net = made()
-    examples = task.part("train")[:4]
-    table = torch.randn(2 ** len(task.space.labels), dtype=torch.double, generator=torch.Generator().manual_seed(2))
-    together = net(collate(task, examples).x, energy_of(table)).chosen
-    torch.manual_seed(5)
-    alone = [net(collate(task, [example]).x, energy_of(table)).chosen for example in examples]
-    assert torch.equal(together, torch.cat(alone))
-
-
-def tagger(**config: float | None) -> tuple[sp.Task, Reweight]:
-    torch.manual_seed(0)
-    task = ToyTags()
-    net = Independent(Independent.Config(), task, ToyFeatures(task)).double().eval()
-    return task, Reweight(Reweight.Config(**({"weight": 1.0, "temperature": 1.0} | config)), task, net=net)
-
-
 def chain_for(task: sp.Task) -> LinearChain:
     energy = LinearChain(LinearChain.Config(), task, ToyFeatures(task)).double().eval()
     for parameter in energy.parameters():
@@ -151,7 +129,7 @@ def chain_for(task: sp.Task) -> LinearChain:
 
 @pytest.mark.parametrize("weight", [0.5, 1.0])
 def test_tags_are_decided_by_the_marginals_of_net_and_energy(monkeypatch: pytest.MonkeyPatch, weight: float) -> None:
-    task, net = tagger(samples=40_000, weight=weight)
+    task, net = made(ToyTags, samples=40_000, weight=weight)
     batch = collate(task, task.part("train")[:3])
     energy = chain_for(task).at(batch.x)
     kept = []
@@ -176,7 +154,7 @@ def test_tags_are_decided_by_the_marginals_of_net_and_energy(monkeypatch: pytest
 
 @pytest.mark.parametrize("change", [{"weight": 0.0}, {"samples": 3}])
 def test_without_weight_or_difference_tags_are_the_nets_own(change: dict[str, float]) -> None:
-    task, net = tagger(**change)
+    task, net = made(ToyTags, **change)
     x = collate(task, task.part("train")[:4]).x
     own = net.net(x)
     equal = "samples" in change  # E = −ln q: all weights are equal
@@ -185,7 +163,7 @@ def test_without_weight_or_difference_tags_are_the_nets_own(change: dict[str, fl
 
 
 def test_samples_of_tags_are_judged_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    task, net = tagger(samples=30)
+    task, net = made(ToyTags, samples=30)
     batch = collate(task, task.part("train")[:3])
     energy = chain_for(task).at(batch.x)
     whole = net(batch.x, energy).chosen
@@ -193,16 +171,21 @@ def test_samples_of_tags_are_judged_in_pieces(monkeypatch: pytest.MonkeyPatch) -
     assert torch.equal(net(batch.x, energy).chosen, whole)
 
 
-def test_tags_depend_neither_on_their_batch_nor_on_chance() -> None:
-    task, net = tagger(samples=20)
+@pytest.mark.parametrize("toy", [ToyLabels, ToyTags])
+def test_an_output_depends_neither_on_its_batch_nor_on_chance(toy: type) -> None:
+    task, net = made(toy, samples=150 if toy is ToyLabels else 20)
     examples = task.part("train")[:4]
-    energy = chain_for(task)
-    x = collate(task, examples).x
-    together = net(x, energy.at(x)).chosen
+    table = torch.randn(2 ** task.space.shape[-1], dtype=torch.double, generator=torch.Generator().manual_seed(2))
+    chain = chain_for(task) if toy is ToyTags else None
+
+    def choose(some: list) -> Tensor:
+        x = collate(task, some).x
+        return net(x, energy_of(table) if chain is None else chain.at(x)).chosen
+
+    together = choose(examples)
     torch.manual_seed(5)
     for row, example in enumerate(examples):
-        x = collate(task, [example]).x
-        alone = net(x, energy.at(x)).chosen
+        alone = choose([example])
         assert torch.equal(together[row : row + 1, :, : alone.shape[2]], alone)
 
 
@@ -228,25 +211,24 @@ def test_other_outputs_and_nets_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = {"features.hidden": "[24]", "energy.hidden": "8", "energy_loss.samples": "4", "trainer.epochs": "2"}
-    made = evaluate("configs/labels.jsonnet", small)
-    return run(made, "x.jsonnet", tmp_path_factory.mktemp("reweight") / "run", RunOptions("cpu", quiet=True))
+    return trained("labels", tmp_path_factory.mktemp("reweight") / "run", **small)
 
 
-def test_the_validation_part_chooses(trained: Path, tmp_path: Path) -> None:
-    refined = sp.load(trained, refine="reweight").refined["refined"]
+def test_the_validation_part_chooses(run: Path, tmp_path: Path) -> None:
+    refined = sp.load(run, refine="reweight").refined["refined"]
     assert refined["weight"] in WEIGHTS and refined["temperature"] in TEMPERATURES
     assert (refined["samples"], refined["chosen"]) == (150, "picked on validation")
-    given = sp.load(trained, refine={"type": "reweight", "weight": 0.5, "temperature": 2.0, "samples": 7})
+    given = sp.load(run, refine={"type": "reweight", "weight": 0.5, "temperature": 2.0, "samples": 7})
     assert given.refined["refined"] == {"type": "reweight", "weight": 0.5, "temperature": 2.0, "samples": 7}
     assert (given.model.inference_net.weight, given.model.inference_net.temperature) == (0.5, 2.0)
-    one = sp.load(trained, refine={"type": "reweight", "weight": 0.25})
+    one = sp.load(run, refine={"type": "reweight", "weight": 0.25})
     assert one.refined["refined"]["weight"] == 0.25 and one.model.inference_net.weight == 0.25
 
 
-def test_the_choice_is_the_best_on_validation(trained: Path) -> None:
-    predictor = sp.load(trained, refine="reweight")
+def test_the_choice_is_the_best_on_validation(run: Path) -> None:
+    predictor = sp.load(run, refine="reweight")
     net, chosen = predictor.model.inference_net, predictor.refined["refined"]
     examples = load_own_data(predictor.experiment, predictor.folder, "").part("validation")
 
@@ -271,11 +253,9 @@ SHARED = SMALL | {"method": "nce", "energy.features.type": "shared", "energy_los
 
 @pytest.mark.parametrize("given", [ROLES, SHARED], ids=["two encoders", "one encoder"])
 def test_a_run_keeps_the_energys_decisions_in_a_folder_of_its_own(given: dict[str, str], tmp_path: Path) -> None:
-    old, out = tmp_path / "run", tmp_path / "by energy"
-    run(evaluate("srl_seal", given), "srl_seal", old, RunOptions("cpu", quiet=True))
+    old, out = trained("srl_seal", tmp_path / "run", **given), tmp_path / "by energy"
     refine = '{"type": "reweight", "samples": 9, "temperature": 1}'
-    done = CliRunner().invoke(app, ["decode", str(old), str(out), "--refine", refine])
-    assert done.exit_code == 0, done.output
+    spen("decode", old, out, "--refine", refine)
     refined = sp.load(old, refine=json.loads(refine))
     new = sp.load(out)
     assert new.folder.config()["inference_net"]["weight"] == refined.refined["refined"]["weight"] in WEIGHTS
@@ -292,15 +272,15 @@ def test_a_run_keeps_the_energys_decisions_in_a_folder_of_its_own(given: dict[st
     assert compare(read_groups([str(old), str(out)])).rows[1].seeds == 1
 
 
-def test_a_run_without_energy_and_two_ways_at_once_are_refused(trained: Path, tmp_path: Path) -> None:
-    def refused(*words: str) -> str:
-        done = CliRunner().invoke(app, ["decode", *words])
-        assert done.exit_code == 2 and not (tmp_path / "x").exists()
-        return done.stderr
+def test_a_run_without_energy_and_two_ways_at_once_are_refused(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x"
 
-    out = str(tmp_path / "x")
-    assert "omit --by" in refused(str(trained), out, "--refine", "reweight", "--by", "threshold")
-    assert "not empty" in refused(str(trained), str(trained), "--refine", "reweight")
+    def refused(*words: object) -> str:
+        said = spen("decode", *words, "--refine", "reweight", status=2).stderr
+        assert not out.exists()
+        return said
+
+    assert "omit --by" in refused(run, out, "--by", "threshold")
+    assert "not empty" in refused(run, run)
     config = {"method": "cross_entropy", "trainer.epochs": "1", "features.hidden": "[4]"}
-    run(evaluate("labels", config), "labels", tmp_path / "ce", RunOptions("cpu", quiet=True))
-    assert "without an energy" in refused(str(tmp_path / "ce"), out, "--refine", "reweight")
+    assert "without an energy" in refused(trained("labels", tmp_path / "ce", **config), out)

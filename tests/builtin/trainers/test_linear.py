@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +16,11 @@ from sklearn.multiclass import OneVsRestClassifier
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
-from spen_plugins.config.shipped import find
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run
+from tests.loaded import built, in_memory, trained
 
-
-def config(name: str, **given: str) -> dict:
-    return evaluate(find(Path(name)), {"method": "linear", **given})
-
-
-def built(table: dict):
-    return build(check(table, "test", Registry()))
+linear = partial(built, method="linear")
 
 
 @pytest.fixture
@@ -44,7 +37,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 
 
 def test_weights_are_scikit_learns(files: dict[str, str]) -> None:
-    made = built(config("labels", **files, **{"trainer.c": "[0.5, 1]"}))
+    made = linear("labels", **files, **{"trainer.c": "[0.5, 1]"})
     assert made.task.config.threshold == "validation"
     first, second = made.trainer.stages(made.model, made.task)
     assert (first.name, first.goes_on, second.name, second.goes_on) == ("C=0.5", False, "C=1", True)
@@ -65,7 +58,7 @@ def test_texts_are_tf_idf(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(text)
     file = str(tmp_path / "a.tsv")
     given = {"data": file, "validation": file, "features.words": "1", "features.buckets": "0"}
-    made = built(config("texts", **given))
+    made = linear("texts", **given)
     made.trainer.stages(made.model, made.task)[0].start(made.model)
     batch = made.task.collate(made.task.part("train"))
     words = list(made.task.inputs.words)
@@ -79,7 +72,7 @@ def test_texts_are_tf_idf(tmp_path: Path) -> None:
 
 
 def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
-    out = run(config("labels", **files), "labels", tmp_path / "run", RunOptions("cpu", quiet=True))
+    out = trained("labels", tmp_path / "run", method="linear", **files)
     folder = sp.RunFolder.open(out)
     scores = folder.metrics()
     assert scores["test"]["micro_f1"] > 0.7  # easy rows: chance is 0.5
@@ -101,13 +94,13 @@ def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
 )
 def test_what_it_cannot_fit(change: dict, found: str) -> None:
     with pytest.raises(ConfigError, match=found):
-        made = built({**config("labels"), **change})
+        made = built(evaluate("labels", {"method": "linear"}) | change)
         made.trainer.stages(made.model, made.task)
 
 
 @pytest.mark.parametrize("weights", ["balanced", '{"y1": 3}'])
 def test_class_weights_are_scikit_learns(files: dict[str, str], weights: str) -> None:
-    made = built(config("labels", **files, **{"trainer.c": "[1]", "class_weight": weights}))
+    made = linear("labels", **files, **{"trainer.c": "[1]", "class_weight": weights})
     made.trainer.stages(made.model, made.task)[0].start(made.model)
     batch = made.task.collate(made.task.part("train"))
     x, gold = batch.x.inputs["vector"].double().numpy(), batch.gold[:, 0].numpy()
@@ -123,11 +116,9 @@ def test_weights_of_examples_are_scikit_learns() -> None:
     rng = np.random.default_rng(0)
     x, weights = rng.normal(size=(60, 4)), rng.uniform(0.5, 2, 60)
     y = (x @ rng.normal(size=(4, 2)) > 0).astype(int)
-    table = config("labels", **{"trainer.c": "[1]"}) | {"task": {"type": "multilabel", "in_memory": True}}
-    experiment = check(table, "test", Registry())
-    task = experiment.task.cls(experiment.task.config)
-    task.take({"train": (x, y, weights), "validation": (x, y)})
-    made = build(experiment, task)
+    table = evaluate("labels", {"method": "linear", "trainer.c": "[1]"})
+    task = in_memory("multilabel", {"train": (x, y, weights), "validation": (x, y)})
+    made = build(check(table | {"task": {"type": "multilabel", "in_memory": True}}, "test", Registry()), task)
     made.trainer.stages(made.model, task)[0].start(made.model)
     batch = task.collate(task.part("train"))
     scaled = batch.x.inputs["vector"].double().numpy()
