@@ -220,24 +220,26 @@ def test_compare_shows_db(run: Path, convnet: Path) -> None:
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.denoising_figure import denoise_first, denoising_figure
+    from spen_images.image_rows import denoised_rows
+    from spen_plugins.figures import images_figure
     from spen_plugins.runs.many.groups import read_groups
 
-    images = denoise_first(read_groups([f"ours={run}", f"net={convnet}"]), 2)
-    assert len(images) == 2 and list(images[0].outputs) == ["ours", "net"]
+    rows = denoised_rows(read_groups([f"ours={run}", f"net={convnet}"]), 2)
+    assert len(rows) == 2 and [name for name, *_ in rows[0]] == ["clean", "noisy", "ours", "net"]
     predictor = sp.load(run)
     task = runner_task(run)
-    for image, example, answer in zip(
-        images, task.part("test"), predictor.predict_examples(task.part("test")[:2]), strict=False
+    for (clean, noisy, ours, _), example, answer in zip(
+        rows, task.part("test"), predictor.predict_examples(task.part("test")[:2]), strict=False
     ):
-        np.testing.assert_allclose(image.clean * 255, example.clean, atol=1e-3)
-        assert image.psnrs["ours"] == pytest.approx(answer["psnr"], abs=1e-3)
-        assert image.noisy_psnr == pytest.approx(20.17, abs=0.5)
-    figure = denoising_figure(images)
+        np.testing.assert_allclose(clean[1] * 255, example.clean, atol=1e-3)
+        psnr = -10 * np.log10(np.square(ours[1].astype(float) - clean[1]).mean())
+        assert psnr == pytest.approx(answer["psnr"], abs=1e-3) and ours[2] == f"{answer['psnr']:.2f} dB"
+        assert noisy[2].endswith(" dB") and float(noisy[2][:-3]) == pytest.approx(20.17, abs=0.5)
+    figure = images_figure(rows, 2.2)
     titles = [axis.get_title() for axis in figure.axes]
     assert len(titles) == 8 and titles[0] == "clean" and titles[4] == ""
-    assert titles[2] == f"ours\n{images[0].psnrs['ours']:.2f} dB" and titles[7] == f"{images[1].psnrs['net']:.2f} dB"
-    np.testing.assert_array_equal(figure.axes[6].images[0].get_array(), images[1].outputs["ours"])
+    assert titles[2] == f"ours\n{rows[0][2][2]}" and titles[7] == rows[1][3][2]
+    np.testing.assert_array_equal(figure.axes[6].images[0].get_array(), rows[1][2][1])
 
 
 def runner_task(run: Path) -> sp.Task:
@@ -257,19 +259,19 @@ def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
 
 def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import denoising_figure
+    from spen_images import image_rows
     from spen_plugins.runs.many.groups import read_groups
 
     other = train(tmp_path / "other", **FILTERS, **{"trainer.epochs": "1"}, sigma="50")
     with pytest.raises(ConfigError, match=r"other has other images or other noise"):
-        denoising_figure.denoise_first(read_groups([str(run), str(other)]), 1)
+        image_rows.denoised_rows(read_groups([str(run), str(other)]), 1)
 
 
 def test_runs_without_images_are_not_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import denoising_figure, figure_examples
+    from spen_images import image_rows
     from spen_plugins.runs.many.groups import read_groups
 
-    monkeypatch.setattr(figure_examples, "load_task", lambda folder, registry: ToyLabels())
+    monkeypatch.setattr(image_rows, "load_task", lambda folder, registry: ToyLabels())
     with pytest.raises(ConfigError, match=r"no images to show: its task is ToyLabels; expected 'images\.denoising'"):
-        denoising_figure.denoise_first(read_groups([str(run)]), 1)
+        image_rows.denoised_rows(read_groups([str(run)]), 1)

@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 
 from spen_images import images
-from spen_images.denoising_metric import DenoisingMetric
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop.evaluation import evaluation_batches
 from spen_plugins.testing import check_task
@@ -186,7 +185,7 @@ def test_scores_leave_out_images_without_a_clean_one(sample):
     assert metric.compute()["psnr"] == pytest.approx(numerator[1].item())
     empty = sample.collate([given])
     assert empty.gold is None
-    alone = DenoisingMetric(sample.decode)
+    alone = sample.metric()
     alone.update(sample.space.independent(empty.x.inputs["image"].unsqueeze(1), empty.x.mask), empty)
     with pytest.raises(DataError, match="no image with gold"):
         alone.compute()

@@ -134,24 +134,26 @@ def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.segmentation_figure import mask_first, masks_figure
+    from spen_images.image_rows import masked_rows
+    from spen_plugins.figures import images_figure
     from spen_plugins.runs.many.groups import read_groups
 
-    found = mask_first(read_groups([f"ours={run}", f"net={net}"]), 2)
+    found = masked_rows(read_groups([f"ours={run}", f"net={net}"]), 2)
     image, mask = sample.make()["test"]
-    assert np.array_equal(found[1].image, image[1]) and np.array_equal(found[1].gold, mask[1])
-    both, either = np.minimum(found[1].outputs["net"], mask[1]), np.maximum(found[1].outputs["net"], mask[1])
-    assert found[1].ious["net"] == pytest.approx(both.sum() / either.sum())
-    titles = [axis.get_title() for axis in masks_figure(found).axes]
+    shown, gold, _, theirs = found[1]
+    assert np.array_equal(shown[1], image[1] / 255) and np.array_equal(gold[1], mask[1])
+    both, either = np.minimum(theirs[1], mask[1]), np.maximum(theirs[1], mask[1])
+    assert theirs[2] == f"IoU {both.sum() / either.sum():.3f}"
+    titles = [axis.get_title() for axis in images_figure(found, 1.6).axes]
     assert len(titles) == 8 and titles[:2] == ["image", "gold"] and titles[4:6] == ["", ""]
-    assert titles[2] == f"ours\nIoU {found[0].ious['ours']:.3f}" and titles[7] == f"IoU {found[1].ious['net']:.3f}"
+    assert titles[2] == f"ours\n{found[0][2][2]}" and titles[7] == theirs[2]
     written = call("plot", "masks", run, "--images", "1", "--out", tmp_path / "figure").split()
     assert [Path(path).name for path in written] == ["figure.png", "figure.svg"]
 
 
 def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import figure_examples, segmentation_figure
+    from spen_images import image_rows
     from spen_plugins.runs.many.groups import read_groups
 
     images = sample.make(seed=2)
@@ -163,7 +165,7 @@ def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypat
     np.savez(tmp_path / "other.npz", **arrays)
     other = train(tmp_path / "other", method="cross_entropy", data=str(tmp_path / "other.npz"), **NETS)
     with pytest.raises(ConfigError, match="other has other images than"):
-        segmentation_figure.mask_first(read_groups([str(run), str(other)]), 1)
-    monkeypatch.setattr(figure_examples, "load_task", lambda folder, registry: ToyLabels())
+        image_rows.masked_rows(read_groups([str(run), str(other)]), 1)
+    monkeypatch.setattr(image_rows, "load_task", lambda folder, registry: ToyLabels())
     with pytest.raises(ConfigError, match=r"no masks to show: its task is ToyLabels; expected 'images\.segmentation'"):
-        segmentation_figure.mask_first(read_groups([str(run)]), 1)
+        image_rows.masked_rows(read_groups([str(run)]), 1)

@@ -17,8 +17,7 @@ import numpy as np
 import torch
 
 from spen_images.denoising import Denoising
-from spen_images.denoising_metric import psnr, squared_error
-from spen_images.denoising_values import Example
+from spen_images.denoising_values import Example, psnr, squared_error
 from spen_plugins.errors import SpenError
 
 

@@ -7,25 +7,24 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
+from torch import Tensor
 
 import spen_plugins as sp
 from spen_images import images
-from spen_images.batches import padding_mask
-from spen_images.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
-from spen_images.denoising_values import Example, to_image
+from spen_images.denoising_values import DEFINITIONS, Example, psnr, squared_error, to_image
+from spen_images.image_task import ImageTask
 from spen_images.images import WHITE
 
 
-class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
+class Denoising(ImageTask, sp.ReadsInputs):
     """Removal of Gaussian noise from grayscale images; pixels of `X.inputs["image"]` and y are 0 black to 1 white.
 
     Noise of the validation and the test part is fixed; training crops, symmetries and noise are drawn anew in every
     epoch (`augment`).
     """
 
-    selection = "psnr"
+    selection, unit, key, digits = "psnr", "dB", "image", 4
     lower_is_better = ("rmse",)
     space: sp.RealGrid
     inputs: sp.ImageInputs
@@ -57,8 +56,6 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.space = sp.RealGrid(std=1.0, cost_weight=config.cost_weight)
-        self._parts: dict[str, list[Example]] = {part: [] for part in sp.PARTS}
-        self._checksums: dict[str, str] = {}
 
     def load(self) -> None:
         c = self.config
@@ -131,9 +128,6 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
         files = images.list_images(sp.locate(path))
         return [file.name for file in files], [images.read_image(file) for file in files]
 
-    def part(self, name: str) -> Sequence[Example]:
-        return self._parts[name]
-
     def augment(self, example: Example, rng: np.random.Generator) -> Example:
         """A crop with a symmetry and noise, all drawn from `rng`. Pixels are not copied."""
         c, image = self.config, example.clean
@@ -147,42 +141,18 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
             image = np.rot90(image.T if symmetry >= 4 else image, symmetry % 4)
         return Example(example.name, image, noise=rng.standard_normal(image.shape, dtype=np.float32))
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> sp.Batch:
-        shapes = np.array([example.shape for example in examples])
-        size = len(examples), *shapes.max(0).tolist()
-        image, gold = np.zeros(size, np.float32), np.zeros(size, np.float32)
-        for i, (example, (height, width)) in enumerate(zip(examples, shapes.tolist(), strict=True)):
-            image[i, :height, :width] = example.input(self.config.sigma)
-            if example.clean is not None:
-                gold[i, :height, :width] = example.clean
-        labelled = torch.tensor([example.clean is not None for example in examples])
-        numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        x = sp.X({"image": torch.from_numpy(image / WHITE)}, padding_mask(shapes), len(examples))
-        return sp.Batch(x, numbers, torch.from_numpy(gold / WHITE).unsqueeze(1) if labelled.any() else None, labelled)
+    def pixels(self, example: Example) -> tuple[np.ndarray, np.ndarray | None]:
+        gold = None if example.clean is None else np.asarray(example.clean, np.float32) / WHITE
+        return example.input(self.config.sigma)[..., None] / WHITE, gold
 
-    def length(self, example: Example) -> int:
-        """Orders examples by rows, then by columns, so that few batches hold images of different sizes."""
-        rows, columns = example.shape
-        return rows * 2**16 + columns
+    def measure(self, proposal: sp.Proposal, batch: sp.Batch) -> dict[str, Tensor]:
+        noisy, y = batch.x.inputs["image"].unsqueeze(1), self.decode(proposal).detach().clamp(0, 1)
+        before, error = (squared_error(image, batch.gold, batch.x.mask) for image in (noisy, y))
+        return {"psnr": psnr(error), "psnr_noisy": psnr(before), "error": error}
 
-    def metric(self) -> DenoisingMetric:
-        return DenoisingMetric(self.decode)
-
-    def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """`name`; `image`, the denoised image as a PNG in base64, 8 bits; `psnr` in dB, if the clean image is known."""
-        decided = self.decode(proposal).detach().float().clamp(0, 1)
-        scores: list[float] = []
-        if batch.gold is not None:
-            scores = psnr(squared_error(decided, batch.gold, batch.x.mask)).tolist()
-        levels = (decided * WHITE).round().byte()[:, 0].cpu().numpy()
-        return [
-            {
-                "name": example.name,
-                "image": images.to_base64(pixels[: example.shape[0], : example.shape[1]]),
-                **({} if example.clean is None else {"psnr": round(scores[i], 4)}),
-            }
-            for i, (example, pixels) in enumerate(zip(examples, levels, strict=True))
-        ]
+    def summarise(self, measured: dict[str, Tensor]) -> dict[str, Any]:
+        rmse = 255 * measured.pop("error").mean().sqrt().item()
+        return {name: values.mean().item() for name, values in measured.items()} | {"rmse": rmse}
 
     def read(self, path: str) -> list[Example]:
         """Clean images of a folder or a file, with noise as if they were the test part."""
@@ -210,10 +180,6 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
             raise sp.DataError("input", None, f"a clean image of {clean.shape}", f"{noisy.shape}, as the noisy one")
         return Example(str(item.get("name", name)), clean, noisy)
 
-    def show(self, example: Example) -> sp.Shown:
-        """The image's name and size."""
-        return sp.Shown([f"{example.name} ({example.shape[0]} rows, {example.shape[1]} columns)"])
-
     def facts(self) -> dict[str, Any]:
         return {"smallest": self.inputs.smallest, "split": self._split}
 
@@ -229,6 +195,3 @@ class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
             "split": self._split,
             "threshold": None,
         }
-
-    def checksums(self) -> dict[str, str]:
-        return dict(self._checksums)

@@ -1,4 +1,4 @@
-"""Examples of denoising, and images that are given as Python or JSON values."""
+"""Examples of denoising, images that are given as Python or JSON values, and errors of denoised ones."""
 
 from __future__ import annotations
 
@@ -7,8 +7,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from spen_images import images
+
+BEST = 100.0  # dB, of an image without any error, so that means stay finite
+
+DEFINITIONS = {
+    "metric": (
+        "PSNR = 10 log10(1 / MSE) dB of pixels from 0 to 1, of each image, then the mean over images; outputs are "
+        f"clipped to [0, 1] and not rounded; at most {BEST:g} dB an image"
+    ),
+    "psnr_noisy": "PSNR of the noisy images themselves, as they are",
+    "rmse": "root of the mean over images of the MSE, in grey levels (of 255)",
+}
 
 
 class Example(NamedTuple):
@@ -47,3 +59,20 @@ def _draw_noise(seed: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
 def to_image(value: Any) -> tuple[np.ndarray, str]:
     """Grey levels of an image in a form of `Denoising.parse`, and its file's name, if it has one."""
     return images.read_text(value) if isinstance(value, (str, Path)) else (images.from_rows(value, noisy=True), "")
+
+
+def squared_error(y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+    """Mean of (y − gold)² over an image's own pixels, `(batch,)` float64 on the CPU.
+
+    `y` and `gold` are `(batch, 1, row, column)`, `mask` is `(batch, row, column)`.
+    """
+    squares = (y[:, 0].cpu().double() - gold[:, 0].cpu().double()).square()
+    if mask is None:
+        return squares.flatten(1).mean(1)
+    inside = mask.cpu().double()
+    return (squares * inside).flatten(1).sum(1) / inside.flatten(1).sum(1)
+
+
+def psnr(error: Tensor) -> Tensor:
+    """10 log10(1 / MSE), at most 100 dB."""
+    return -10 * error.clamp(min=10 ** (-BEST / 10)).log10()

@@ -27,11 +27,8 @@ _BROKEN = (OSError, SyntaxError, ValueError, EOFError, ArithmeticError, LookupEr
 
 
 def list_images(path: str | Path) -> list[Path]:
-    """The PNG and JPEG files of a folder by name, or the file itself. Other files of a folder are left out.
-
-    Raises:
-        DataError: no such file or folder, or a folder without images.
-    """
+    """The PNG and JPEG files of a folder by name, or the file itself. Other files of a folder are left out; `DataError`
+    if there is no such file or folder, or it has no images."""
     path = Path(path)
     if not path.exists():
         raise DataError(path, None, "no such file or folder", "a folder with images, or one image")
@@ -47,11 +44,8 @@ def list_images(path: str | Path) -> list[Path]:
 
 
 def read_image(path: str | Path, channels: int = 1) -> np.ndarray:
-    """Levels of a PNG or JPEG file, uint8: `(row, column)` of one channel, `(row, column, 3)` of three.
-
-    Raises:
-        DataError: no such file, no image, a damaged one, one of other channels, or other than 8 bits.
-    """
+    """Levels of a PNG or JPEG file, uint8: `(row, column)` of one channel, `(row, column, 3)` of three; `DataError` if
+    it is missing, no image, damaged, of other channels, or of other than 8 bits."""
     with opened(path) as file:
         return _decode(file, path, channels)
 
@@ -84,10 +78,8 @@ def read_text(text: str | Path, channels: int = 1) -> tuple[np.ndarray, str]:
 def from_rows(rows: Any, where: object = "input", channels: int = 1, noisy: bool = False) -> np.ndarray:
     """Levels from 0 to 255 as a list of rows, an array or a tensor -> float32 in the shapes of `read_image`.
 
-    Levels of a noisy image may be outside this range.
-
-    Raises:
-        DataError: rows of different lengths, no number, or numbers that are no levels.
+    Levels of a noisy image may be outside this range. `DataError` for rows of different lengths, or for what is no
+    number or no level.
     """
     wanted = f"rows of levels from 0 to 255, {'(row, column)' if channels == 1 else f'(row, column, {channels})'}"
     try:

@@ -20,11 +20,8 @@ _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, Runtim
 
 
 def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
-    """The arrays of a .npz file by key, loaded without unpickling anything.
-
-    Raises:
-        DataError: no such file, a damaged one, no .npz, or one with Python objects, which are pickled.
-    """
+    """The arrays of a .npz file by key, loaded without unpickling anything; `DataError` if there is no such file, or it
+    is damaged, no .npz, or has Python objects, which are pickled."""
     wanted = "a .npz file of plain arrays: numpy.savez of uint8 arrays"
     try:
         with opened(path) as file:
@@ -43,16 +40,10 @@ def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
 def check_arrays(
     path: str | Path, arrays: Mapping[str, np.ndarray], part: str | None, need_masks: bool = True
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The images, `(image, row, column)` or `(image, row, column, 3)`, and masks of 0 and 1, all uint8.
+    """The images of a part, `(image, row, column)` or `(image, row, column, 3)`, and masks of 0 and 1, all uint8.
 
-    Args:
-        path: the file, for messages.
-        arrays: its arrays.
-        part: the part whose keys are wanted; None for `images` and `masks` alone.
-        need_masks: if false, masks may be missing.
-
-    Raises:
-        DataError: a missing key, arrays of other shapes or types, a mask that is not binary.
+    Their keys are `images` and `masks` alone if the part is None. `DataError` for a missing key, arrays of other shapes
+    or types, a mask that is not binary.
     """
     names = [] if part is None else [f"{prefix}_" for prefix in PREFIXES[part]]
     prefix = next((name for name in names if f"{name}images" in arrays), names[0] if names else "")
@@ -78,11 +69,7 @@ def check_arrays(
 
 
 def to_binary(mask: np.ndarray, where: object, what: str) -> np.ndarray:
-    """A mask of 0 and 1, or of 0 and 255, as 0 and 1, uint8.
-
-    Raises:
-        DataError: other values, or types.
-    """
+    """A mask of 0 and 1, or of 0 and 255, as 0 and 1, uint8; `DataError` if it has other values."""
     values = np.unique(mask).tolist()
     if not (set(values) <= {0, 1} or set(values) <= {0, 255}):
         raise DataError(

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from pydantic import Field
+from torch import Tensor
 
 import spen_plugins as sp
 from spen_images import images, masks
-from spen_images.batches import padding_mask
+from spen_images.image_task import ImageTask
 from spen_images.images import WHITE
-from spen_images.segmentation_metric import DEFINITIONS, SegmentationMetric
-from spen_images.segmentation_values import Example, to_image, to_mask
+
+DEFINITIONS = {
+    "metric": (
+        "IoU of each image, |y and gold| / |y or gold| of masks cut at 0.5, 1 where both are empty, then the mean over "
+        "images"
+    ),
+    "pixel_accuracy": "share of right pixels, of all pixels of all images",
+}
 
 
-class Segmentation(sp.Task, sp.Augments):
+class Example(NamedTuple):
+    """An image, with or without its mask."""
+
+    name: str
+    image: np.ndarray
+    """Levels from 0 to 255, `(row, column)` or `(row, column, 3)`."""
+    mask: np.ndarray | None
+    """0 and 1, `(row, column)`; None without gold."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.image.shape[:2]
+
+
+class Segmentation(ImageTask):
     """Binary masks of images; pixels of `X.inputs["image"]` are standardised, channel by channel, by the mean and the
     deviation of the training part."""
 
-    selection = "iou"
+    selection, key, digits = "iou", "mask", 6
     space: sp.BinaryGrid
     inputs: sp.ImageInputs
     file_has_parts = True
@@ -51,8 +71,6 @@ class Segmentation(sp.Task, sp.Augments):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.space = sp.BinaryGrid()
-        self._parts: dict[str, list[Example]] = {part: [] for part in sp.PARTS}
-        self._checksums: dict[str, str] = {}
 
     def load(self) -> None:
         c = self.config
@@ -115,9 +133,6 @@ class Segmentation(sp.Task, sp.Augments):
         self._deviation = np.maximum(np.sqrt(np.maximum(squares / count - mean**2, 0)), 1e-3).tolist()
         self.inputs = sp.ImageInputs(channels["train"], smallest=min(train[0].mask.shape))
 
-    def part(self, name: str) -> Sequence[Example]:
-        return self._parts[name]
-
     def augment(self, example: Example, rng: np.random.Generator) -> Example:
         """A shift, a mirror image and other light, all drawn from `rng`; the mask is moved with its image."""
         c, image, mask = self.config, example.image, example.mask
@@ -137,46 +152,20 @@ class Segmentation(sp.Task, sp.Augments):
             image = ((image - middle) * change + light).clip(0, WHITE).astype(np.float32)
         return Example(example.name, image, mask)
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> sp.Batch:
-        shapes = np.array([example.image.shape[:2] for example in examples])
-        size = (len(examples), *shapes.max(0).tolist())
-        image, gold = np.zeros((*size, self.inputs.channels), np.float32), np.zeros(size, np.float32)
+    def pixels(self, example: Example) -> tuple[np.ndarray, np.ndarray | None]:
+        levels = np.asarray(example.image, np.float32).reshape(*example.shape, -1) / WHITE
         mean, deviation = (np.array(values, np.float32) for values in (self._mean, self._deviation))
-        for i, (example, (height, width)) in enumerate(zip(examples, shapes.tolist(), strict=True)):
-            pixels = np.asarray(example.image, np.float32).reshape(height, width, -1) / WHITE
-            image[i, :height, :width] = (pixels - mean) / deviation
-            if example.mask is not None:
-                gold[i, :height, :width] = example.mask
-        levels = torch.from_numpy(image).movedim(3, 1)
-        inputs = {"image": levels[:, 0] if self.inputs.channels == 1 else levels.contiguous()}
-        labelled = torch.tensor([example.mask is not None for example in examples])
-        numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        gold = torch.from_numpy(gold).unsqueeze(1) if labelled.any() else None
-        return sp.Batch(sp.X(inputs, padding_mask(shapes), len(examples)), numbers, gold, labelled)
+        return (levels - mean) / deviation, example.mask
 
-    def length(self, example: Example) -> int:
-        """Orders examples by rows, then by columns, so that few batches hold images of different sizes."""
-        rows, columns = example.image.shape[:2]
-        return rows * 2**16 + columns
+    def measure(self, proposal: sp.Proposal, batch: sp.Batch) -> dict[str, Tensor]:
+        y, gold = (y.detach().cpu().double() for y in (self.decode(proposal, batch.x), batch.gold))
+        space, mask = self.space, None if batch.x.mask is None else batch.x.mask.cpu()
+        found = space.score(y, gold, mask), space.size(gold, mask), space.cost(y, gold, mask)
+        return {name: values[:, 0] for name, values in zip(("iou", "pixels", "wrong"), found, strict=True)}
 
-    def metric(self) -> SegmentationMetric:
-        return SegmentationMetric(self.decode)
-
-    def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """`name`; `mask`, a PNG in base64, 255 inside and 0 outside; `iou`, if gold is known."""
-        decided = self.decode(proposal, batch.x).detach()
-        scores: list[float] = []
-        if batch.gold is not None:
-            scores = self.space.score(decided, batch.gold.to(decided), batch.x.mask)[:, 0].tolist()
-        levels = (decided * WHITE).byte()[:, 0].cpu().numpy()
-        return [
-            {
-                "name": example.name,
-                "mask": images.to_base64(np.ascontiguousarray(y[: example.image.shape[0], : example.image.shape[1]])),
-                **({} if example.mask is None else {"iou": round(scores[i], 6)}),
-            }
-            for i, (example, y) in enumerate(zip(examples, levels, strict=True))
-        ]
+    def summarise(self, measured: dict[str, Tensor]) -> dict[str, Any]:
+        iou, pixels, wrong = measured.values()
+        return {"iou": iou.mean().item(), "pixel_accuracy": ((pixels - wrong).sum() / pixels.sum()).item()}
 
     def read(self, path: str) -> list[Example]:
         """A .npz file with `images`, perhaps with `masks`, or the test part of one with all parts; or an image, or a
@@ -207,11 +196,6 @@ class Segmentation(sp.Task, sp.Augments):
         name = "" if text.startswith(images.PNG) else Path(text).name
         return Example(str(item.get("name", name)), image, mask)
 
-    def show(self, example: Example) -> sp.Shown:
-        """The image's name and size."""
-        rows, columns = example.image.shape[:2]
-        return sp.Shown([f"{example.name} ({rows} rows, {columns} columns)"])
-
     def facts(self) -> dict[str, Any]:
         return {
             "channels": self.inputs.channels,
@@ -230,9 +214,6 @@ class Segmentation(sp.Task, sp.Augments):
     def protocol(self) -> dict[str, Any]:
         return {**DEFINITIONS, "split": self._split, "threshold": 0.5}
 
-    def checksums(self) -> dict[str, str]:
-        return dict(self._checksums)
-
 
 def _count_channels(image: np.ndarray) -> int:
     return 1 if image.ndim == 2 else image.shape[2]
@@ -241,3 +222,25 @@ def _count_channels(image: np.ndarray) -> int:
 def _find_part(arrays: Mapping[str, np.ndarray], part: str) -> str | None:
     """None if a file has `images` of no part."""
     return None if "images" in arrays else part
+
+
+def to_image(value: Any, channels: int) -> np.ndarray:
+    """Levels from 0 to 255 of an image in a form of `Segmentation.parse`; `DataError` if it is none of these."""
+    if isinstance(value, (str, Path)):
+        return images.read_text(value, channels)[0]
+    return images.from_rows(value, channels=channels)
+
+
+def to_mask(value: Any, size: tuple[int, ...]) -> np.ndarray:
+    """0 and 1 of a mask in a form of `Segmentation.parse`, of this size; `DataError` if it is none of these."""
+    if isinstance(value, (str, Path)):
+        mask = images.read_text(value)[0]
+    else:
+        try:
+            mask = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, np.float32)
+        except (TypeError, ValueError):
+            wanted = "rows of 0 and 1, a PNG in base64, or a path"
+            raise sp.DataError("input", None, f"mask {value!r:.60}", wanted) from None
+    if mask.shape != tuple(size):
+        raise sp.DataError("input", None, f"a mask of {mask.shape}", f"{tuple(size)}, as the image")
+    return masks.to_binary(mask, "input", "the mask")
