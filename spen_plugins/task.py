@@ -34,10 +34,6 @@ class Indexer(ABC):
     def collate(self, items: Sequence[Any]) -> dict[str, Any]:
         """Tensors by name for `X.inputs`, padded to the longest."""
 
-    def words_read(self, item: Any) -> int | None:
-        """Number of words, from the first, that the network reads of a sentence, given its `index`; None for all."""
-        return None
-
     def length(self, item: Any) -> int | None:
         """Length to which a batch's sentences are padded, given a sentence's `index`; None: its number of words."""
         return None

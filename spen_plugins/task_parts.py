@@ -72,10 +72,6 @@ class ReadsText(ABC):
     def read_text(self, raw: RawText) -> Sequence[Any]:
         """Examples of raw text, for prediction."""
 
-    def words_read(self, example: Any) -> int | None:
-        """Number of words, from the first, of an example that its feature networks read; None for all."""
-        return None
-
 
 class ReadsInputs(ABC):
     """A task that reads a file in another way if its outputs are not wanted."""

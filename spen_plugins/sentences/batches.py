@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,15 +94,6 @@ class Entry:
         if name not in self.items:
             self.items[name] = indexer.index(self.words)
         return self.items[name]
-
-    def words_read(self, indexers: Mapping[str, Indexer]) -> int | None:
-        """Number of words that all indexers read, at least one; None for all."""
-        if len(self.words) <= 1:
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about truncated words, which are counted here
-            found = [indexer.words_read(self.item(name, indexer)) for name, indexer in indexers.items()]
-        return min((n for n in found if n is not None), default=None)
 
     def length(self, indexers: Mapping[str, Indexer]) -> int:
         """Length in words, or in pieces of words where indexers cut those, whose number a few words can multiply."""

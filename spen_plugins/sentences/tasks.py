@@ -35,9 +35,6 @@ class SentenceTask(Task, ReadsText, Calibrated):
     def length(self, example: Any) -> int:
         return example.entry.length(self.all_indexers())
 
-    def words_read(self, example: Any) -> int | None:
-        return example.entry.words_read(self.all_indexers())
-
     def all_indexers(self) -> dict[str, Indexer]:
         """The indexers of all that reads a sentence."""
         return self.indexers

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
-from spen_plugins.builtin.features.pieces import PieceIndexer, Pieces
 from spen_spacy.component import Component
-from spen_spacy.predicting import EXAMPLES, PADDED, Run, cut_batches
-from spen_spacy.reading import Window, windows
+from spen_spacy.predicting import EXAMPLES, PADDED, cut_batches
+from spen_spacy.reading import windows
 
 
 def said(doc: Doc) -> dict[str, Any]:
@@ -173,28 +172,6 @@ def test_batches_are_cut_by_their_padded_size() -> None:
         assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= PADDED
         assert len(rows) <= EXAMPLES
     assert len(found) < 2 * sum(lengths) / PADDED + 2
-
-
-class Short(PieceIndexer):
-    """Reads twelve letters of a sentence, and of its first word at least one."""
-
-    def __init__(self) -> None:
-        self.name = "short"
-
-    def index(self, words: Any) -> Pieces:
-        ends = np.cumsum([len(word) for word in words])
-        first = np.where((ends <= 12) | (np.arange(len(words)) == 0), 0, -1)
-        return Pieces(np.zeros(1, np.int64), np.zeros(1, np.int64), first)
-
-
-def test_what_a_transformer_cuts_off_is_read_in_a_window_of_its_own(runs: dict[str, Path]) -> None:
-    run = Run(runs["pos"])
-    run.task.indexers["short"] = Short()
-    words = ["a", "bb", "ccc", "dddddd", "e", "fffffffffffffffff", "g", "h" * 30, "i"] * 5
-    found = list(run.cut(words, Window(3, 40, 10, 38)))
-    assert [i for window, _ in found for i in range(window.own_start, window.own_end)] == list(range(10, 38))
-    for window, example in found:
-        assert example.entry.words == tuple(words[window.start : window.end]) and run.count_read(example) is None
 
 
 def test_one_bad_doc_is_handed_to_the_error_handler(

@@ -195,9 +195,6 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
     def length(self, example: Example) -> int:
         return len(example.pairs)
 
-    def words_read(self, example: Example) -> int | None:
-        return example.entry.words_read(self.indexers)
-
     def _set(self, vocabulary: Vocabulary, roles: list[str]) -> None:
         self._vocabulary = vocabulary
         self._roles = Roles(roles)

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 import spen_plugins as sp
-from spen_spacy.reading import Window, windows
 from spen_spacy.sharing import join, turns
 
 PADDED = 1024
@@ -57,22 +56,6 @@ class Run:
         """Write all that prediction needs, the energy only if it is used; `apart` as of `Predictor.save`."""
         net = self.predictor.model.inference_net
         self.predictor.save(folder, energy=bool(self._options) or net.uses_energy, apart=apart)
-
-    def cut(self, words: Sequence[str], window: Window) -> Iterator[tuple[Window, Any]]:
-        """Examples of the words in `window`, which is split if a transformer can't read all of it."""
-        example = self.task.parse({"words": words[window.start : window.end]})
-        seen = self.count_read(example)
-        if seen is None:
-            yield window, example
-            return
-        for part in windows(window.start, window.end, seen):
-            own = max(part.own_start, window.own_start), min(part.own_end, window.own_end)
-            if own[0] < own[1]:
-                yield from self.cut(words, Window(part.start, part.end, *own))
-
-    def count_read(self, example: Any) -> int | None:
-        """Number of an example's words that the run's transformers read; None if all."""
-        return self.task.words_read(example)
 
     def predict(self, examples: Sequence[Any]) -> list[Any]:
         """The task's predictions, in the examples' order."""

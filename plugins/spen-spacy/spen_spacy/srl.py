@@ -115,18 +115,11 @@ class SpenSrl(WordComponent):
             while place >= end:
                 start, end = next(pieces)
                 sentence = None
-            size = self.settings["window"]
-            window = around(place, start, end, size)
-            while True:
-                if sentence is None or sentence[0] != window:
-                    words = reading.words[window.start : window.end]
-                    sentence = window, run.task.parse({"words": words, "predicate": place - window.start})
-                example = run.task.moved(sentence[1], place - window.start)
-                seen = run.count_read(example)
-                if seen is None:
-                    break
-                window = around(place, start, end, seen)
-            yield place, window, example
+            window = around(place, start, end, self.settings["window"])
+            if sentence is None or sentence[0] != window:
+                words = reading.words[window.start : window.end]
+                sentence = window, run.task.parse({"words": words, "predicate": place - window.start})
+            yield place, window, run.task.moved(sentence[1], place - window.start)
 
     def _find_predicates(self, readings: Sequence[Reading]) -> list[Predicates]:
         source = self.settings["predicates"]

@@ -34,10 +34,9 @@ class WordComponent(Component):
         for number, reading in enumerate(readings):
             for piece in self.pieces(reading):
                 for window in windows(*piece, self.settings["window"]):
-                    for place, example in run.cut(reading.words, window):
-                        owners.append(number)
-                        places.append(place)
-                        examples.append(example)
+                    owners.append(number)
+                    places.append(window)
+                    examples.append(run.task.parse({"words": reading.words[window.start : window.end]}))
         answers: list[list[tuple[Window, Any]]] = [[] for _ in readings]
         for number, place, answer in zip(owners, places, run.predict(examples), strict=True):
             answers[number].append((place, answer))

@@ -86,9 +86,6 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
     def length(self, example: TaggedExample) -> int:
         return self._tagging.length(example)
 
-    def words_read(self, example: TaggedExample) -> int | None:
-        return self._tagging.words_read(example)
-
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         return self._tagging.collate(examples, rows)
 
