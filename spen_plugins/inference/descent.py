@@ -6,7 +6,7 @@ rest of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,10 +15,12 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from spen_plugins.errors import RunError
-from spen_plugins.inference.steppers import STEPPERS, Objective
+from spen_plugins.inference.steppers import STEPPERS
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import OutputSpace
 
+Objective = Callable[[Tensor], Tensor]
+"""`(batch, sample, *variables)` -> `(batch, sample)`; low is good."""
 Start = Literal["zeros", "uniform", "random", "net"]
 Method = Literal["projected", "mirror", "logits"]
 
@@ -31,10 +33,10 @@ class Descent(Config):
     method: Method = "projected"
     """Steps in y and projection to the box or simplex (projected), entropic mirror descent with y's gradient subtracted
     from its logits (mirror), or the ordinary gradient in y's logits (logits)."""
-    optimizer: Literal["adam", "gradient", "lbfgs"] = "adam"
-    """Optimiser of the steps; lbfgs (with a backtracking line search) works in logits only."""
+    optimizer: Literal["adam", "gradient"] = "adam"
+    """Optimiser of the steps."""
     lr: float = Field(0.1, gt=0)
-    """Step size; with lbfgs the first one tried."""
+    """Step size."""
     momentum: float = Field(0.0, ge=0, lt=1)
     """Share of the last step in the next; optimizer gradient only."""
     pick: Literal["best", "last"] = "best"
@@ -42,8 +44,6 @@ class Descent(Config):
 
     @model_validator(mode="after")
     def _check_optimizer(self) -> Descent:
-        if self.optimizer == "lbfgs" and self.method != "logits":
-            raise ValueError("optimizer 'lbfgs' does not support bounds; take method 'logits'")
         if self.momentum and self.optimizer != "gradient":
             raise ValueError("momentum goes with optimizer 'gradient'")
         return self
@@ -102,10 +102,6 @@ def minimise(
     place = space.project(start, mask).detach() if projected else space.logits(start, mask).detach()
     step = STEPPERS[config.optimizer](config.lr, config.momentum, space.simplex)
 
-    def value(logits: Tensor) -> Tensor:
-        with torch.no_grad():
-            return objective(to_y(logits, mask))
-
     best_y = best = None
     path = []
     for number in range(config.steps + 1):
@@ -125,7 +121,7 @@ def minimise(
         if keep:
             path.append(y)
         if gradient is not None:
-            place = step(place, gradient, energy, value)
+            place = step(place, gradient)
             if projected:
                 place = space.project(place, mask)
     if not torch.isfinite(best).any(1).all():

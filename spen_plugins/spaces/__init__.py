@@ -4,11 +4,11 @@ from spen_plugins.spaces.base import OutputSpace
 from spen_plugins.spaces.binary import BinaryGrid, IndependentPixels
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.labels import IndependentLabels, LabelSet
+from spen_plugins.spaces.paths import viterbi
 from spen_plugins.spaces.reals import IndependentReals, RealGrid
 from spen_plugins.spaces.schemes import allowed_transitions
 from spen_plugins.spaces.sparse_labels import SparseLabels
 from spen_plugins.spaces.tags import IndependentTags, TagSequence
-from spen_plugins.spaces.viterbi import viterbi
 
 __all__ = [
     "BinaryGrid",

@@ -14,9 +14,8 @@ from torch.nn import functional as F
 from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
+from spen_plugins.spaces.paths import Scores, begin_once, is_possible
 from spen_plugins.spaces.schemes import allowed_transitions, span_links
-from spen_plugins.spaces.unique import Scores, begin_once
-from spen_plugins.spaces.viterbi import is_possible, span_viterbi
 
 
 class TagSequence(OutputSpace):
@@ -125,7 +124,7 @@ class IndependentTags(Proposal):
         broken = ~is_possible(tags, *scores[1:])
         if broken.any():
             rows = scores.rows(broken)
-            tags[broken] = span_viterbi(rows.emissions, rows.mask, self.space.links)
+            tags[broken] = span_k_best(rows.emissions, rows.mask, self.space.links, 1)[0][:, 0]
         if scores.mask is not None:
             tags = tags * scores.mask
         if self.space.unique is None:

@@ -12,8 +12,9 @@ from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain
+from spen_plugins.spaces.k_best import span_k_best
+from spen_plugins.spaces.paths import is_possible
 from spen_plugins.spaces.schemes import span_links
-from spen_plugins.spaces.viterbi import is_possible, span_viterbi
 
 TAGS = ["O", "B-A0", "I-A0", "I-A1", "B-A1"]
 BIOES = ["I-Y", "O", "B-X", "S-X", "E-X", "E-Y", "B-Y"]
@@ -66,7 +67,7 @@ def test_decoding_finds_the_best_valid_path(scheme):
     tags = SCHEMES[scheme]
     scores = torch.randn(8, 4, len(tags), dtype=torch.double) * 2
     zero = torch.zeros(len(tags), len(tags), dtype=torch.double)
-    found = span_viterbi(scores, MASK, span_links(tags, scheme))
+    found = span_k_best(scores, MASK, span_links(tags, scheme), 1)[0][:, 0]
     for row, length, path in zip(scores, LENGTHS, found.tolist(), strict=True):
         best = best_by_enumeration(row, length, zero[0], zero, zero[0], lambda path: valid(path, scheme))
         assert tuple(path[:length]) == best
@@ -81,7 +82,7 @@ def test_two_ways_of_decoding_agree_whatever_tags_there_are(scheme, left_out):
     scores = torch.randn(50, 12, len(tags))
     mask = torch.arange(12) < torch.randint(1, 13, (50, 1))
     parts = (torch.where(a, 0.0, float("-inf")) for a in allowed_transitions(tags, scheme))
-    found = span_viterbi(scores, mask, span_links(tags, scheme))
+    found = span_k_best(scores, mask, span_links(tags, scheme), 1)[0][:, 0]
     assert torch.equal(found, viterbi(scores, mask, *parts))
     for path, length in zip(found.tolist(), mask.sum(1).tolist(), strict=True):
         assert valid(tuple(path[:length]), scheme, tags) or left_out == "O"
@@ -105,7 +106,7 @@ def test_padding_does_not_matter(scheme):
     longer = torch.cat([scores, torch.full((8, 3, len(tags)), 50.0, dtype=torch.double)], 1)
     mask = torch.cat([MASK, torch.zeros(8, 3, dtype=torch.bool)], 1)
     links = span_links(tags, scheme)
-    assert torch.equal(span_viterbi(longer, mask, links)[:, :4], span_viterbi(scores, MASK, links))
+    assert torch.equal(span_k_best(longer, mask, links, 1)[0][..., :4], span_k_best(scores, MASK, links, 1)[0])
 
 
 def test_the_space_decodes_several_samples_under_bio():
@@ -138,13 +139,13 @@ def test_transitions(after, tag, allowed):
 def test_an_inside_tag_without_a_beginning_is_never_decoded():
     scores = torch.zeros(1, 3, 2)
     scores[..., 1] = 9.0
-    assert span_viterbi(scores, None, span_links(["O", "I-X"], "bio")).tolist() == [[0, 0, 0]]
+    assert span_k_best(scores, None, span_links(["O", "I-X"], "bio"), 1)[0].tolist() == [[[0, 0, 0]]]
 
 
 def test_a_span_that_cannot_end_is_never_decoded():
     scores = torch.zeros(1, 3, 3)
     scores[..., 1:] = 9.0
-    assert span_viterbi(scores, None, span_links(["O", "B-X", "I-X"], "bioes")).tolist() == [[0, 0, 0]]
+    assert span_k_best(scores, None, span_links(["O", "B-X", "I-X"], "bioes"), 1)[0].tolist() == [[[0, 0, 0]]]
 
 
 UNIQUE = ["O", "B-A0", "I-A0", "B-A1", "B-A2"]

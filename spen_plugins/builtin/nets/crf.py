@@ -19,8 +19,7 @@ from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
 from spen_plugins.spaces.k_best import chain_k_best
-from spen_plugins.spaces.unique import Scores, begin_once
-from spen_plugins.spaces.viterbi import is_possible
+from spen_plugins.spaces.paths import Scores, begin_once, is_possible
 from spen_plugins.task import Task
 
 SURE = math.log(0.55)
