@@ -160,11 +160,7 @@ def _print_choice(outcome: Outcome, options: RunOptions) -> Path:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """`0..4` (both ends) or `0,3,7` -> the seeds.
-
-    Raises:
-        ConfigError: the text has another form, or a seed occurs twice.
-    """
+    """`0..4` (both ends) or `0,3,7` -> the seeds."""
     if ends := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text.strip()):
         seeds = list(range(int(ends[1]), int(ends[2]) + 1))
     else:
@@ -175,11 +171,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def parse_methods(text: str) -> list[str]:
-    """`cross_entropy,nce` -> the methods.
-
-    Raises:
-        ConfigError: a method occurs twice or has no name, or there is but one.
-    """
+    """`cross_entropy,nce` -> the methods."""
     methods = [method.strip() for method in text.split(",")]
     has_names = all(re.fullmatch(r"[A-Za-z]\w*", method) for method in methods)  # which name folders
     if not has_names or len(set(methods)) < max(len(methods), 2):

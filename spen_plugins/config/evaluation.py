@@ -31,14 +31,6 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
 
     A config that takes `data` and would use an embedded corpus is evaluated with `data=files` if an override names
     training files instead: its other defaults are then those for a user's files, too.
-
-    Args:
-        path: a `.jsonnet`, `.json` or `.yaml` file; or a table.
-        arguments: values by name.
-
-    Raises:
-        ConfigError: no such file, a syntax error (with file and line), an unknown name, or a file that is nested too
-            deeply.
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
@@ -80,11 +72,7 @@ def _set_keys(
 
 
 def parse_arguments(words: Iterable[str]) -> dict[str, str]:
-    """`name=value` words of a command line.
-
-    Raises:
-        ConfigError: a word without `=`, or a name given twice.
-    """
+    """`name=value` words of a command line."""
     arguments: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -105,21 +93,13 @@ def parse_value(text: str) -> Any:
 
 
 def parameters(path: str | Path) -> list[Parameter]:
-    """The arguments of a jsonnet config, with defaults and comments; empty if it is no function.
-
-    Raises:
-        ConfigError: as `evaluate`.
-    """
+    """The arguments of a jsonnet config, with defaults and comments; empty if it is no function."""
     path = find(path)
     return jsonnet.parameters(_text(path)) if path.suffix == ".jsonnet" else []
 
 
 def find(path: str | Path) -> Path:
-    """The config file for a user's path: their own, or a shipped config of that name.
-
-    Raises:
-        ConfigError: the file does not exist, or has an unknown suffix.
-    """
+    """The config file for a user's path: their own, or a shipped config of that name."""
     file = shipped.find(Path(path))
     if not file.is_file():
         problem = f"is {no_file(file)}" if file.exists() else "does not exist"

@@ -93,19 +93,7 @@ class Built:
 
 
 def check(config: Mapping[str, Any], source: object, registry: Registry) -> Experiment:
-    """Check a config as far as possible without data.
-
-    Args:
-        config: the evaluated config.
-        source: the file it comes from, for messages.
-        registry: source of the types.
-
-    Returns:
-        The experiment: every table is parsed once, here.
-
-    Raises:
-        ConfigError, PluginError: with the key, what was found and the known names.
-    """
+    """Check a config as far as possible without data."""
     settings = validate(ExperimentConfig, config, "", source)
 
     def node(name: str, shared: Node | None = None) -> Node | None:
@@ -141,16 +129,8 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     """The objects of an experiment.
 
     Weights depend on the seed alone. The inference net is built first, so that for a given seed it starts from the same
-    weights whatever the energy is.
-
-    Args:
-        experiment: from `check`.
-        task: a restored task; None to build one and load its data.
-        assets: folder in which a run's feature networks saved their files.
-
-    Raises:
-        ConfigError, DataError: the data don't match the config, or the nets don't fit the data.
-        RunError: the nets don't fit the memory.
+    weights whatever the energy is. Without a restored task its data are loaded. `assets` is the folder in which a run's
+    feature networks saved their files.
     """
     import torch
 

@@ -61,17 +61,7 @@ class Node:
 def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, shared: Node | None = None) -> Node:
     """A table of a config, with the tables in it.
 
-    Args:
-        registry: source of the types.
-        kind: a key of `KINDS`.
-        spec: the table.
-        where: its path in the config.
-        source: the config's file, for messages.
-        shared: the node of the experiment's feature network, for components that need one and have no own.
-
-    Raises:
-        ConfigError: a key or a value is wrong, or a feature network is missing or not used.
-        PluginError: a type's plugin is missing or broken.
+    `shared` is the experiment's feature network, for components that need one and have no own.
     """
     cls, config = registry.parse(kind, spec, where, source)
     if not KINDS[kind].features:  # a task, a feature network or a trainer: without a feature network of its own
@@ -143,9 +133,6 @@ def make(
         assets: folder in which a run's feature networks saved their files.
         of_net: the inference net's feature network, which those that share it get.
         parts: inner components that exist already, by key.
-
-    Raises:
-        ConfigError: a component refuses its config or the task's inputs.
     """
     features = None if node.features is None else _make_features(node.features, task, assets, of_net)
     for key, part in node.parts.items():

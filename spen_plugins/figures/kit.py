@@ -109,11 +109,7 @@ def _use_style() -> Iterator[None]:
 
 
 def svg(figure: Figure, without: Iterable[str]) -> str:
-    """A figure as SVG, with a mark for each character of a label that XML lacks.
-
-    Args:
-        without: metadata that are left out.
-    """
+    """A figure as SVG without some metadata, with a mark for each character of a label that XML lacks."""
     file = io.StringIO()
     with _use_style():
         figure.savefig(file, format="svg", metadata=dict.fromkeys(without))

@@ -22,10 +22,6 @@ def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> to
     """A player's optimiser; with fused kernels if they exist (several times faster on a CPU).
 
     A parameter group has, besides its rate `lr`, its rate before any schedule, `base_lr`, and its `multiplier`.
-
-    Args:
-        player: the settings.
-        parameters: its parameters, by names in the model.
     """
     groups = [
         {"params": group, "lr": player.lr * multiplier, "base_lr": player.lr * multiplier, "multiplier": multiplier}
@@ -40,12 +36,7 @@ def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> to
 
 
 def planned_updates(stage: Stage, phase: Phase, batches: int) -> int:
-    """Number of updates of a phase in its stage without early stopping.
-
-    Args:
-        stage, phase: the recipe.
-        batches: number of batches per epoch.
-    """
+    """Number of updates of a phase in its stage without early stopping."""
     return stage.epochs * batches // phase.every * stage.rounds * phase.player.steps
 
 
@@ -159,13 +150,7 @@ class ActivePhase:
 def make_phases(
     model: Model, stage: Stage, owned: Mapping[str, Sequence[str]], accelerator: Accelerator, batches: int
 ) -> list[ActivePhase]:
-    """The phases of a stage with parameters; an energy without any is fixed, and its phase has no updates.
-
-    Args:
-        model, stage, accelerator: the run's.
-        owned: names of the parameters that each phase trains.
-        batches: number of batches per epoch.
-    """
+    """The phases of a stage with parameters; an energy without any is fixed, and its phase has no updates."""
     phases = []
     for phase in stage.phases:
         if own := select_parameters(model, owned[phase.name]):

@@ -31,11 +31,6 @@ def augment_rows(
 
     The random numbers of an example depend only on (seed, stage, pass, row): neither on its batch nor on the number of
     parts or processes, so that a resumed run sees the same.
-
-    Args:
-        examples: some training examples.
-        rows: their rows in the training part.
-        seed, stage, number: the run's seed and its position: the number of the pass over the examples.
     """
     if not isinstance(task, Augments):
         return examples

@@ -25,10 +25,6 @@ class Constant:
 
     Computed when it is first asked for. It is decoded as any other prediction, with a threshold fitted on the
     validation part if the task fits one.
-
-    Args:
-        task: the loaded task, which is unchanged.
-        batch_size: examples in a batch.
     """
 
     def __init__(self, task: Task, batch_size: int) -> None:

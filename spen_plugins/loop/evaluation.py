@@ -88,12 +88,7 @@ def validate(
 
 
 def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:
-    """The metric's `ratios` over `examples` in their own order: `numerator`, `denominator`; empty if it has none.
-
-    Args:
-        metric: the metric of `evaluate` over the same examples.
-        task, examples: as for `evaluate`.
-    """
+    """The metric's `ratios` over `examples` in their own order: `numerator`, `denominator`; empty if it has none."""
     ratios = metric.ratios()
     if ratios is None:
         return {}

@@ -112,14 +112,7 @@ def totals(terms: Mapping[str, Tensor]) -> dict[str, float]:
 def epoch_record(
     stage: Stage, position: Position, phases: Sequence[ActivePhase], validation: Mapping[str, Any], score: float
 ) -> dict[str, Any]:
-    """An epoch's record in the history, without `best`.
-
-    Args:
-        stage, position: the state of training at the epoch's end.
-        phases: the stage's active phases.
-        validation: the task's scores on the validation part, and further entries from a callback.
-        score: the selection score.
-    """
+    """An epoch's record in the history, without `best`."""
     sums = position.sums
     measures = means(sums, "measure")
     return {

@@ -31,15 +31,7 @@ from spen_plugins.trainer import Stage, Update
 
 
 class Loop:
-    """Runs a trainer's stages over a task.
-
-    Args:
-        recipe: model, task, stages and settings.
-        folder: store of weights, history and checkpoints.
-        accelerator: device, precision and processes.
-        reporter: progress.
-        callbacks: the caller's part.
-    """
+    """Runs a trainer's stages over a task."""
 
     def __init__(
         self, recipe: Recipe, folder: Store, accelerator: Accelerator, reporter: Reporter, callbacks: Callbacks = ALONE
@@ -59,12 +51,7 @@ class Loop:
                 )
 
     def run(self, resume: bool = False) -> None:
-        """Train all stages; the model then has the last stage's best weights.
-
-        Raises:
-            NonFiniteLoss: a loss was NaN or infinite.
-            Interrupted: `stop` returned true; a checkpoint is saved.
-        """
+        """Train all stages; the model then has the last stage's best weights."""
         saved = self.folder.checkpoint
         state = saved.load(self.reporter.say) if resume and saved.exists() else None
         if state is not None:

@@ -20,12 +20,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def translate_memory_errors(doing: str, smaller: str = SMALLER) -> Iterator[None]:
-    """Raises a `RunError` in place of an allocator's error inside.
-
-    Args:
-        doing: the work inside, as in "training".
-        smaller: advice to the user.
-    """
+    """Raises a `RunError` in place of an allocator's error inside."""
     try:
         yield
     except Exception as error:

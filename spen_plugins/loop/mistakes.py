@@ -36,9 +36,6 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
 
     A copy of the model and the trainer takes part, and random states are restored. Errors that may depend on weights
     are left to training; so is a model that can't be copied.
-
-    Raises:
-        ConfigError, DataError, PluginError: parts of the config don't fit, or a component has a mistake.
     """
     model, task = recipe.model, recipe.task
     shared = {id(part): part for part in (task, *vars(task).values())}

@@ -20,9 +20,6 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
     """Phase name -> its trained parameters, by name.
 
     A parameter shared by two modules counts once and may be claimed under any of its names.
-
-    Raises:
-        ConfigError: a parameter is claimed twice or not at all; the message names it.
     """
     names: dict[int, list[str]] = {}
     parameters: dict[int, nn.Parameter] = {}
@@ -45,14 +42,7 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
 
 def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
-    """Check that all stages can run on a model: names, epochs, owners of parameters, and settings of their rates.
-
-    Returns:
-        The owners of all parameters.
-
-    Raises:
-        ConfigError: no epoch, or two stages of one name; as `assign` and `_check_rates`.
-    """
+    """Check that all stages can run on a model: names, epochs, owners of parameters, and settings of their rates."""
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
         raise ConfigError(f"found the stages {', '.join(names)}; expected a name of its own for each")
@@ -64,16 +54,7 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
 
 
 def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> None:
-    """Check the settings of players for parts of a model.
-
-    Args:
-        model: the model.
-        owned: the phases of all stages, with the names of the parameters that they train.
-
-    Raises:
-        ConfigError: a decay by layer is of no layers; groups give a shared parameter two rates, or name a prefix of no
-            parameter that their player moves in any stage, and of no frozen one beside those.
-    """
+    """Check the settings of players for parts of a model."""
     aliases = _aliases(model)
     for phase, own in owned:
         player = phase.player

@@ -164,12 +164,7 @@ def restore_own(
 ) -> None:
     """Restore what differs between processes: random states, and the sums of losses.
 
-    Args:
-        state: the main process's state "random", and those of the "others", as many as there were.
-        position: the saved position, with the main process's sums.
-        seed: the run's.
-        accelerator: identifies this process.
-        say: called with a sentence if the number of processes has changed, and random numbers with it.
+    `state` has the main process's state "random", and those of the "others", as many as there were.
     """
     number, others = accelerator.process_index, state.get("others", [])
     if len(others) != accelerator.num_processes - 1:

@@ -15,20 +15,7 @@ from spen_plugins.trainer import Stage, TrainerConfig
 
 @dataclass
 class Recipe:
-    """A model, its task, and how it is trained.
-
-    Args:
-        model, task: the model to train, and its task.
-        stages: the trainer's stages.
-        config: batch size and the other settings of every trainer.
-        seed: seed of the row order.
-
-    Attributes:
-        owned: the owners of all parameters.
-
-    Raises:
-        ConfigError: the stages don't fit the model, as `check_stages`; or a part has no examples.
-    """
+    """A model, its task, and how it is trained."""
 
     model: Model
     task: Task

@@ -66,15 +66,7 @@ def compare(
 ) -> Comparison:
     """Compare groups.
 
-    Args:
-        groups: at least one.
-        part: `test` or `validation`.
-        scores: names of the scores to show, dotted for those in nested tables; all but these if empty.
-        against: labels of the baselines; the first group if empty.
-        sizes: if true, the table also shows parameters and speed.
-
-    Raises:
-        ConfigError: groups of different tasks, or an unknown part, score or baseline.
+    Without names, `scores` are all but those in nested tables, whose names are dotted; the baseline is the first group.
     """
     read = [GroupScores(group, part) for group in groups]
     registry = Registry()
@@ -98,11 +90,7 @@ def compare(
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
-    """Check that every baseline is a group's label.
-
-    Raises:
-        ConfigError: one is not.
-    """
+    """Check that every baseline is a group's label."""
     labels = [group.label for group in groups]
     for label in against:
         if label not in labels:

@@ -14,13 +14,7 @@ from spen_plugins.runs.many.groups import Group
 
 
 class GroupScores:
-    """Scores of a group.
-
-    Attributes:
-        label: the group's label.
-        part: the part of the data that is scored.
-        runs: the runs by seed.
-    """
+    """Scores of a group."""
 
     def __init__(self, group: Group, part: str) -> None:
         self.label, self.part = group.label, part

@@ -103,10 +103,6 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
         words: pairs "i,k", labels by name or by number.
         others: the value of all other labels from 0 to 1, or "gold": the example's own.
         example: number of an example of the validation part; read only if needed.
-
-    Raises:
-        ConfigError: no energy, other outputs, unknown labels, or no such example.
-        DataError: the example's data are missing or have changed.
     """
     predictor = Predictor(run)
     model, space = predictor.model, predictor.task.space
@@ -129,11 +125,7 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
 
 
 def parse_pair(word: str, labels: Sequence[str]) -> Pair:
-    """The numbers of two labels from "i,k", where names may contain commas.
-
-    Raises:
-        ConfigError: the text does not name two different labels.
-    """
+    """The numbers of two labels from "i,k", where names may contain commas."""
     numbers = {**{str(n): n for n in range(len(labels))}, **{name: n for n, name in enumerate(labels)}}
     parts = word.split(",")
     halves = [(",".join(parts[:n]).strip(), ",".join(parts[n:]).strip()) for n in range(1, len(parts))]

@@ -50,20 +50,8 @@ def write_report(
     against: Sequence[str] = (),
     device: str = "cpu",
 ) -> None:
-    """Write the page.
-
-    Args:
-        groups: runs, one group per experiment.
-        out: the .html file; an existing one is replaced.
-        examples: number of worst examples to show.
-        part: "test" or "validation", whose errors are shown; by default test if there is one.
-        against: labels of the baselines of paired differences; the first group if empty.
-        device: device of the models.
-
-    Raises:
-        ConfigError: no run was scored on `part`, a baseline is no group's label, the device is unknown, or jinja2 or
-            matplotlib is missing.
-        RunError: the file can't be written.
+    """Write the page, with errors on `part`, by default test if there is one, and differences to `against`, by default
+    the first group.
     """
     check_device(device)
     part = data.check_part(part, groups)

@@ -83,9 +83,7 @@ def markdown(comparison: Comparison) -> str:
 def latex(comparison: Comparison, intervals: bool = False) -> str:
     """A `tabular` for the package booktabs with scores, the best of each column in bold; explanations are comments.
 
-    Args:
-        comparison: the groups; their sizes are shown if `comparison.sizes`.
-        intervals: if true, a column for each baseline has the difference of the selection score and its interval.
+    With `intervals` a column for each baseline has the difference of the selection score and its interval.
     """
     against = comparison.against if intervals else ()
     gains = [f"{comparison.selection} − {label}" for label in against]

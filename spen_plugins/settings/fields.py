@@ -49,14 +49,7 @@ def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -
 
 
 def refuse_unused(config: BaseModel, keys: Sequence[str], where: str, why: str) -> None:
-    """Raise ConfigError if one of the keys has another value than its default, though nothing uses it.
-
-    Args:
-        config: the typed config.
-        keys: its fields; those that it lacks are left out.
-        where: its path in the user's config, `task`.
-        why: reason why they are not used.
-    """
+    """Raise ConfigError if one of the keys that the config has is not at its default, though nothing uses it."""
     for key in keys:
         info = type(config).model_fields.get(key)
         value = getattr(config, key, None)
@@ -73,9 +66,6 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
         where: their path in the user's config (`energy`), `""` at the top.
         source: their file.
         beside: further keys of the table that are handled elsewhere; they are not among `values`.
-
-    Raises:
-        ConfigError: with the path of every wrong key, what was found and what is known.
     """
     try:
         # Through JSON, because strict validation of Python objects rejects lists for tuples.

@@ -165,11 +165,7 @@ def _convert_to_list(values: Any) -> Any:
 
 
 def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O.
-
-    Raises:
-        ValueError: tags look like those of a scheme and break each.
-    """
+    """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O."""
     tags = {str(tag) for sentence in sentences for tag in sentence}
     if tags <= {"O"} or not all(tag == "O" or tag.startswith(PREFIXES) for tag in tags):
         return "none"

@@ -14,11 +14,7 @@ Groups = Mapping[str, Iterable[RunFolder]]
 
 
 def find_selection(groups: Groups, registry: Registry) -> str:
-    """The score that picks the best epoch, according to the task.
-
-    Raises:
-        ConfigError: runs have different ones.
-    """
+    """The score that picks the best epoch, according to the task."""
     scores = {
         find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs
     }
@@ -26,11 +22,7 @@ def find_selection(groups: Groups, registry: Registry) -> str:
 
 
 def find_unit(groups: Groups) -> str:
-    """The unit of the scores; empty for fractions.
-
-    Raises:
-        ConfigError: runs have different ones.
-    """
+    """The unit of the scores; empty for fractions."""
     units = {run.unit() or "fractions": name for name, runs in groups.items() for run in runs}
     unit = _check_one(units, "their scores are in")
     return "" if unit == "fractions" else unit

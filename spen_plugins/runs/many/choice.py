@@ -24,17 +24,7 @@ CHEAPER = 2 / 3
 
 @dataclass(frozen=True)
 class Choice:
-    """The method that was chosen, and why.
-
-    Attributes:
-        chosen, best: the method to take, and the one that scores best.
-        reason: a sentence.
-        run: the chosen method's run with the best validation score.
-        score, unit: the score on the validation part, and its unit.
-        means: mean scores by method.
-        error: standard error of the best score; None if unknown.
-        seconds: training time by method.
-    """
+    """The method that was chosen, and why."""
 
     chosen: str
     best: str
@@ -67,12 +57,7 @@ class Choice:
 
 
 def choose_among(runs: Mapping[str, Sequence[RunFolder]]) -> Choice:
-    """Choose a method by the mean scores of its finished runs on the validation part.
-
-    Raises:
-        ConfigError: the methods are selected by different scores.
-        RunError: a run has no validation score.
-    """
+    """Choose a method by the mean scores of its finished runs on the validation part."""
     score, unit = find_selection(runs, Registry()), find_unit(runs)
     scores = {
         method: [(run.metrics() or {}).get("validation", {}).get(score) for run in runs[method]] for method in runs

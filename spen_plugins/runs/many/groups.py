@@ -43,9 +43,6 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
             equal. A folder of several methods (`methods.json`) is a group for each; those without a run are left out
             with a note.
         unfinished: if true, runs without scores are included; otherwise they are left out with a note.
-
-    Raises:
-        ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
     """
     named = [one for word in words for one in _split_methods(*_split(word), unfinished)]
     names = [path.resolve().name for label, path, _ in named if label is None]
@@ -64,11 +61,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
 
 
 def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
-    """A label and path for each method of a folder that has a run, or those given; and notes on other methods.
-
-    Raises:
-        ConfigError: no method has a run.
-    """
+    """A label and path for each method of a folder that has a run, or those given; and notes on other methods."""
     methods = read_methods(path).get("methods", [])
     if not methods:
         return [(label, path, ())]

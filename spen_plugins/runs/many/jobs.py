@@ -31,15 +31,7 @@ Run: TypeAlias = tuple[Path, int]
 
 
 def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
-    """Run what is not done of the seeds of planned folders.
-
-    Returns:
-        What failed, by folder; the others were run all the same.
-
-    Raises:
-        ConfigError: a run couldn't start, or the data of finished ones have changed.
-        Interrupted: on a signal; what was trained is saved.
-    """
+    """Run what is not done of the seeds of planned folders; returns what failed, by folder."""
     if count_processes() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=options.quiet)

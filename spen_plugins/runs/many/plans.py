@@ -63,11 +63,7 @@ def _read_configs(out: Path) -> dict[int, dict[str, Any]]:
 
 
 def plan_seeds(out: Path, configs: Configs, seeds: Sequence[int], source: str) -> None:
-    """Write what is to be run, beside what the folder holds already.
-
-    Raises:
-        ConfigError: the folder holds seeds of another config, or can't be written.
-    """
+    """Write what is to be run, beside what the folder holds already."""
     plan = _extend_plan(out, configs, seeds)
     with explain_unwritable(out):
         _write(out, plan, source)
@@ -80,11 +76,7 @@ def plan_methods(
     seeds: Sequence[int],
     source: str,
 ) -> None:
-    """Write what is to be run by each method; nothing if the folder holds other runs.
-
-    Raises:
-        ConfigError: the folder holds other methods or seeds of another config, or can't be written.
-    """
+    """Write what is to be run by each method; nothing if the folder holds other runs."""
     before = read_methods(out).get("methods", [])
     if missing := [method for method in before if method not in methods]:
         raise ConfigError(

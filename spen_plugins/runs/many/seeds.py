@@ -31,14 +31,7 @@ from spen_plugins.runs.train import runner
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of runs by several methods.
-
-    Attributes:
-        folder: their folder.
-        done: the methods whose runs are done.
-        choice: one of them; None if there is none.
-        failures: messages by method, of the others.
-    """
+    """The end of runs by several methods."""
 
     folder: Path
     done: list[str]
@@ -56,18 +49,7 @@ class Outcome:
 def run_seeds(
     configs: Configs, seeds: Sequence[int], source: str, out: Path | None = None, options: RunOptions = DEFAULTS
 ) -> Path:
-    """Train and evaluate a config with several seeds; finished ones are skipped, interrupted ones resumed.
-
-    Args:
-        configs: the evaluated config of a seed.
-        seeds: the seeds to run; the folder may hold others.
-        source: the config's file.
-        out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
-
-    Raises:
-        ConfigError, DataError, PluginError: before anything is trained.
-        RunError: a seed failed; the others were run all the same.
-    """
+    """Train and evaluate a config with several seeds; finished ones are skipped, interrupted ones resumed."""
     out = out or runner.choose_folder(source)
     read_seeds(out)  # nothing is written to a folder of something else
     with begin(out):
@@ -100,9 +82,6 @@ def run_methods(
 
     The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it. Arguments are
     those of `run_seeds`. The seeds of the folder are run by all methods, too.
-
-    Raises:
-        ConfigError, DataError, PluginError: before anything is trained.
     """
     out = out or runner.choose_folder(source)
     if not read_methods(out) and not is_free(out):

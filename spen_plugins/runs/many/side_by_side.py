@@ -29,10 +29,6 @@ def side_by_side(
         jobs: number of processes.
         say: tells the user something of a line: that it is done, and once a minute its `progress`.
         progress: how far a line is.
-
-    Raises:
-        ConfigError: one ended with the status of this error; no other was started then.
-        Interrupted: on a signal, which is passed on once; all have ended.
     """
     waiting, processes = list(lines), _Processes[K]()
     reported = time.monotonic()
@@ -59,13 +55,7 @@ def side_by_side(
 
 
 class _Processes(Generic[K]):
-    """Processes that run now, and the messages of those that failed.
-
-    Attributes:
-        running: each with the file of its stderr.
-        failures: messages by key.
-        refusal: message of a process that ended with a ConfigError; empty if none did.
-    """
+    """Processes that run now, and the messages of those that failed."""
 
     def __init__(self) -> None:
         self.running: dict[K, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}

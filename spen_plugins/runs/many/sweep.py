@@ -72,16 +72,7 @@ class Sweep:
 
 
 def sweep(what: Sweep, say: Say = print) -> Path:
-    """Run trials up to the total number, then write `best.json` and `trials.csv`.
-
-    Returns:
-        `best.json`: the best trial's config, for `spen-run`.
-
-    Raises:
-        ConfigError, DataError, PluginError: config, space, data or storage are wrong; raised before anything starts, or
-            by the first trial.
-        RunError: no trial has a score.
-    """
+    """Run trials up to the total number, then write `trials.csv` and `best.json`, whose path it returns."""
     space = read(what.space)
     epochs = check_space(what, space)
     try:
@@ -107,11 +98,7 @@ def pick_first(space: Space) -> dict[str, str]:
 def check_space(what: Sweep, space: Space) -> int:
     """Check that the config accepts both ends of every range and every choice, one at a time.
 
-    Returns:
-        The maximal number of epochs of a trial.
-
-    Raises:
-        ConfigError, PluginError: it does not.
+    Returns the maximal number of epochs of a trial.
     """
     if both := sorted(space.keys() & what.arguments.keys()):
         raise ConfigError(f"{', '.join(both)}: both an argument and in {what.space}; leave it out in one place")
@@ -195,11 +182,7 @@ class _Listener:
 
 
 def read_best_score(folder: Path) -> float:
-    """The validation score of a run's kept weights.
-
-    Raises:
-        RunError: there is none.
-    """
+    """The validation score of a run's kept weights."""
     kept = [record["score"] for record in RunFolder.open(folder).history() if record["best"]]
     if not kept or kept[-1] is None:
         raise RunError(f"{folder} has no validation score: no epoch was better than none, or it was infinite")

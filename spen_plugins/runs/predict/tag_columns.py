@@ -16,19 +16,7 @@ from spen_plugins.runs.predict import predictor
 
 
 def tag_columns(run: Path, file: str | Path, out: Path, words: int = 0, tags: int = -1) -> None:
-    """Write `out`; its folder is created if missing.
-
-    Args:
-        run: run folder of a tagger.
-        file: column file with tags, or its `data:` path.
-        out: the file to write.
-        words, tags: columns in `file`, from 0; negative from the end.
-
-    Raises:
-        ConfigError: no run folder.
-        DataError: the file has no tags, or can't be read.
-        RunError: `out` can't be written.
-    """
+    """Write `out`; its folder is created if missing."""
     sentences = read_columns(locate(str(file)), words, tags)
     predictions = predictor.load(run).predict([{"words": list(sentence.words)} for sentence in sentences])
     tagged = [replace(s, columns={"predicted": p["tags"]}) for s, p in zip(sentences, predictions, strict=True)]

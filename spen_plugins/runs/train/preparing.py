@@ -33,13 +33,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Ready:
-    """A run that is ready to train.
-
-    Attributes:
-        experiment, built: its config and its parts, on the device.
-        recipe: the arguments of its loop, checked.
-        accelerator: device, precision and processes.
-    """
+    """A run that is ready to train."""
 
     experiment: Experiment
     built: Built
@@ -63,11 +57,7 @@ def build_first(experiment: Experiment, own_data: Given | None = None) -> Built:
 def build_again(
     experiment: Experiment, folder: RunFolder, accelerator: Accelerator, registry: Registry, console: Console
 ) -> Built:
-    """The parts of a run that is resumed, and notes on what differs since it began.
-
-    Raises:
-        ConfigError: the data files have changed since.
-    """
+    """The parts of a run that is resumed, and notes on what differs since it began."""
     path, before = folder.path, folder.environment()
     seed_everything(experiment.seed)
     try:

@@ -57,13 +57,6 @@ def run(
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
         own_data: the examples, if the config's task has them in memory; None: the task loads its files.
-
-    Returns:
-        The run folder's path.
-
-    Raises:
-        ConfigError, DataError, PluginError: before training starts.
-        RunError: training failed.
     """
     registry = Registry()
     experiment = check(dict(config), source, registry)
@@ -83,11 +76,7 @@ def run(
 
 
 def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
-    """Resume a stopped run, with the same weights and history as without the stop.
-
-    Raises:
-        ConfigError: no run folder, another process is training it, or the data files have changed since.
-    """
+    """Resume a stopped run, with the same weights and history as without the stop."""
     folder = RunFolder.open(path)
     console = Console(quiet=options.quiet or not is_main_process(), stderr=True)
     if folder.metrics() is not None:
