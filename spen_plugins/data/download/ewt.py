@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from spen_plugins.data.text import read_lines
+from spen_plugins.data.sentences.conllu import Word, conllu_sentences
 from spen_plugins.errors import RunError
 from spen_plugins.files import save_text
 
@@ -20,8 +20,6 @@ RELEASE = "propbank/propbank-release/4abade0b53ce4a181e1d98b3518101c1a44d395a/da
 ALIKE = 0.6
 _AT_ONCE = 8
 
-Word = tuple[str, str]
-"""A word and its PTB tag."""
 Tree = list[list[str]]
 """The columns of a skeleton's tokens."""
 
@@ -37,7 +35,10 @@ def make(root: Path, origin: str, download: Callable[[str, Path, str | None], No
     """
     target = root / "srl" / "ewt_propbank"
     skeletons = target / "skeletons"
-    parts = {part: list(read_words(root / f"pos/ewt/en_ewt-ud-{part}.conllu")) for part in ("train", "dev", "test")}
+    parts = {
+        part: [(str(name), words) for name, words in conllu_sentences(root / f"pos/ewt/en_ewt-ud-{part}.conllu")]
+        for part in ("train", "dev", "test")
+    }
     documents = sorted({name.rpartition("-")[0] for sentences in parts.values() for name, _ in sentences})
 
     def fetch(document: str) -> None:
@@ -57,21 +58,6 @@ def make(root: Path, origin: str, download: Callable[[str, Path, str | None], No
     shutil.rmtree(skeletons)
 
 
-def read_words(path: Path) -> Iterator[tuple[str, list[Word]]]:
-    """Sentence names and words of a CoNLL-U file; multi-word ranges and empty nodes are not words."""
-    name, words = "", []
-    for line in [*read_lines(path), ""]:
-        if line.startswith("# sent_id = "):
-            name = line.removeprefix("# sent_id = ")
-        elif line and line[0] != "#":
-            cells = line.split("\t")
-            if cells[0].isdigit():
-                words.append((cells[1], cells[4]))
-        elif not line and words:
-            yield name, words
-            words = []
-
-
 def read_skeleton(text: str) -> list[Tree]:
     """The trees of a `.gold_skel` file."""
     return [[line.split() for line in block.splitlines()] for block in text.split("\n\n") if block.strip()]
@@ -83,9 +69,9 @@ def merge(sentences: list[tuple[str, list[Word]]], roles: dict[str, list[Tree]])
         document, _, number = name.rpartition("-")
         trees = roles[document]
         tree = trees[int(number) - 1] if int(number) <= len(trees) else []
-        alike = sum(tag == cells[4] for (_, tag), cells in zip(words, tree, strict=False))
+        alike = sum(word.fields["xpos"] == cells[4] for word, cells in zip(words, tree, strict=False))
         if len(tree) != len(words) or alike < ALIKE * len(words):
             continue
         pairs = enumerate(zip(words, tree, strict=True))
-        rows = ("\t".join([str(i), word, cells[4], "*", *cells[6:]]) for i, ((word, _), cells) in pairs)
+        rows = ("\t".join([str(i), word.fields["form"], cells[4], "*", *cells[6:]]) for i, (word, cells) in pairs)
         yield f"# sent_id = {name}\n" + "".join(f"{row}\n" for row in rows) + "\n"

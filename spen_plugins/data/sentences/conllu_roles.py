@@ -1,4 +1,4 @@
-"""Semantic roles in CoNLL-U and CoNLL-2009, through the library `conllu`.
+"""Semantic roles in CoNLL-U and CoNLL-2009.
 
 Three formats of Universal PropBank, and CoNLL-2009, with one predicate:
 
@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spen_plugins.data.formats import Head
-from spen_plugins.data.sentences.conllu import FIELDS, conllu_sentences
+from spen_plugins.data.sentences.conllu import Word, conllu_sentences
 from spen_plugins.data.sentences.overlaps import write_owner_tags, write_span_tags
 from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence
 from spen_plugins.errors import DataError
@@ -40,15 +40,7 @@ _CONLL_2009 = (
 _FILLPRED = _CONLL_2009.index("fillpred")
 
 
-class _Word(NamedTuple):
-    """A token's line number, its own number in the sentence, and its fields by name."""
-
-    line: int
-    id: int
-    fields: Mapping[str, str]
-
-
-_Reader = Callable[[Path, Sequence[_Word]], list[Proposition]]
+_Reader = Callable[[Path, Sequence[Word]], list[Proposition]]
 """Reads the propositions of a sentence."""
 
 
@@ -82,7 +74,7 @@ def read_conll_2009(path: Path) -> list[Sentence]:
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    sentences = _sentences(path, _CONLL_2009)
+    sentences = list(conllu_sentences(path, _CONLL_2009))
     for _, words in sentences:
         marked = [_cell(word, _FILLPRED) for word in words].count("Y")
         for word in words:
@@ -98,7 +90,7 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    sentences = _sentences(path)
+    sentences = list(conllu_sentences(path))
     known = {field for _, words in sentences for word in words for field in word.fields}
     if not sentences or "form" not in known:
         wanted = "a field FORM; merge a file of roles alone with the treebank's (Universal PropBank's merge_ud_up.py)"
@@ -118,22 +110,14 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
     return _made(path, sentences, read), name
 
 
-def _sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> list[tuple[str | None, list[_Word]]]:
-    """Names of the sentences, and their words."""
-    return [
-        (name, [_Word(*word) for word in zip(lines, numbers, fields, strict=True)])
-        for name, lines, numbers, fields in conllu_sentences(path, columns)
-    ]
-
-
-def _made(path: Path, sentences: Sequence[tuple[str | None, Sequence[_Word]]], read: _Reader) -> list[Sentence]:
+def _made(path: Path, sentences: Sequence[tuple[str | None, Sequence[Word]]], read: _Reader) -> list[Sentence]:
     return [
         Sentence(tuple(word.fields["form"] for word in words), tuple(read(path, words)), name)
         for name, words in sentences
     ]
 
 
-def _fits(sentences: Sequence[tuple[Any, Sequence[_Word]]], flag: int) -> bool:
+def _fits(sentences: Sequence[tuple[Any, Sequence[Word]]], flag: int) -> bool:
     """True if column `flag` marks predicates with Y, and there are as many columns of roles as marks."""
     marked = 0
     for _, words in sentences:
@@ -144,13 +128,13 @@ def _fits(sentences: Sequence[tuple[Any, Sequence[_Word]]], flag: int) -> bool:
     return marked > 0
 
 
-def _cell(word: _Word, column: int) -> str:
+def _cell(word: Word, column: int) -> str:
     """The content of a column, from 0, the number's."""
     return list(word.fields.values())[column - 1] if column <= len(word.fields) else ""
 
 
 def _columns(flag: int) -> _Reader:
-    def read(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+    def read(path: Path, words: Sequence[Word]) -> list[Proposition]:
         marked = [i for i, word in enumerate(words) if _cell(word, flag) == "Y"]
         return [
             _of_heads(path, words, i, _cell(words[i], flag + 1), [_cell(word, flag + 2 + k) for word in words])
@@ -160,7 +144,7 @@ def _columns(flag: int) -> _Reader:
     return read
 
 
-def _misc(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+def _misc(path: Path, words: Sequence[Word]) -> list[Proposition]:
     table = [dict(pair.split("=", 1) for pair in w.fields["misc"].split("|") if "=" in pair) for w in words]
     marked = [i for i, values in enumerate(table) if values.get("Roleset", "-") not in UNMARKED]
     roles = [values.get("Args", "").split("/") for values in table]
@@ -170,7 +154,7 @@ def _misc(path: Path, words: Sequence[_Word]) -> list[Proposition]:
     return [_of_heads(path, words, i, table[i]["Roleset"], [some[k] for some in roles]) for k, i in enumerate(marked)]
 
 
-def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+def _plus(path: Path, words: Sequence[Word]) -> list[Proposition]:
     place = {word.id: i for i, word in enumerate(words)}
     found = []
     for i, word in enumerate(words):
@@ -189,7 +173,7 @@ def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
     return found
 
 
-def _places(path: Path, word: _Word, cell: str, place: Mapping[int, int]) -> list[tuple[str, int, int]]:
+def _places(path: Path, word: Word, cell: str, place: Mapping[int, int]) -> list[tuple[str, int, int]]:
     """Role, first and last word of each of `A0:1-2|A1:4`."""
     found = []
     for part in [] if cell in ("_", "") else cell.split("|"):
@@ -202,7 +186,7 @@ def _places(path: Path, word: _Word, cell: str, place: Mapping[int, int]) -> lis
     return found
 
 
-def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, roles: Sequence[str]) -> Proposition:
+def _of_heads(path: Path, words: Sequence[Word], predicate: int, frame: str, roles: Sequence[str]) -> Proposition:
     """The proposition whose arguments are the subtrees of the words with roles."""
     heads = _heads(path, words)
     owner: list[int | None] = []
@@ -217,12 +201,12 @@ def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, ro
     return _proposition(words[predicate], predicate, frame, write_owner_tags(owner, names))
 
 
-def _proposition(word: _Word, predicate: int, frame: str, tags: tuple[str, ...]) -> Proposition:
+def _proposition(word: Word, predicate: int, frame: str, tags: tuple[str, ...]) -> Proposition:
     pos = next((word.fields[name] for name in ("xpos", "pos", "upos") if word.fields.get(name, "_") != "_"), None)
     return Proposition(predicate, frame, tags, frame if "." in frame else None, pos)
 
 
-def _heads(path: Path, words: Sequence[_Word]) -> list[int | None]:
+def _heads(path: Path, words: Sequence[Word]) -> list[int | None]:
     place: dict[int, int | None] = {0: None} | {word.id: i for i, word in enumerate(words)}
     found = []
     for word in words:

@@ -167,10 +167,10 @@ def test_conllu_without_gold(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        (CONLLU.replace("3\tn't", "x\tn't"), 6, r"'x' is not a valid ID"),
+        (CONLLU.replace("3\tn't", "x\tn't"), 6, r"found \"x\\tn't.*; expected the 10 fields .* a number"),
         ("# a\n1\tso\n", 2, r"2 fields, no 'upos'"),
-        ("# a\n1 so ADV\n", 2, r"can't be read"),
-        ("_\tso\t_\tADV\t_\t_\t_\t_\t_\t_\n", 1, r"'_' or nothing as the token's number"),
+        ("# a\n1 so ADV\n", 2, r"found '1 so ADV'; expected the 10 fields of CoNLL-U, apart by tabs"),
+        ("_\tso\t_\tADV\t_\t_\t_\t_\t_\t_\n", 1, r"found '_\\tso.*a number \(1, 2, …, or a range as 1-2\)"),
         ("# a\n\n", None, r"comments or blank lines only"),
     ],
 )
