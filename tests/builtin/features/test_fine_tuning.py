@@ -14,20 +14,12 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.stored import check_upper
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.tuning import Lora, add_adapters, check_adapters, find_layers, find_lowest, freeze
-from spen_plugins.builtin.tasks.labels.text import TextLabels
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
+from tests.loaded import loaded
 
 
-@pytest.fixture
-def task() -> SemanticRoles:
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
-    return task
-
-
-def batch_of(task: SemanticRoles) -> sp.X:
+def batch_of(task: sp.Task) -> sp.X:
     items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
     return task.collate([task.parse(item) for item in items]).x
 
@@ -95,18 +87,23 @@ def test_too_many_frozen_layers_are_a_config_error(task, tmp_path) -> None:
         ready(task, Transformer, model=save_model(tmp_path), frozen=3)
 
 
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("frozen", [0, 1])
-def test_checkpointing_changes_no_gradient(task, tmp_path, frozen) -> None:
+def test_checkpointing_changes_no_gradient(task, tmp_path, frozen, half) -> None:
+    """With the same dropout; and with attention in float32 inside bfloat16, which has none."""
     save_model(tmp_path)
+    drops = {"dropout": 0.0, "attention_dropout": 0} if half else {"dropout": 0.2}
     found = []
     for checkpointing in (False, True):
         fields = {"frozen": frozen, "gradient_checkpointing": checkpointing}
-        network = ready(task, Transformer, model=str(tmp_path), dropout=0.2, **fields).train()
+        network = ready(task, Transformer, model=str(tmp_path), **drops, **fields).train()
         reached = []
         network.encoder.encoder.layer[1].attention.register_forward_hook(lambda *_, seen=reached: seen.append(1))
         torch.manual_seed(1)
-        y = network(batch_of(task))
-        found.append([y, *torch.autograd.grad(y.pow(3).sum(), [p for p in network.parameters() if p.requires_grad])])
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            y = network(batch_of(task))
+        learned = [p for p in network.parameters() if p.requires_grad]
+        found.append([y, *torch.autograd.grad(y.float().pow(3).sum(), learned)])
         assert len(reached) == 1 + checkpointing
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
@@ -195,9 +192,17 @@ def test_linear_layers_of_gpt2_are_told() -> None:
         check_adapters(tiny("gpt2"), Lora(targets=["quary"]), 0)
 
 
-def lengths_differ(task: SemanticRoles, long: int = 0) -> sp.X:
+def lengths_differ(task: sp.Task, long: int = 0) -> sp.X:
     words = [SENTENCE, ["dog", "gaven"], (SENTENCE * 20)[:long] or ["cats"]]
     return task.collate([task.parse({"words": one, "predicate": 1 % len(one)}) for one in words]).x
+
+
+def plain_and_stored(task: sp.Task, **fields: object) -> list[Transformer]:
+    """A network in training and one that stores vectors, without dropout in the layers above."""
+    networks = [ready(task, Transformer, **fields, dropout=0.0, store_gib=gib).train() for gib in (0, 1)]
+    for network in networks:
+        network.encoder.encoder.layer[1].eval()
+    return networks
 
 
 @pytest.mark.parametrize("long", [0, 60], ids=["short", "windows"])
@@ -205,9 +210,7 @@ def lengths_differ(task: SemanticRoles, long: int = 0) -> sp.X:
 @pytest.mark.parametrize("frozen", [1, 2, "all"])
 def test_stored_vectors_are_those_of_the_frozen_layers(task, tmp_path, frozen, pooling, long) -> None:
     """The same vectors and gradients, and the lowest layer runs once for each example."""
-    fields = {"model": save_model(tmp_path), "frozen": frozen, "pooling": pooling, "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
+    plain, stored = plain_and_stored(task, model=save_model(tmp_path), frozen=frozen, pooling=pooling)
     ran = []
     stored.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: ran.append(1))
     x = lengths_differ(task, long)
@@ -223,6 +226,10 @@ def test_stored_vectors_are_those_of_the_frozen_layers(task, tmp_path, frozen, p
     assert len(ran) == x.size
     stored(task.collate([task.parse({"words": one, "predicate": 1}) for one in (SENTENCE, ["cats", "dog"])]).x)
     assert len(ran) == x.size + 1  # the first was seen
+
+
+SAME_PIECES = (["dog", "cats"], ["dog", "cats", "\u200d"])
+"""A zero-width joiner at the end has no piece: the same ids, and one vector more."""
 
 
 @pytest.mark.parametrize("lora", [None, {"rank": 3}], ids=["plain", "lora"])
@@ -253,28 +260,23 @@ def test_stored_vectors_beside_checkpointing(task, tmp_path, lora) -> None:
             torch.testing.assert_close(one, other)
 
 
-def test_stored_vectors_of_texts(tmp_path) -> None:
-    task = TextLabels(TextLabels.Config(corpus="sample"))
-    task.load()
-    fields = {"model": save_model(tmp_path), "frozen": "all", "pooling": "mean", "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    x = task.collate([task.parse({"text": text}) for text in ("Ann saws", "the cats . Ann", "dog")]).x
-    ran = []
-    stored.encoder.register_forward_hook(lambda *_: ran.append(1))
-    for _ in range(2):
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+@pytest.mark.parametrize(
+    ("kind", "frozen", "items"),
+    [
+        ("text", "all", ["Ann saws", "the cats . Ann", "dog"]),
+        ("text", "all", [""]),  # its special pieces
+        *(("srl", frozen, [{"words": words, "predicate": 1} for words in SAME_PIECES]) for frozen in (1, "all")),
+    ],
+)
+def test_an_input_is_stored_once(tmp_path, kind, frozen, items, pooling) -> None:
+    task, ran = loaded(kind, corpus="sample"), []
+    plain, stored = plain_and_stored(task, model=save_model(tmp_path), frozen=frozen, pooling=pooling)
+    stored.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: ran.append(1))
+    for some in (items[:1], items, items[:1]):
+        x = task.collate([task.parse(item) for item in some]).x
         torch.testing.assert_close(stored(x), plain(x))
-    assert len(ran) == x.size
-
-
-@pytest.mark.parametrize("frozen", [1, "all"])
-def test_words_without_pieces_are_part_of_what_is_stored(task, tmp_path, frozen) -> None:
-    """A zero-width joiner at the end has no piece: the same ids, and one vector more."""
-    fields = {"model": save_model(tmp_path), "frozen": frozen, "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
-    for words in (["dog", "cats"], ["dog", "cats", "\u200d"], ["dog", "cats"]):
-        x = task.collate([task.parse({"words": words, "predicate": 1})]).x
-        torch.testing.assert_close(stored(x), plain(x))
+    assert len(ran) == len(items)
 
 
 @pytest.mark.parametrize("frozen", [1, "all"])
@@ -282,14 +284,11 @@ def test_words_without_pieces_are_part_of_what_is_stored(task, tmp_path, frozen)
 def test_stored_vectors_are_of_full_precision(task, tmp_path, frozen, texts) -> None:
     """States that training in bfloat16 stored are validated in float32."""
     if texts:
-        task = TextLabels(TextLabels.Config(corpus="sample"))
-        task.load()
+        task = loaded("text", corpus="sample")
         items = [{"text": "Ann saws"}, {"text": "dog"}]
     else:
         items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
-    fields = {"model": save_model(tmp_path), "frozen": frozen, "pooling": "mean", "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
+    plain, stored = plain_and_stored(task, model=save_model(tmp_path), frozen=frozen, pooling="mean")
     one, both = (task.collate([task.parse(item) for item in some]).x for some in (items[:1], items))
     with torch.autocast("cpu", torch.bfloat16):
         torch.testing.assert_close(stored(one).float(), plain(one).float(), atol=0.1, rtol=0.1)

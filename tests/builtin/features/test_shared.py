@@ -10,12 +10,10 @@ import torch
 from safetensors.torch import load_file
 
 import spen_plugins as sp
-from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
-from spen_plugins.registry import Registry
 from spen_plugins.testing import check_energy
-from tests.loaded import loaded
+from tests.loaded import built, loaded
 
 SHARED = {"type": "shared"}
 
@@ -29,8 +27,8 @@ def made(**more: Any) -> tuple[sp.Task, Model]:
         "energy": {"type": "local", "features": SHARED},
         "trainer": {"type": "cross_entropy"},
     }
-    built = build(check(config | more, "test", Registry()))
-    return built.task, built.model
+    found = built(config | more)
+    return found.task, found.model
 
 
 def test_it_equals_an_energy_with_a_copy_of_the_net_s_network() -> None:
