@@ -27,28 +27,6 @@ from spen_plugins.files.values import from_json, to_json
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "append",
-    "check_finite",
-    "from_json",
-    "is_free",
-    "is_stream",
-    "make_folder",
-    "no_file",
-    "open_file",
-    "read_json",
-    "read_json_tables",
-    "read_tensors",
-    "remove_partial",
-    "save_bytes",
-    "save_json",
-    "save_tensors",
-    "save_text",
-    "to_json",
-    "writing",
-    "writing_folder",
-]
-
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
     """Write safetensors under a temporary name, then rename.

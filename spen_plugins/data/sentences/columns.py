@@ -14,17 +14,15 @@ word). Where cells are separated by blanks, a line that reads `# key = value` is
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spen_plugins.data.sentences.srl import Sentence
+from spen_plugins.data.sentences.srl import SETTING, Sentence
 from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import DataError
 
-_SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
 _DOCUMENT = "-DOCSTART-"
 _WORDS = {"word", "words", "token", "tokens", "form"}
 _TAGS = {"tag", "tags", "label", "labels", "pos", "pos_tag", "upos", "xpos", "chunk", "ner", "ner_tag", "entity"}
@@ -142,7 +140,7 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
 
 def _usual_row(lines: Sequence[str]) -> tuple[bool, int]:
     """True if tabs separate cells, and the most frequent number of cells; of lines that can't be comments, if any."""
-    tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not _SETTING.match(line)]
+    tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not SETTING.match(line)]
     sure = [line for line in tokens if line[0] != "#"] or tokens
     tabs = any("\t" in line for line in sure)
     return tabs, Counter(len(_cells(line)) for line in sure).most_common(1)[0][0] if sure else 0
@@ -156,7 +154,7 @@ def _cells(line: str) -> list[str]:
 def _comment(line: str, tabs: bool, usual: int) -> bool:
     if ("\t" in line) != tabs or len(_cells(line)) != usual:
         return True
-    return not tabs and _SETTING.match(line) is not None
+    return not tabs and SETTING.match(line) is not None
 
 
 def _width(path: Path, blocks: Sequence[_Block]) -> int:

@@ -32,6 +32,7 @@ from spen_plugins.data.sentences.srl import (
     Proposition,
     Sentence,
     read_brackets,
+    read_spans,
     split_blocks,
 )
 from spen_plugins.data.text import read_lines
@@ -39,7 +40,6 @@ from spen_plugins.errors import DataError
 
 TOKEN, WORD, POS, LEMMA, FRAME = 2, 3, 4, 6, 7  # columns of CoNLL-2012, from 0
 _BEGINS, _VERB = "#begin document", re.compile(r"\(V[*)]")
-_CELL = re.compile(r"(?P<roles>(?:\([^()*\s]+)*)\*(?P<closed>\)*)")
 _BRACKETS = re.compile(r"\(?[^()*\s]*\*\)?")
 
 
@@ -106,7 +106,7 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
         if predicate is None:
             found = f"no (V*) in column {column + 1}"
             raise DataError(path, block.first, found, "(V*) at the predicate, in each column of brackets")
-        tags = write_span_tags(len(rows), predicate, _spans(path, block, column))
+        tags = write_span_tags(len(rows), predicate, read_spans(path, block, column, nests=True))
         propositions.append(_proposition(rows[predicate], predicate, tags))
     propositions.sort(key=lambda proposition: proposition.predicate)
     return Sentence(words, tuple(propositions), block.name)
@@ -118,26 +118,6 @@ def _proposition(row: Sequence[str], predicate: int, tags: tuple[str, ...] | Non
     known = frame not in UNMARKED and "*" not in frame and "(" not in frame
     roleset = None if not known else frame if "." in frame else f"{lemma}.{frame}"
     return Proposition(predicate, lemma, tags, roleset, row[POS])
-
-
-def _spans(path: Path, block: Block, column: int) -> list[tuple[str, int, int]]:
-    """Role, first and last word of each argument of a column; brackets may nest."""
-    where, open_, found = f"in column {column + 1}", [], []
-    for i, row in enumerate(block.rows):
-        cell, number = _CELL.fullmatch(row[column]), block.first + i
-        if cell is None:
-            raise DataError(path, number, f"{row[column]!r} {where}", "*, (ROLE*, *) or (ROLE*)")
-        open_ += [(role, i) for role in cell["roles"].split("(")[1:]]
-        for _ in cell["closed"]:
-            if not open_:
-                raise DataError(path, number, f"{row[column]!r} {where} with no bracket open", "* outside an argument")
-            role, first = open_.pop()
-            found.append((role, first, i))
-    if open_:
-        role, first = open_[-1]
-        what = f"({role}* {where} not closed by the end of the sentence"
-        raise DataError(path, block.first + first, what, f"*) closing ({role}*")
-    return found
 
 
 def is_words_or_props(head: Head) -> bool:
