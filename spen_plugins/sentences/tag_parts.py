@@ -12,7 +12,6 @@ from spen_plugins.data.disk.on_disk import Index
 from spen_plugins.data.disk.shards import checksum
 from spen_plugins.data.equal_inputs import warn_of_shared
 from spen_plugins.data.parts import given
-from spen_plugins.data.parts.carving import same_files
 from spen_plugins.data.parts.class_weights import ClassWeightConfig
 from spen_plugins.data.parts.file_parts import (
     FileParts,
@@ -93,7 +92,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         columns = {column_key(name): [s.columns[name] for s in some] for name in config.columns}
         known = index.contains({"words": [s.words for s in some], **columns})
         shared.append(("train", part, int(known.sum()), len(some)))
-    notes = list(dict.fromkeys([said, *found.notes, *(same_files(files, sums) or warn_of_shared(shared))]))
+    notes = list(dict.fromkeys([said, *found.notes, *warn_of_shared(shared)]))
     return found._replace(checksums=sums, notes=notes, split={**found.split, "train": config.train}), index
 
 

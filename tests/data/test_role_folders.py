@@ -94,7 +94,7 @@ def test_tasks_of_roles_take_folders_and_patterns(folder: Path, task: str, setti
         assert "2 files" in many.notes()[0]
         assert len(many.read(name)) == len(one.read(str(whole)))
         same = loaded(task, train=name, validation=name, **settings)
-        assert any("are the same rows" in note for note in same.notes())
+        assert any("the train part has 3 of the 3 validation inputs, too" in note for note in same.notes())
 
 
 @pytest.mark.parametrize(

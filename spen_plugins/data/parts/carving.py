@@ -1,8 +1,8 @@
-"""Parts of a user's data: a validation part carved from the training file, and files that stand for two parts."""
+"""A validation part carved from the training file of a user's data."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -76,20 +76,3 @@ def _folds(share: float, rows: int) -> tuple[int, int]:
     """The number of folds, and of all folds, that make up a share of the rows; at least one."""
     part = Fraction(share).limit_denominator(min(100, rows)) or Fraction(1, min(rows, round(1 / share)))
     return part.numerator, part.denominator
-
-
-def same_files(files: Mapping[str, str], checksums: Mapping[str, str]) -> list[str]:
-    """A warning for each pair of parts whose files have the same content.
-
-    Args:
-        files: part -> its file.
-        checksums: file -> its checksum.
-    """
-    parts = [part for part in files if files[part] in checksums]
-    return [
-        f"warning: the {one} part, {files[one]}, and the {other} part, {files[other]}, are the same rows: scores on "
-        f"the {other} part don't say how well new rows are predicted"
-        for i, one in enumerate(parts)
-        for other in parts[i + 1 :]
-        if checksums[files[one]] == checksums[files[other]]
-    ]
