@@ -7,56 +7,28 @@ example "Balance model complexity and cross-validated score"), with training tim
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from spen_plugins.errors import RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.selection import find_selection, find_unit
-from spen_plugins.scores.bootstrap import Estimate, estimate, resampled_scores, scale
+from spen_plugins.scores.bootstrap import estimate, resampled_scores, scale
 
 CHEAPER = 2 / 3
 """The largest share of another method's training time that makes a method cheaper. The margin is for noise in times."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The method that was chosen, and why."""
+class Choice(NamedTuple):
+    """The method that was chosen: as JSON values, for the folder of the methods, and in words."""
 
-    chosen: str
-    best: str
-    reason: str
-    run: Path
-    score: str
-    unit: str
-    means: Mapping[str, Estimate]
-    error: float | None
-    seconds: Mapping[str, float]
-
-    def lines(self) -> list[str]:
-        """The choice in words."""
-        means = ", ".join(f"{method} {estimated.shown(self.unit)}" for method, estimated in self.means.items())
-        scores = f"{self.score} on the validation part: {means}"
-        return [scores, f"chosen: {self.reason}", f"its best run is {self.run}"]
-
-    def record(self, out: Path) -> dict[str, Any]:
-        """The choice as JSON values, for the folder of the methods."""
-        return {
-            "chosen": self.chosen,
-            "best": self.best,
-            "reason": self.reason,
-            "run": str(self.run.relative_to(out)),
-            "score": self.score,
-            "validation": {method: estimated.mean for method, estimated in self.means.items()},
-            "standard_error": self.error,
-            "seconds": self.seconds,
-        }
+    record: dict[str, Any]
+    lines: list[str]
 
 
-def choose_among(runs: Mapping[str, Sequence[RunFolder]]) -> Choice:
+def choose_among(runs: Mapping[str, Sequence[RunFolder]], out: Path) -> Choice:
     """Choose a method by the mean scores of its finished runs on the validation part."""
     score, unit = find_selection(runs, Registry()), find_unit(runs)
     scores = {
@@ -72,7 +44,19 @@ def choose_among(runs: Mapping[str, Sequence[RunFolder]]) -> Choice:
     chosen = choose(values, error or 0, seconds)
     reason = _write_reason(best, chosen, values, error, seconds, scale(unit))
     run = runs[chosen][scores[chosen].index(max(scores[chosen]))].path
-    return Choice(chosen, best, reason, run, score, unit, means, error, seconds)
+    record = {
+        "chosen": chosen,
+        "best": best,
+        "reason": reason,
+        "run": str(run.relative_to(out)),
+        "score": score,
+        "validation": values,
+        "standard_error": error,
+        "seconds": seconds,
+    }
+    shown = ", ".join(f"{method} {estimated.shown(unit)}" for method, estimated in means.items())
+    lines = [f"{score} on the validation part: {shown}", f"chosen: {reason}", f"its best run is {run}"]
+    return Choice(record, lines)
 
 
 def find_best(methods: Iterable[str], scores: Mapping[str, float], seconds: Mapping[str, float]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, RunError
@@ -21,8 +20,7 @@ from spen_plugins.runs.many.plans import (
     begin,
     explain_unwritable,
     locate_run,
-    plan_methods,
-    plan_seeds,
+    plan,
     read_seeds,
 )
 from spen_plugins.runs.options import DEFAULTS, RunOptions
@@ -46,63 +44,49 @@ class Outcome:
             raise RunError("\n".join([head if self.done else "no method was chosen.", *lines]))
 
 
-def run_seeds(
-    configs: Configs, seeds: Sequence[int], source: str, out: Path | None = None, options: RunOptions = DEFAULTS
-) -> Path:
-    """Train and evaluate a config with several seeds; finished ones are skipped, interrupted ones resumed."""
-    out = out or runner.choose_folder(source)
-    read_seeds(out)  # nothing is written to a folder of something else
-    with begin(out):
-        plan_seeds(out, configs, seeds, source)
-        _check(run_all(out, {out: seeds}, options))
-    return out
-
-
-def resume_seeds(out: Path, options: RunOptions = DEFAULTS) -> Path:
-    """Resume all unfinished seeds of a folder; see `run_seeds`."""
-    with locked(out):
-        _check(run_all(out, {out: read_seeds(out)}, options))
-    return out
-
-
-def _check(failures: Mapping[Path, str]) -> None:
-    for message in failures.values():
-        raise RunError(message)
-
-
-def run_methods(
-    configs: Callable[[str, int], Mapping[str, Any]],
+def run_many(
+    configs: Configs,
     methods: Sequence[str],
     seeds: Sequence[int],
     source: str,
     out: Path | None = None,
     options: RunOptions = DEFAULTS,
 ) -> Outcome:
-    """Train and evaluate a config by several methods with the same seeds, and choose one by the validation part.
+    """Train and evaluate a config with the same seeds by each method, and choose one by the validation part.
 
-    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it. Arguments are
-    those of `run_seeds`. The seeds of the folder are run by all methods, too.
+    Finished runs are skipped, interrupted ones resumed; the seeds that the folder holds are run by all methods, too.
+    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it.
+
+    Args:
+        methods: `[""]` for a config's own: nothing is chosen, and `out` holds the runs themselves.
+        out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
     """
     out = out or runner.choose_folder(source)
-    if not read_methods(out) and not is_free(out):
+    if not any(methods):
+        read_seeds(out)  # nothing is written to a folder of something else
+    elif not read_methods(out) and not is_free(out):
         raise ConfigError(f"the folder {out} is not empty and holds no methods; nothing was overwritten")
     registry = Registry()
-    for method in methods:
+    for method in filter(None, methods):
         check(configs(method, seeds[0]), f"{source}, method={method}", registry)
     with begin(out):
-        plan_methods(out, configs, methods, seeds, source)
-        return _run_methods(out, options)
+        plan(out, configs, methods, seeds, source)
+        return _run(out, options, seeds)
 
 
-def resume_methods(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
-    """Resume all unfinished runs of a folder; see `run_methods`."""
+def resume_many(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
+    """Resume all unfinished runs of a folder; see `run_many`."""
     with locked(out):
-        return _run_methods(out, options)
+        return _run(out, options)
 
 
-def _run_methods(out: Path, options: RunOptions) -> Outcome:
+def _run(out: Path, options: RunOptions, seeds: Sequence[int] | None = None) -> Outcome:
     """Run what is left, and write the choice among the methods that are done."""
-    methods, plans, failures = read_methods(out)["methods"], {}, {}
+    methods, plans, failures = read_methods(out).get("methods"), {}, {}
+    if methods is None:
+        for message in run_all(out, {out: read_seeds(out) if seeds is None else seeds}, options).values():
+            raise RunError(message)
+        return Outcome(out, [], None, {})
     with ExitStack() as locks:
         for folder in (out / method for method in methods):
             locks.enter_context(locked(folder))
@@ -114,9 +98,8 @@ def _run_methods(out: Path, options: RunOptions) -> Outcome:
     done = [method for method in methods if out / method not in failures]
     choice = None
     if done:
-        choice = choose_among(
-            {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
-        )
+        runs = {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
+        choice = choose_among(runs, out)
         with explain_unwritable(out):
-            save_json({"methods": methods, **choice.record(out)}, out / METHODS)
+            save_json({"methods": methods, **choice.record}, out / METHODS)
     return Outcome(out, done, choice, {folder.name: error for folder, error in failures.items()})
