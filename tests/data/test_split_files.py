@@ -23,6 +23,7 @@ from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.train import runner
 from spen_propbank.senses import Senses
+from tests.loaded import loaded
 
 COLUMNS = "Anna@\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit@\tPRP\tO\nrains\tVBZ\tO\n\n"
 CONLLU = "".join(
@@ -114,12 +115,20 @@ def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
         assert "4 of the 20 rows" in carved.protocol()["split"]["validation"]
         assert any("4 of the 20" in note for note in carved.notes())
         assert any(note.startswith("warning: the train part") for note in carved.notes())
-        for given, found in (
-            ({"file": "x", "split": "y", "test": "z"}, "task.file alone or with task.split"),
-            ({"train": "x"}, r"task\.validation: found no file.*carved"),
-        ):
-            with pytest.raises(ConfigError, match=found):
-                cls(cls.Config(**given)).load()
+
+
+@pytest.mark.parametrize(
+    ("task", "corpus"), [("tagging", "pos"), ("srl", "sample"), ("e2e.arcs", "sample"), ("propbank.senses", "sample")]
+)
+def test_files_that_a_task_wants(task: str, corpus: str) -> None:
+    for given, found in (
+        ({}, f"neither corpus nor train; expected corpus: '{corpus}'"),
+        ({"train": "x"}, r"task\.validation: found no file.*carved"),
+        ({"corpus": corpus, "train": "x"}, rf"task\.corpus is '{corpus}' and task\.train names a file.*data=files"),
+        ({"file": "x", "split": "y", "test": "z"}, r"task\.file alone or with task\.split"),
+    ):
+        with pytest.raises(ConfigError, match=found):
+            loaded(task, **given)
 
 
 CITATIONS = "<author> A. Writer@. </author> <title> Of @. </title>\n<title> On @, </title> <date> 199? </date>\n"

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from spen_plugins.builtin.features.attention import MOST, Float32Attention
 from spen_plugins.builtin.features.transformer import Transformer
+from spen_plugins.builtin.features.tuning import MOST, Float32Attention
 from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
 
 HALF = torch.bfloat16

@@ -16,8 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features import word_tables
-from spen_plugins.builtin.features.bilstm import BiLstm
-from spen_plugins.builtin.features.encoder import Encoder
+from spen_plugins.builtin.features.bilstm import BiLstm, Encoder
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.word_tables import (
     AFFIX_BUCKETS,

@@ -216,7 +216,7 @@ NETWORKS = [
 ]
 
 
-def words_by(network: dict, reader: dict | None) -> tuple[sp.Task, Model]:
+def build_tagger(network: dict, reader: dict | None) -> tuple[sp.Task, Model]:
     features = network | ({} if reader is None else {"reader": reader})
     return build_small(task={"type": "tagging", "corpus": "pos"}, features=features, energy=None)
 
@@ -228,37 +228,37 @@ def reader(tmp_path: Path) -> dict:
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_contracts_hold_with_a_reader(network: dict, reader: dict) -> None:
-    task, model = words_by(network, reader)
+    task, model = build_tagger(network, reader)
     check_feature_network(model.inference_net.features, task)
 
 
 def test_a_words_vector_ends_in_the_readers(reader: dict) -> None:
-    task, model = words_by(NETWORKS[1], reader)
+    task, model = build_tagger(NETWORKS[1], reader)
     features = model.inference_net.features
     x = task.collate(task.part("train")[:4]).x
     vectors = features(x)
     assert vectors.shape[-1] == features.output_dim == 3 + features.reader.output_dim
     torch.testing.assert_close(vectors[..., 3:], features.reader(x))
-    assert features.contextual and not words_by(NETWORKS[1], None)[1].inference_net.features.contextual
+    assert features.contextual and not build_tagger(NETWORKS[1], None)[1].inference_net.features.contextual
 
 
 def test_a_reader_alone_is_enough_to_look_at(reader: dict) -> None:
     nothing = {"type": "bilstm", "word_dim": 0, "affix_dim": 0, "hidden": 5}
-    assert words_by(nothing, reader)[1].inference_net.features.word_width == 16
+    assert build_tagger(nothing, reader)[1].inference_net.features.word_width == 16
     with pytest.raises(sp.ConfigError, match="reader null"):
-        words_by(nothing, None)
+        build_tagger(nothing, None)
 
 
 def test_sentences_of_similar_numbers_of_pieces_are_in_one_batch(reader: dict) -> None:
     """A word of many pieces among short sentences would make all of them long."""
-    task, _ = words_by({"type": "transformer"} | reader, None)
+    task, _ = build_tagger({"type": "transformer"} | reader, None)
     words = ["the"] * 6
     short, long = (task.parse({"words": given}) for given in (words, [*words[1:], "cats"]))
     [indexer] = task.indexers.values()
     pieces = [indexer.index(example.entry.words).ids.size for example in (short, long)]
     assert [task.length(example) for example in (short, long)] == pieces
     assert pieces[0] < pieces[1]
-    plain, _ = words_by(NETWORKS[0], None)
+    plain, _ = build_tagger(NETWORKS[0], None)
     assert plain.length(plain.parse({"words": words})) == 6
 
 

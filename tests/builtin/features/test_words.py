@@ -12,8 +12,7 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.builtin.features.bilstm import BiLstm
-from spen_plugins.builtin.features.encoder import Encoder
+from spen_plugins.builtin.features.bilstm import BiLstm, Encoder
 from spen_plugins.builtin.features.word_tables import AFFIXES, SPELLING, WordIndexer
 from spen_plugins.data.text import sha256
 from spen_plugins.data.words.clusters import read_clusters

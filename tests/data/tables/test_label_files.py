@@ -387,7 +387,9 @@ def test_train_and_test_files_alone(tmp_path: Path) -> None:
 def test_the_same_file_as_two_parts_is_warned_of(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", ROWS)
     it = vectors(train=path, test=path, labels="tag_*")
-    said = "warning: the train part has 4 of the 6 test inputs, too; the validation part has 2 of the 6 test inputs, too"
+    said = (
+        "warning: the train part has 4 of the 6 test inputs, too; the validation part has 2 of the 6 test inputs, too"
+    )
     assert any(note.startswith(said) for note in it.notes())
 
 
@@ -410,6 +412,10 @@ TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",tr
             "LibMulti",
         ),
         ("one two\tx,y\tid1\n", Layout(), [("one two", ("x", "y"), 1)], "TSV"),
+        ('"quoted\t1, 2\r\nplain\t\r\n', Layout(), [('"quoted', ("1", "2"), 1), ("plain", (), 2)], "TSV"),
+        ("tags\tid\tbody\nx;y\t7\thello\n", Layout("body", "tags", ";", True), [("hello", ("x", "y"), 2)], "TSV"),
+        ('"text"\t"labels"\n"a ""b"" c"\t"x,y"\n', Layout(), [('a "b" c', ("x", "y"), 2)], "CSV"),
+        ('"a b"\tx\n"c"\ty\n', Layout(), [('"a b"', ("x",), 1), ('"c"', ("y",), 2)], "TSV"),
         (
             'Text,Labels\n"a, b","x,y"\nc,\n',
             Layout(),
@@ -449,6 +455,10 @@ def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said:
         ("text,is_a\nx,2\n", Layout(labels="is_*"), r":2: found '2' for label 'is_a'; expected 0 or 1"),
         ("text,is_a\nx,2\n", Layout(labels="has_*"), r":1: found columns text, is_a; expected a label column"),
         ('text,labels\n"x,a\n', Layout(), r":2: found a record that can't be read"),
+        ("a\tx\n\nb\tx\n", Layout(), ":2: found 1 cells in ''; expected 2"),
+        ("a\tx\nb\nc\tx\n", Layout(), ":2: found 1 cells in 'b'; expected 2, as in the first line, separated by tabs"),
+        ("text\ttags\na\tx\n", Layout("texte", "tags", header=True), ":1: found columns text, tags; .*mean 'text'"),
+        ("a\tx\n", Layout(1, 4), ":1: found 2 columns; expected labels in column 4"),
     ],
 )
 def test_bad_texts(tmp_path: Path, text: str, layout: Layout, found: str) -> None:

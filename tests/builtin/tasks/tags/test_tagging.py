@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tags.tagging import Tagging
 from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.errors import ConfigError, DataError
@@ -17,6 +16,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.selection import find_task_selection
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Indexer
+from tests.loaded import loaded, written
 
 TRAIN = """Ann NNP I-PER
 Lee NNP I-PER
@@ -40,9 +40,7 @@ CONLLU = "1\tshe\tshe\tPRON\tPRP\t_\t_\t_\t_\t_\n2\truns\trun\tVERB\tVBZ\t_\t_\t
 def make(tmp_path: Path, train: str = TRAIN, test: str = TEST, **options) -> Tagging:
     for name, text in (("train", train), ("validation", train), ("test", test)):
         (tmp_path / name).write_text(text)
-    task = Tagging(Tagging.Config(**{part: str(tmp_path / part) for part in PARTS}, **options))
-    task.load()
-    return task
+    return loaded("tagging", **{part: str(tmp_path / part) for part in PARTS}, **options)
 
 
 @pytest.fixture
@@ -236,16 +234,11 @@ def test_runs_say_which_column_has_the_tags(tmp_path):
 
 
 def test_a_last_column_that_is_no_tag_is_told_with_what_to_do(ner, tmp_path):
-    path = written_lines(tmp_path, "Ann NNP", "saw VBD")
+    path = written(tmp_path / "new", "Ann NNP\nsaw VBD\n")
     with pytest.raises(DataError, match=r"new:1: found the tag 'NNP'; .*a file to predict may have no column of tags$"):
         make(tmp_path, scheme="iob1").read(path)
     with pytest.raises(DataError, match=r"new:1: found 1 column, so no column 1 for pos; .*\(task\.columns\.pos\)"):
-        ner.read(written_lines(tmp_path, "Ann", "saw"))
-
-
-def written_lines(folder: Path, *lines: str) -> str:
-    (folder / "new").write_text("\n".join(lines) + "\n")
-    return str(folder / "new")
+        ner.read(written(tmp_path / "new", "Ann\nsaw\n"))
 
 
 def test_predictions(ner, pos):
@@ -345,29 +338,23 @@ def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
 
 
 def test_conllu_by_its_suffix(tmp_path):
-    path = tmp_path / "a.conllu"
-    path.write_text(CONLLU)
-    files = {"train": str(path), "validation": str(path)}
-    task = Tagging(Tagging.Config(**files, columns={"ptb": "xpos"}))
-    task.load()
+    files = dict.fromkeys(("train", "validation"), written(tmp_path / "a.conllu", CONLLU))
+    task = loaded("tagging", **files, columns={"ptb": "xpos"})
     assert task.space.tags == ["PRON", "VERB"] and task.part("train")[0].columns["ptb"].tolist() == [2, 3]
-    task = Tagging(Tagging.Config(**files, words="lemma", tags="xpos"))
-    task.load()
+    task = loaded("tagging", **files, words="lemma", tags="xpos")
     assert task.part("train")[0].entry.words == ("she", "run") and task.space.tags == ["PRP", "VBZ"]
     for options, message in (
         ({"words": 1}, r"task\.words: found 1, and .*a\.conllu is read as CoNLL-U; fields .* by name"),
         ({"format": "columns", "tags": "upos"}, r"task\.tags: found 'upos'.*by number.*task\.format"),
     ):
         with pytest.raises(ConfigError, match=message):
-            Tagging(Tagging.Config(**files, **options)).load()
+            loaded("tagging", **files, **options)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, r"neither corpus nor train; expected corpus: 'pos' or 'ner'"),
-        ({"train": "x"}, r"task\.validation"),
-        ({"corpus": "pos", "train": "x"}, r"task\.corpus is 'pos' and task\.train names a file"),
         ({"corpus": "pos", "encoding": "bio"}, r"task\.encoding: found 'bio'; expected a task\.scheme of spans beside"),
         ({"corpus": "pos", "columns": {"words": 1}}, r"the name 'words'"),
         ({"corpus": "pos", "tags": "nonsense"}, "task.tags: found .nonsense., which has no effect: it is of files"),
@@ -377,7 +364,7 @@ def test_conllu_by_its_suffix(tmp_path):
 )
 def test_configs_that_make_no_task(options, message):
     with pytest.raises(ConfigError, match=message):
-        Tagging(Tagging.Config(**options)).load()
+        loaded("tagging", **options)
 
 
 def test_broken_tags_are_reported_with_file_and_line(tmp_path):
@@ -398,8 +385,7 @@ def test_a_training_part_without_spans_is_refused(tmp_path):
 
 @pytest.mark.parametrize(("corpus", "options"), [("pos", {}), ("ner", {"scheme": "bio", "columns": {"pos": 1}})])
 def test_gold_scores_one_on_the_sample(corpus, options):
-    task = Tagging(Tagging.Config(corpus=corpus, **options))
-    task.load()
+    task = loaded("tagging", corpus=corpus, **options)
     perfect(task)
     assert "sample" in task.protocol()["split"] and task.checksums() == {}
 
@@ -434,8 +420,7 @@ DATA = Path(os.environ.get("SPEN_DATA", "/nowhere"))
 def test_real_data_is_read_and_gold_scores_one(paths, options, counts):
     folder, names = paths.split(": ")
     files = {part: f"data:{folder}{name}" for part, name in zip(PARTS, names.split(), strict=True)}
-    task = Tagging(Tagging.Config(**files, **options))
-    task.load()
+    task = loaded("tagging", **files, **options)
     assert tuple(len(task.part(part)) for part in PARTS) == counts
     perfect(task)
 
@@ -445,25 +430,19 @@ def test_predicates_are_tagged_and_scored_as_spans(tmp_path):
     file.write_text("0\tShe\t-\t-\t-\t-\t(ARG0*)\t*\n1\ttried\t-\t-\ttry\t-\t(V*)\t*\n2\tto\t-\t-\t-\t-\t(ARG1*\t*\n")
     lines = file.read_text() + "3\tread\t-\t-\tread\t-\t*)\t(V*)\n\n0\tYes\t-\t-\t-\t-\n\n"
     file.write_text(lines)
-    config = Tagging.Config(
-        train=str(file), validation=str(file), format="predicates", scheme="bio", min_count=1_000_000
-    )
-    task = Tagging(config)
-    task.load()
+    given = {"train": str(file), "validation": str(file), "format": "predicates"}
+    task = loaded("tagging", **given, scheme="bio", min_count=1_000_000)
     first, second = task.part("train")
     assert first.names == ("O", "B-V", "O", "B-V") and second.names == ("O",)
     assert task.selection == "f1" and task.space.tags == ["O", "B-V"] and len(task.inputs.words) == 2
     with pytest.raises(ConfigError, match=r"task\.scheme: found 'none'; predicates are tagged under 'bio'"):
-        Tagging(Tagging.Config(train=str(file), validation=str(file), format="predicates"))
+        loaded("tagging", **given)
     with pytest.raises(ConfigError, match=r"task\.tags: files of predicates"):
-        Tagging(config.model_copy(update={"tags": 3})).load()
+        loaded("tagging", **given, scheme="bio", tags=3)
 
 
 def test_the_sample_of_predicates_is_that_of_roles():
-    task = Tagging(Tagging.Config(corpus="predicates", scheme="bio"))
-    task.load()
-    roles = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    roles.load()
+    task, roles = loaded("tagging", corpus="predicates", scheme="bio"), loaded("srl", corpus="sample")
     marked = {(e.entry.words, i) for e in task.part("test") for i, name in enumerate(e.names) if name == "B-V"}
     assert marked == {(e.entry.words, e.predicate) for e in roles.part("test")}
 
