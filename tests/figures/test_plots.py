@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from spen_plugins.cli.figures import app
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.figures.kit import save, styled, svg
 from spen_plugins.figures.layout import decades, new_figure, shortened
@@ -27,10 +24,8 @@ from spen_plugins.report.training_plots import training_figure
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group, read_groups
 from spen_plugins.runs.predict.predictor import Predictor
-from spen_plugins.runs.train import runner
-from tests.loaded import ROOT
-
-CONFIGS = ROOT / "configs"
+from spen_seal.labels import Labels
+from tests import loaded
 
 
 def written(path: Path, scores: list[float], **more: list[Any]) -> RunFolder:
@@ -181,8 +176,6 @@ def test_many_runs_are_told_apart_and_leave_room_for_the_panels(tmp_path: Path) 
 
 def test_long_names_are_cut_in_their_middle() -> None:
     assert shortened("a-very-long-name", 10) == "a-very…ame" and shortened("short", 5) == "short"
-    names = ["a label of a thesaurus, as long as a sentence", "b"]
-    assert max(map(len, label_plots._name_pair((0, 1), names).split("\n"))) <= 4 + label_plots.NAME
 
 
 def test_nothing_to_plot_is_said(tmp_path: Path) -> None:
@@ -216,10 +209,9 @@ def test_the_score_alone(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
-    path = CONFIGS / "labels.jsonnet"
     arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
     arguments |= {"trainer.epochs": "1", "trainer.probe.steps": "2"}
-    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
+    return loaded.trained("labels", folder, **arguments)
 
 
 def test_the_gradient_of_a_quadratic_is_a_plane() -> None:
@@ -256,11 +248,9 @@ def test_the_global_energy_s_gradient_is_the_paper_s(trained: Path) -> None:
 
 
 def test_an_energy_without_a_global_part_is_taken_at_an_example(trained: Path, monkeypatch) -> None:
-    import spen_seal.labels
-
     run = RunFolder.open(trained)
     [whole] = couplings(run, "x", ["1,3"]).pairs
-    monkeypatch.delattr(spen_seal.labels.Labels, "global_energy")
+    monkeypatch.delattr(Labels, "global_energy")
     found = couplings(run, "x", ["1,3"], example=2)
     assert found.of == "E at validation example 2"
     # The local part is linear in y, so it moves the gradient by a constant: that of the label's own score.
@@ -319,30 +309,24 @@ def test_the_figure_of_pairs_has_what_was_found() -> None:
 # The commands
 
 
-def call(*words: str) -> Any:
-    return CliRunner().invoke(app, list(words))
-
-
 def test_the_commands_write_beside_the_run(trained: Path, tmp_path: Path) -> None:
-    for words in (["training", str(trained)], ["gradients", str(trained), "--labels", "0,1"]):
-        done = call(*words)
-        assert done.exit_code == 0, done.output
+    for words in (("training", trained), ("gradients", trained, "--labels", "0,1")):
+        done = loaded.spen("plot", *words)
         wanted = [trained / "plots" / f"{words[0]}.{kind}" for kind in ("png", "svg")]
         assert done.stdout.split() == [str(path) for path in wanted] and all(
             0 < path.stat().st_size < 2**20 for path in wanted
         )
-    done = call("training", f"a={trained}", "--out", str(tmp_path / "there" / "x"))
+    done = loaded.spen("plot", "training", f"a={trained}", "--out", tmp_path / "there" / "x")
     assert done.stdout.split() == [str(tmp_path / "there" / f"x.{kind}") for kind in ("png", "svg")]
     assert read_groups([f"a={trained}"])[0].runs[0].history()[0]["probe"].keys() == {"net", "net_gbi", "random_gbi"}
 
 
 def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
     for words, message in (
-        (["training", str(tmp_path / "nothing")], "there is no run"),
-        (["gradients", str(trained), "--labels", "0,x"], "'x' is not a label"),
+        (("training", tmp_path / "nothing"), "there is no run"),
+        (("gradients", trained, "--labels", "0,x"), "'x' is not a label"),
     ):
-        done = call(*words)
-        assert done.exit_code == 2 and message in done.stderr, done.output
+        assert message in loaded.spen("plot", *words, status=2).stderr
 
 
 @pytest.mark.filterwarnings("error")
