@@ -8,7 +8,7 @@ import os
 import zlib
 from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from spen_plugins.data.encodings import UTF_8, detect_encoding, recode_file
 from spen_plugins.errors import DataError
@@ -64,11 +64,6 @@ def decoded(where: str | Path, data: bytes) -> str:
     return text
 
 
-def check_size(path: str | Path, largest: int = LARGEST) -> None:
-    """Check that a file can be kept in memory; `DataError` as `opened`."""
-    opened(path, largest).close()
-
-
 def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     """A file opened in binary mode; what is compressed by gzip is decompressed.
 
@@ -86,19 +81,14 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
             file.close()
             raise _make_size_error(path, f"a file of {size / 1e9:.1f} GB", largest)
         return file
-    file.close()
-    unzipped = gzip.GzipFile(path)
-    size = 0
     try:
-        while size <= largest and (data := unzipped.read(1 << 20)):
-            size += len(data)
+        with file:
+            data = gzip.GzipFile(fileobj=file).read(largest + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
-    if size > largest:
-        unzipped.close()
+    if len(data) > largest:
         raise _make_size_error(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
-    unzipped.seek(0)
-    return cast(BinaryIO, unzipped)
+    return BytesIO(data)
 
 
 def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:

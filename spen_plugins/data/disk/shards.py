@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from spen_plugins.data.disk.arrow_cells import MOST_CELLS, check_valid
 from spen_plugins.data.folders import find_conll_2012_files, find_files, image_files, is_pattern
-from spen_plugins.data.text import check_size, open_as_is, sha256
+from spen_plugins.data.text import open_as_is, opened, sha256
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file
 
@@ -84,7 +84,7 @@ def checksum(path: Path) -> str:
 
 def check_in_memory(path: Path) -> None:
     """Check that a file can be kept in memory; a DataError if it is too large, or as `pieces`."""
-    check_size(path)
+    opened(path).close()
     with _table(path) as table:
         about = getattr(table, "metadata", None)  # a few bytes of Parquet may stand for many equal cells
         cells = 0 if about is None else about.num_rows * about.num_columns

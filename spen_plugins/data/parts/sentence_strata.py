@@ -61,7 +61,7 @@ def read_sentence_strata(path: Path, form: Format, keys: ColumnKeys) -> Strata:
     """The strata and inputs of a file's sentences; errors as of its reader."""
     if form is INLINE:
         rows = read_fields(path)
-        return stratify_sets([row.fields for row in rows], f"read as {form.name}", "fields", [r.words for r in rows])
+        return stratify_sets([sets for _, sets in rows], f"read as {form.name}", "fields", [words for words, _ in rows])
     may_have_roles = form is ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
     by_roles = _read_roles(path, form) if keys.tags is None and keys.words is None and may_have_roles else None
     return _read_tags(path, keys) if by_roles is None else by_roles

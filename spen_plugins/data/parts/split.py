@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,6 @@ FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
 
 
-class Division(NamedTuple):
-    """Rows of each part of a file, by the names of `FOLDS`, counted from 0; and a sentence about them."""
-
-    rows: dict[str, list[int]]
-    said: str
-
-
 def divide_file(
     path: str | Path,
     keys: ColumnKeys,
@@ -35,8 +28,10 @@ def divide_file(
     say: Callable[[str], None] = lambda sentence: None,
     together: bool = True,
     kind: Kind | None = None,
-) -> Division:
+) -> tuple[dict[str, list[int]], str]:
     """Divide a file's rows 6 : 2 : 2 by iterative stratification; rows of equal inputs go to the same part.
+
+    Returns the rows of each part, by the names of `FOLDS`, counted from 0, and a sentence about them.
 
     Args:
         path: a file of label sets, texts, tags, roles or tagged fields in any format that a task reads.
@@ -58,7 +53,7 @@ def divide_file(
         raise DataError(path, None, count, "more rows, of which ten different ones are enough for three parts")
     sizes = " + ".join(str(len(some)) for some in rows.values())
     said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
-    return Division(rows, said)
+    return rows, said
 
 
 def split_file(
@@ -85,13 +80,13 @@ def split_file(
     Raises:
         ConfigError, DataError: as `divide_file`.
     """
-    division = divide_file(path, ColumnKeys.of(columns), seed, say, together)
+    rows, said = divide_file(path, ColumnKeys.of(columns), seed, say, together)
     where = locate(str(path))
     own = where.resolve() if where.is_dir() else where  # "." has no name to put a suffix to
     target = Path(out) if out is not None else own.with_suffix(".split.json")
-    text = json.dumps(division.rows)
+    text = json.dumps(rows)
     if target.is_file() and target.read_bytes() != text.encode():
         say(f"warning: {target} had another split, which this one replaces")
     save_text(text, target)
-    say(division.said)
+    say(said)
     return target

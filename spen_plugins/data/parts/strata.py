@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.tables.label_columns import chosen_labels, find_label_columns, lists_names
 from spen_plugins.data.tables.label_lists import holds_lists
 from spen_plugins.data.tables.libsvm import LIBSVM
+from spen_plugins.data.tables.named_columns import UNNAMED
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.tables.table_files import list_column, read_table
 from spen_plugins.data.text import is_number, read_lines
@@ -39,24 +41,12 @@ from spen_plugins.data.texts.text_columns import LABELS, TEXT, Layout, find_plac
 from spen_plugins.data.texts.words import words_of
 from spen_plugins.errors import ConfigError, DataError
 
-
-class _Words(NamedTuple):
-    """Settings of `words_of`: those of task `text` by default."""
-
-    words: str = "rule"
-    lowercase: bool = True
-    digits: bool = True
-    punctuation: bool = True
-
-
+_WORDS = SimpleNamespace(words="rule", lowercase=True, digits=True, punctuation=True)
+"""Settings of `words_of`: those of task `text` by default."""
 Kind = Literal["texts", "vectors"]
 """Kinds of a table's rows."""
 _OF_WORDS = {"words", "tags", "scheme"}
 """Keys of files of sentences."""
-_NO_NAMES = ("", "Unnamed: 0", "__index_level_0__")
-"""Names that pandas gives to the column of row numbers, which readers leave out."""
-
-
 FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
@@ -180,7 +170,7 @@ def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> l
     if not names:
         return []
     labels = find_places(keys.labels or (), names)
-    left = [at for at, name in enumerate(names) if at not in labels and name not in (*keys.drop, *_NO_NAMES)]
+    left = [at for at, name in enumerate(names) if at not in labels and name not in (*keys.drop, *UNNAMED)]
     rows = file_records(path, form, (find_separator(read_head(path)) or ",") if form is CSV else "")
     some = [cells for _, cells in islice(rows, 1, 1000)]
     return [[text for cells in some if (text := str(cells[at] if at < len(cells) else "").strip())] for at in left]
@@ -229,5 +219,5 @@ def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> S
     labels = Layout.labels if keys.labels is None or lists_names(keys.labels) else keys.labels
     separator = keys.separator or (SEPARATOR if lists_names(keys.labels) else None)
     found = read_texts(path, Layout(keys.text or Layout.text, labels, separator, drop=tuple(keys.drop)))
-    inputs = [digest(*words_of(row.text, _Words())) for row in found.rows]
+    inputs = [digest(*words_of(row.text, _WORDS)) for row in found.rows]
     return stratify_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)

@@ -25,57 +25,42 @@ def stratify(
     Returns:
         The fold of each row, `(rows,)`.
     """
-    if inputs is not None and len(inputs) > inputs.max(initial=-1) + 1:
-        sizes = np.bincount(inputs)
-        counts = np.zeros((len(sizes), labels.shape[1]), dtype=np.int32)
-        np.add.at(counts, inputs, labels)
-        frequent = np.flatnonzero(sizes > max(1, most * len(labels) / folds))
-        return _stratify(counts, sizes, folds, seed, frequent, home)[inputs]
-    return _stratify(labels, np.ones(len(labels), dtype=np.int64), folds, seed, np.arange(0), home)
-
-
-def _stratify(
-    labels: np.ndarray, sizes: np.ndarray, folds: int, seed: int, frequent: np.ndarray, home: int
-) -> np.ndarray:
-    """The fold of each group of rows, `(groups,)`.
-
-    Args:
-        labels: `(groups, labels)` how many of a group's rows have each label.
-        sizes: `(groups,)` number of rows.
-        frequent: numbers of the groups that go to fold `home`.
-    """
+    inputs = np.arange(len(labels)) if inputs is None else inputs
+    sizes = np.bincount(inputs)
+    counts = np.zeros((len(sizes), labels.shape[1]), dtype=np.int32)  # of each input's rows with each label
+    np.add.at(counts, inputs, labels)
+    frequent = np.flatnonzero(sizes > max(1, most * len(labels) / folds))
     rng = np.random.default_rng(seed)
-    rows = int(sizes.sum())
     fold = np.full(len(sizes), -1)
 
     def largest_first(groups: np.ndarray) -> np.ndarray:
         shuffled = rng.permutation(groups)
         return shuffled[np.argsort(-sizes[shuffled], kind="stable")]
 
-    wanted_rows = np.full(folds, rows / folds)
-    wanted = np.tile(labels.sum(0) / folds, (folds, 1)).astype(float)
-    left = labels.copy()
+    wanted_rows = np.full(folds, len(labels) / folds)
+    wanted = np.tile(counts.sum(0) / folds, (folds, 1)).astype(float)
+    left = counts.copy()
     fold[frequent], left[frequent] = home, 0
-    wanted[home] -= labels[frequent].sum(0)
+    wanted[home] -= counts[frequent].sum(0)
     wanted_rows[home] -= sizes[frequent].sum()
-    counts = left.sum(0)  # of each label, in the rows that are left
-    while counts.any():
-        label = np.where(counts > 0, counts, rows + 1).argmin()
+    total = left.sum(0)  # of each label, in the rows that are left
+    while total.any():
+        label = np.where(total > 0, total, len(labels) + 1).argmin()
         for group in largest_first(np.flatnonzero(left[:, label])):
             best = np.flatnonzero(wanted[:, label] == wanted[:, label].max())
             if len(best) > 1:
                 best = best[wanted_rows[best] == wanted_rows[best].max()]
             chosen = rng.choice(best)
             fold[group] = chosen
-            wanted[chosen] -= labels[group]
+            wanted[chosen] -= counts[group]
             wanted_rows[chosen] -= sizes[group]
-            counts = counts - left[group]
-            left[group] = False
+            total = total - left[group]
+            left[group] = 0
     for group in largest_first(np.flatnonzero(fold < 0)):  # rows without a label
         chosen = wanted_rows.argmax()
         fold[group] = chosen
         wanted_rows[chosen] -= sizes[group]
-    return fold
+    return fold[inputs]
 
 
 def label_matrix(labels: Sequence[Collection[Hashable]]) -> np.ndarray:

@@ -21,6 +21,7 @@ that has a role or is the predicate, so that arguments share no words; later pie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def read_conll_2009(path: Path) -> list[Sentence]:
             if len(word.fields) + 1 != len(_CONLL_2009) + marked:
                 found = f"{len(word.fields) + 1} columns in a sentence with {marked} predicates (Y in column 13)"
                 raise DataError(path, word.line, found, f"{len(_CONLL_2009) + marked}, one of roles for each predicate")
-    return _made(path, sentences, _columns(_FILLPRED))
+    return _made(path, sentences, partial(_columns, _FILLPRED))
 
 
 def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
@@ -105,7 +106,7 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
         flag = next((n for n in (8, 10) if _fits(sentences, n)), None)
         if flag is None:
             raise DataError(path, sentences[0][1][0].line, "CoNLL-U without roles", _NO_ROLES)
-        read = _columns(flag)
+        read = partial(_columns, flag)
         name = f"CoNLL-U with a column of roles per predicate (Universal PropBank 1){_SUBTREES}"
     return _made(path, sentences, read), name
 
@@ -133,15 +134,12 @@ def _cell(word: Word, column: int) -> str:
     return list(word.fields.values())[column - 1] if column <= len(word.fields) else ""
 
 
-def _columns(flag: int) -> _Reader:
-    def read(path: Path, words: Sequence[Word]) -> list[Proposition]:
-        marked = [i for i, word in enumerate(words) if _cell(word, flag) == "Y"]
-        return [
-            _of_heads(path, words, i, _cell(words[i], flag + 1), [_cell(word, flag + 2 + k) for word in words])
-            for k, i in enumerate(marked)
-        ]
-
-    return read
+def _columns(flag: int, path: Path, words: Sequence[Word]) -> list[Proposition]:
+    marked = [i for i, word in enumerate(words) if _cell(word, flag) == "Y"]
+    return [
+        _of_heads(path, words, i, _cell(words[i], flag + 1), [_cell(word, flag + 2 + k) for word in words])
+        for k, i in enumerate(marked)
+    ]
 
 
 def _misc(path: Path, words: Sequence[Word]) -> list[Proposition]:

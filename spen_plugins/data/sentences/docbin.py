@@ -29,36 +29,20 @@ def _is_docbin(head: Head) -> bool:
 DOCBIN = Format("DocBin", "spaCy's corpus.spacy", _is_docbin)
 
 
-def read_docbin(
-    path: Path,
-    words: str = "form",
-    tags: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    gold: bool = True,
-    scheme: str = "none",
-) -> list[TaggedSentence]:
+def read_docbin(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) -> list[TaggedSentence]:
     """All sentences of a file, a doc's where it has sentences, otherwise whole docs; without whitespace tokens.
 
     Args:
-        path: the file.
-        words: the words' field.
-        tags: the tags' field, or several, as in "upos+xpos"; None: entities under a scheme of spans, otherwise upos,
-            or xpos if no doc has upos.
-        columns: name of each further field to read -> the field.
+        fields: of "words", "tags", "columns.NAME"; words are "form" by default, tags entities under a scheme of spans,
+            otherwise upos, or xpos if no doc has upos.
         gold: if true, every token must have a tag; otherwise a sentence in which one lacks it has none.
         scheme: "none", or the scheme to write entities in.
-
-    Raises:
-        ConfigError: an unknown field, or spaCy is not installed.
-        DataError: the file is damaged, or a doc lacks what is wanted.
     """
     docs = _docs(path)
-    if tags is None:
-        has_upos = any(doc.has_annotation("POS") for doc in docs)
-        tags = "ents" if scheme != "none" else "upos" if has_upos else "xpos"
-    wanted = {"words": words, "tags": tags, **{f"columns.{name}": field for name, field in (columns or {}).items()}}
+    has_upos = any(doc.has_annotation("POS") for doc in docs)
+    wanted = {"words": "form", "tags": "ents" if scheme != "none" else "upos" if has_upos else "xpos", **fields}
     check_fields(wanted, FIELDS, "spaCy's docs")
-    if "ents" in tags.split("+") and scheme == "none":
+    if "ents" in wanted["tags"].split("+") and scheme == "none":
         raise ConfigError("task.tags: found 'ents' and task.scheme 'none'; entities are spans: give task.scheme=bio")
     found: list[TaggedSentence] = []
     for number, doc in enumerate(docs, 1):

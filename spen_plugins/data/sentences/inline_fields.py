@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from spen_plugins.data.formats import Format, Head
 from spen_plugins.data.text import read_lines
@@ -14,17 +13,11 @@ _TAG = re.compile(r"<\s*/?\s*[A-Za-z][\w-]*\s*/?>")
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-class FieldsOfText(NamedTuple):
-    """The words and marks of punctuation of a text, and the names of its fields."""
-
-    words: tuple[str, ...]
-    fields: set[str]
-
-
-def read_fields(path: Path) -> list[FieldsOfText]:
-    """All texts of a file; lines without a word are skipped."""
+def read_fields(path: Path) -> list[tuple[tuple[str, ...], set[str]]]:
+    """The words and marks of punctuation of each text of a file, and the names of its fields; lines without a word are
+    skipped."""
     rows = [(tuple(_words(line)), _FIELD.findall(line)) for line in read_lines(path)]
-    return [FieldsOfText(words, {name for name, text in found if _words(text)}) for words, found in rows if words]
+    return [(words, {name for name, text in found if _words(text)}) for words, found in rows if words]
 
 
 def _words(text: str) -> list[str]:

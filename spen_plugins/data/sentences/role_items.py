@@ -8,7 +8,7 @@ from typing import Any
 from spen_plugins.data.raw_text import RawText
 from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.srl import Proposition, Sentence
-from spen_plugins.data.sentences.tag_items import given_spans, tags_of
+from spen_plugins.data.sentences.tag_items import bad, given_spans, tags_of
 from spen_plugins.errors import DataError
 
 FORM = '{"words": ["Forces", "killed", "him"], "predicate": 1}'
@@ -34,9 +34,9 @@ def sentence_of(item: Any) -> Sentence:
     """
     words = item.get("words", item.get("tokens")) if isinstance(item, Mapping) else None
     if not isinstance(words, (list, tuple)):
-        raise _bad(repr(item)[:80], f"{FORM} or {FORMS}")
+        raise bad(repr(item)[:80], f"{FORM} or {FORMS}")
     if not words or not all(isinstance(word, str) and word for word in words):
-        raise _bad(f"words {words!r:.80}", "a list of words, at least one, none empty")
+        raise bad(f"words {words!r:.80}", "a list of words, at least one, none empty")
     if item.get("predicates") is not None:
         return Sentence(tuple(words), _several(item, len(words)))
     if item.get("predicate") is None:
@@ -69,33 +69,33 @@ def _several(item: Mapping[str, Any], words: int) -> tuple[Proposition, ...]:
     """The propositions of an item with `predicates`, from left to right."""
     predicates, tags = item["predicates"], item.get("tags")
     if not isinstance(predicates, (list, tuple)):
-        raise _bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+        raise bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
     if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(t, (list, tuple)) for t in tags)):
-        raise _bad(f"tags {tags!r:.80}", 'lists of a tag a word, as in ["B-ARG0", "B-V"]')
+        raise bad(f"tags {tags!r:.80}", 'lists of a tag a word, as in ["B-ARG0", "B-V"]')
     if tags is not None and len(tags) != len(predicates):
-        raise _bad(f"{len(tags)} lists of tags", f"one a predicate, {len(predicates)}")
+        raise bad(f"{len(tags)} lists of tags", f"one a predicate, {len(predicates)}")
     found = []
     for i, given in enumerate(predicates):
         table = given if isinstance(given, Mapping) else {}
         found.append(_proposition(given, table, table.get("tags") if tags is None else tags[i], words))
     if len({proposition.predicate for proposition in found}) < len(found):
-        raise _bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+        raise bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
     return tuple(sorted(found, key=lambda proposition: proposition.predicate))
 
 
 def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) -> Proposition:
     predicate = given.get("index") if isinstance(given, Mapping) else given
     if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < words:
-        raise _bad(f"predicate {given!r:.80}", f"a word's number, 0 to {words - 1}")
+        raise bad(f"predicate {given!r:.80}", f"a word's number, 0 to {words - 1}")
     if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
-        raise _bad(f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
+        raise bad(f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
     if tags is not None and len(tags) != words:
-        raise _bad(f"{len(tags)} tags for {words} words", "a tag a word")
+        raise bad(f"{len(tags)} tags for {words} words", "a tag a word")
     if tags is None and table.get("arguments") is not None:
         tags = _tags(table["arguments"], predicate, words)
     for key in ("lemma", "sense"):
         if not isinstance(table.get(key), (str, type(None))):
-            raise _bad(f"{key} {table[key]!r:.80}", "a text, as in give and give.01")
+            raise bad(f"{key} {table[key]!r:.80}", "a text, as in give and give.01")
     return Proposition(predicate, table.get("lemma"), None if tags is None else tuple(tags), table.get("sense") or None)
 
 
@@ -103,7 +103,3 @@ def _tags(arguments: Any, predicate: int, words: int) -> list[str]:
     """BIO tags of arguments `{"role": "ARG0", "start": 0, "end": 1}`."""
     spans = given_spans(arguments, "role", "argument", words, '{"role": "ARG0", "start": 0, "end": 1}')
     return tags_of([Span("V", predicate, predicate + 1), *spans], "argument", words, "bio")
-
-
-def _bad(found: str, expected: str) -> DataError:
-    return DataError("input", None, found, expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.errors import DataError
 
 FORM = '{"words": ["in", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}'
+bad = partial(DataError, "input", None)
 
 
 def wrap_words(item: Any) -> Any:
@@ -36,13 +38,13 @@ def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | N
     """
     item = {"words": item.split()} if isinstance(item, str) else item
     if not isinstance(item, Mapping):
-        raise _bad(repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
+        raise bad(repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
     words = _strings(item.get("words"), "words")
     if not words:
-        raise _bad("no word", "at least one")
+        raise bad("no word", "at least one")
     given, tags, entities = item.get("columns") or {}, item.get("tags"), item.get("entities")
     if not isinstance(given, Mapping) or (columns is not None and not given.keys() <= columns.keys()):
-        raise _bad(f"columns {given!r:.80}", f"lists of values by name; known: {', '.join(columns or ()) or 'none'}")
+        raise bad(f"columns {given!r:.80}", f"lists of values by name; known: {', '.join(columns or ()) or 'none'}")
     values = {name: _strings(some, f"columns.{name}", len(words)) for name, some in given.items()}
     if entities is not None and scheme != "none":
         spans = given_spans(entities, "type", "entity", len(words), '{"type": "LOC", "start": 1, "end": 3}')
@@ -64,14 +66,14 @@ def given_spans(values: Any, key: str, what: str, words: int, form: str) -> list
         DataError: another form, or words outside the sentence.
     """
     if not isinstance(values, (list, tuple)):
-        raise _bad(f"{_several(what)} {values!r:.80}", f"a list of {form}")
+        raise bad(f"{_several(what)} {values!r:.80}", f"a list of {form}")
     spans = []
     for value in values:
         table = value if isinstance(value, Mapping) else {}
         kind, start, end = (table.get(name) for name in (key, "start", "end"))
         numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
         if not isinstance(kind, str) or not kind or not numbers or not 0 <= start < end <= words:
-            raise _bad(f"{what} {value!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
+            raise bad(f"{what} {value!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
         spans.append(Span(kind, start, end))
     return spans
 
@@ -85,7 +87,7 @@ def tags_of(spans: Sequence[Span], what: str, words: int, scheme: Scheme) -> lis
     ordered = sorted(spans, key=lambda span: span.start)
     for before, after in pairwise(ordered):
         if after.start < before.end:
-            raise _bad(f"{before.type} and {after.type}, which share word {after.start}", f"{_several(what)} apart")
+            raise bad(f"{before.type} and {after.type}, which share word {after.start}", f"{_several(what)} apart")
     return write_tags(ordered, words, scheme)
 
 
@@ -95,11 +97,7 @@ def _several(what: str) -> str:
 
 def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
-        raise _bad(f"{what} {values!r:.80}", "a list of strings")
+        raise bad(f"{what} {values!r:.80}", "a list of strings")
     if size is not None and len(values) != size:
-        raise _bad(f"{len(values)} {what} for {size} words", "one a word")
+        raise bad(f"{len(values)} {what} for {size} words", "one a word")
     return tuple(values)
-
-
-def _bad(found: str, expected: str) -> DataError:
-    return DataError("input", None, found, expected)

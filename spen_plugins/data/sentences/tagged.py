@@ -108,15 +108,12 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     form = FORMATS[name].name
     if name == "columns":
         sentences = read_columns(path, **settings, plain=gold and places.tags is None and places.scheme == "none")
-        return TagFile(sentences, form, _describe_column(places.tags) if gold else "")
+        said = "the last column" if places.tags is None else f"column {places.tags}"
+        return TagFile(sentences, form, f", tags of {said}" if gold else "")
     if name == "conllu":
         return TagFile(read_conllu(path, **settings), form)
     read = read_docbin if name == "docbin" else read_token_rows
-    return TagFile(read(path, **settings, scheme=places.scheme), form)
-
-
-def _describe_column(tags: int | str | None) -> str:
-    return ", tags of the last column" if tags is None else f", tags of column {tags}"
+    return TagFile(read(path, wanted, gold, places.scheme), form)
 
 
 def _read_predicates(places: Any, path: Path, gold: bool) -> TagFile:

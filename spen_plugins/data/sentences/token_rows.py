@@ -32,32 +32,17 @@ def _is_token_rows(head: Head) -> bool:
 TOKEN_ROWS = Format("CSV of tokens", "Sentence #,Word,Tag in the header, a token a row", _is_token_rows)
 
 
-def read_token_rows(
-    path: Path,
-    words: str | None = None,
-    tags: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    gold: bool = True,
-    scheme: str = "none",
-) -> list[TaggedSentence]:
-    """All sentences of a file.
-
-    Args:
-        path: the file.
-        words, tags: name of the words' and the tags' column; None: a usual name, of tags by the scheme.
-        columns: name of each further column to read -> its name in the file.
-        gold: if true, tags are required; otherwise the file may lack their column, or leave cells empty.
-        scheme: "none", or that of tags that are spans.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
-    """
+def read_token_rows(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) -> list[TaggedSentence]:
+    """All sentences of a file; `fields` has the names of the columns "words", "tags" and "columns.NAME", by default
+    usual ones, of tags by the scheme. Without gold the column of tags may be missing, or empty."""
     rows = records(path, find_separator(read_head(path)) or ",")
     names = [name.strip() for name in next(rows)[1]]
+    usual = {"words": WORDS, "tags": _POS if scheme == "none" else _SPANS}
     wanted = {
-        "words": _place(path, names, "words", words, WORDS),
-        "tags": _place(path, names, "tags", tags, _POS if scheme == "none" else _SPANS, gold),
-        **{name: _place(path, names, f"columns.{name}", column, ()) for name, column in (columns or {}).items()},
+        key.removeprefix("columns."): _place(
+            path, names, key, fields.get(key), usual.get(key, ()), gold or key != "tags"
+        )
+        for key in {**usual, **fields}
     }
     number = _place(path, names, "format", None, SENTENCE)
     found: list[tuple[list[int], list[list[str]]]] = []

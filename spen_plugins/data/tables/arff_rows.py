@@ -94,26 +94,21 @@ def read_dense(table: Table, rows: Sequence[tuple[int, str]]) -> None:
     converters = [_converter(attribute) for attribute in table.attributes]
     blocks = []
     for first in range(0, len(rows), _BLOCK):
-        lines, cells = _split_rows(table, rows[first : first + _BLOCK])
-        block = np.zeros((len(lines), len(converters)), dtype=np.float32)
+        some = rows[first : first + _BLOCK]
+        cells = [split_cells(text) for _, text in some]
+        for (line, _), row in zip(some, cells, strict=True):
+            if len(row) != len(converters):
+                raise DataError(table.path, line, f"{len(row)} cells", f"{len(converters)}, one for each @attribute")
+        block = np.zeros((len(some), len(converters)), dtype=np.float32)
         for at, (convert, column) in enumerate(zip(converters, zip(*cells, strict=True), strict=True)):
             try:
                 block[:, at] = [convert(cell) for cell in column]
             except _UNREADABLE:
-                raise _find_error(table, table.attributes[at], convert, lines, column) from None
+                raise _find_error(table, table.attributes[at], convert, [line for line, _ in some], column) from None
             if table.attributes[at].kind == "hierarchical":
                 table.paths.extend(column)
         blocks.append(block)
     table.dense = np.concatenate(blocks)
-
-
-def _split_rows(table: Table, rows: Sequence[tuple[int, str]]) -> tuple[list[int], list[list[str]]]:
-    """Lines and cells of some rows, as many in each as there are attributes."""
-    cells = [split_cells(text) for _, text in rows]
-    for (line, _), row in zip(rows, cells, strict=True):
-        if len(row) != len(table.attributes):
-            raise DataError(table.path, line, f"{len(row)} cells", f"{len(table.attributes)}, one for each @attribute")
-    return [line for line, _ in rows], cells
 
 
 def _find_error(

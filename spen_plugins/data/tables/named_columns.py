@@ -20,7 +20,7 @@ from spen_plugins.data.text import is_number, shorten
 from spen_plugins.errors import DataError
 
 _BLOCK = 512  # rows converted at a time: as text they take twenty times the memory
-_UNNAMED = ("", "Unnamed: 0", "__index_level_0__")  # how pandas writes the column of row numbers
+UNNAMED = ("", "Unnamed: 0", "__index_level_0__")  # how pandas writes the column of row numbers
 
 Block = tuple[Sequence[int], Mapping[str, Sequence[str]]]
 """Lines of some rows, and their cells by column."""
@@ -52,12 +52,12 @@ def _names(path: Path, form: Format) -> list[str]:
     """Names of the columns, without one to leave out."""
     if form is PARQUET:
         check_in_memory(path)
-        return [name for name in column_names(path) if name not in _UNNAMED]
+        return [name for name in column_names(path) if name not in UNNAMED]
     cells = next(records(path, find_separator(read_head(path)) or ","))[1]
     names = [cell.strip() for cell in cells]
     if all(map(is_number, cells)):
         raise DataError(path, 1, f"numbers in the first line, {shorten(','.join(cells))}", "a header of column names")
-    kept = names[1:] if names[0] in _UNNAMED else names
+    kept = names[1:] if names[0] in UNNAMED else names
     if "" in kept or len({*kept}) < len(kept):
         column_list = f"columns {', '.join(map(repr, kept))}"
         raise DataError(path, 1, column_list, "a header with a name for each column, each once")
