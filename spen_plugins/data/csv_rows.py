@@ -66,12 +66,7 @@ CSV = Format(
 
 
 def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of the first line of each record, and its cells; blank lines are left out.
-
-    Raises:
-        DataError: the file is missing, too large or not UTF-8, a quote is not closed, or a record has another number
-            of cells than the first.
-    """
+    """The number of the first line of each record, and its cells; blank lines are left out."""
     csv.field_size_limit(_LONGEST)
     with TextIOWrapper(open_text(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, strict=True)

@@ -29,11 +29,7 @@ _ENCODING: ContextVar[str | None] = ContextVar("encoding", default=None)
 
 @contextmanager
 def read_in_encoding(encoding: str | None) -> Iterator[None]:
-    """Text files that are read inside are in an encoding; None: in UTF-8. A byte order mark goes before it.
-
-    Raises:
-        ConfigError: the encoding is unknown.
-    """
+    """Text files that are read inside are in an encoding; None: in UTF-8. A byte order mark goes before it."""
     before = _ENCODING.set(None if encoding is None else check_encoding(encoding))
     try:
         yield
@@ -58,11 +54,7 @@ def detect_encoding(data: bytes) -> str | None:
 
 
 def recode_file(where: str | Path, data: bytes) -> bytes:
-    """A file's content in UTF-8; what is in UTF-8 is returned as it is, not checked.
-
-    Raises:
-        DataError: it is not in its encoding; with the line of the first bad byte.
-    """
+    """A file's content in UTF-8; what is in UTF-8 is returned as it is, not checked."""
     encoding = detect_encoding(data)
     if encoding is None:
         return data

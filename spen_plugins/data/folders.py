@@ -27,9 +27,6 @@ def split_pattern(pattern: Path) -> tuple[Path, str]:
 def find_files(pattern: Path) -> list[tuple[str, Path]]:
     """The files that fit a pattern, in order, each with its path below the folder of `split_pattern`; `**` stands for
     any folders.
-
-    Raises:
-        DataError: no file fits.
     """
     base, rest = split_pattern(pattern)
     files = sorted(file for file in base.glob(rest) if not file.is_dir())

@@ -23,13 +23,7 @@ _KNOWN_BINARY = {
 
 @dataclass(frozen=True)
 class Head:
-    """A file's first bytes.
-
-    Args:
-        path: the file.
-        data: at most `LOOKED_AT` bytes, of text in UTF-8.
-        whole: true if that is all of it.
-    """
+    """A file's first bytes, at most `LOOKED_AT`, of text in UTF-8; `whole` if that is all of it."""
 
     path: Path
     data: bytes
@@ -69,13 +63,8 @@ class Head:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files.
-
-    Args:
-        name: in configs and messages, as in "CSV".
-        shape: the look of a file of it, for a message that lists formats.
-        fits: true for the head of a file that looks so.
-    """
+    """A format of files: its name in configs and messages, the look of a file of it, for a message that lists formats,
+    and what is true of the head of a file that looks so."""
 
     name: str
     shape: str
@@ -83,11 +72,7 @@ class Format:
 
 
 def read_head(path: str | Path) -> Head:
-    """The beginning of a file.
-
-    Raises:
-        DataError: the file does not exist, is not readable, is empty, or is too large to be read.
-    """
+    """The beginning of a file."""
     with opened(path) as file:
         data = file.read(LOOKED_AT + 1)
     if not data.strip():
@@ -96,11 +81,7 @@ def read_head(path: str | Path) -> Head:
 
 
 def recognise(path: str | Path, formats: Sequence[Format]) -> Format:
-    """The first of some formats that a file looks like.
-
-    Raises:
-        DataError: as `read_head`; or it looks like none of them, which the message lists.
-    """
+    """The first of some formats that a file looks like."""
     head = read_head(path)
     form = next((form for form in formats if form.fits(head)), None)
     if form is None:

@@ -17,13 +17,8 @@ T = TypeVar("T")
 def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator[tuple[int, T]]:
     """Number and content of each line that is not blank, one at a time.
 
-    Args:
-        path: the file.
-        form: what a line looks like, for messages.
-        make: turns a line's value into what is wanted; its `DataError` gets the file and the line.
-
-    Raises:
-        DataError: no line, or a line that is not JSON in UTF-8, or that `make` refuses.
+    `form` is what a line looks like, for messages; `make` turns its value into what is wanted, and its `DataError` gets
+    the file and the line.
     """
     empty = True
     with open_text(path) as file:

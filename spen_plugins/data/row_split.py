@@ -13,15 +13,7 @@ PARTS = ("train", "validation", "test")
 
 
 def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
-    """A JSON file {"train": rows, "validation" (or "valid"): rows, "test": rows}; rows are counted from 0.
-
-    Args:
-        path: the file.
-        total: the total number of rows.
-
-    Raises:
-        DataError: the file has another format, or a row is out of range or occurs twice.
-    """
+    """A JSON file {"train": rows, "validation" (or "valid"): rows, "test": rows}; rows are counted from 0."""
     with read_in_encoding(None):  # `spen data split` writes it
         text = "\n".join(read_lines(path))
     try:

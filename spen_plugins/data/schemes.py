@@ -31,13 +31,7 @@ class Span(NamedTuple):
 
 
 class BrokenTags(ValueError):
-    """Tags that are invalid in their scheme.
-
-    Args:
-        index: index of the wrong tag, from 0.
-        found: the invalid tags.
-        expected: valid tags, and a remedy.
-    """
+    """Tags that are invalid in their scheme: index of the wrong one, the tags found, and valid ones with a remedy."""
 
     def __init__(self, index: int, found: str, expected: str) -> None:
         self.index, self.found, self.expected = index, found, expected
@@ -106,7 +100,6 @@ def convert(tags: Sequence[str], source: Scheme, target: Scheme) -> list[str]:
 
 
 def _parts(i: int, tag: str, scheme: Scheme) -> tuple[str, str]:
-    """A tag's prefix and type."""
     if tag == "O":
         return "O", ""
     prefix, dash, kind = tag.partition("-")

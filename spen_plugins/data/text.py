@@ -19,18 +19,8 @@ LARGEST = 1 << 30
 
 
 def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
-    r"""Lines of a text file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark.
-
-    Line n of the file is item n - 1.
-
-    Args:
-        path: the file.
-        largest: most bytes.
-
-    Raises:
-        DataError: the file does not exist, is empty, is too large, or is not in its encoding (with the line of the
-            first bad byte).
-    """
+    r"""Lines of a text file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark; line
+    n of the file is item n - 1. A file of more than `largest` bytes is an error."""
     with open_text(path, largest) as file:
         data = file.read()
     if not data.strip():
@@ -65,16 +55,8 @@ def decoded(where: str | Path, data: bytes) -> str:
 
 
 def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
-    """A file opened in binary mode; what is compressed by gzip is decompressed.
-
-    Args:
-        path: the file.
-        largest: most bytes, decompressed.
-
-    Raises:
-        DataError: the file does not exist, is not readable, is no file but a pipe, say, is a damaged gzip file, or is
-            too large.
-    """
+    """A file opened in binary mode; what is compressed by gzip is decompressed. One that is no file, damaged, or of
+    more than `largest` bytes, decompressed, is a DataError."""
     file = open_as_is(path)
     if file.peek(2)[:2] != b"\x1f\x8b":
         if (size := os.fstat(file.fileno()).st_size) > largest:
@@ -92,11 +74,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
 
 
 def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
-    """A text file in UTF-8, whatever its encoding is, opened in binary mode.
-
-    Raises:
-        DataError: as `opened`; or the file is not in its encoding, if that is another than UTF-8.
-    """
+    """A text file in UTF-8, whatever its encoding is, opened in binary mode."""
     file = opened(path, largest)
     start = file.read(4)
     file.seek(0)

@@ -8,15 +8,7 @@ from spen_plugins.errors import ConfigError
 
 
 def blank_tokeniser(language: str, setting: str) -> Any:
-    """A pipeline of spaCy that only tokenises.
-
-    Args:
-        language: code of the language.
-        setting: where the user named it, for an error.
-
-    Raises:
-        ConfigError: spaCy is not installed, or does not know the language.
-    """
+    """A pipeline of spaCy that only tokenises; `setting` is where the user named the language, for an error."""
     try:
         import spacy
     except ImportError as error:

@@ -41,15 +41,9 @@ def read_parts(
     """The sentences of each part, from the config's files or the sample corpus.
 
     Args:
-        config: the task's, with the keys of `FilesConfig`, `corpus` and `layout`.
         sample: makes the sample corpus, by part.
         values: a sentence -> what a validation part that is carved off is stratified by.
-        what: what the values are called, for notes and errors.
         gold: if true, files must have roles.
-
-    Raises:
-        ConfigError: the config names no data.
-        DataError: a file is missing or broken.
     """
     files = name_files(config, ["sample"])
     if not files:

@@ -53,16 +53,8 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 
 
 def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[FileParts[TaggedSentence], Index | None]:
-    """All parts of a task's config, and the index of the training part if that stays on disk.
-
-    Args:
-        config: the task's.
-        encoding, encode: as `tagged_index`.
-
-    Raises:
-        ConfigError: the config names no data, or columns that its data do not have.
-        DataError: a file is missing or broken.
-    """
+    """All parts of a task's config, and the index of the training part if that stays on disk; `encoding` and `encode`
+    as of `tagged_index`."""
     if config.in_memory:
         raise given.not_kept()
     files = name_files(config, CORPORA)
@@ -99,16 +91,9 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
 def known(
     config: Any, train: Sequence[TaggedSentence], encoded: Sequence[tuple[Any, ...]], index: Index | None
 ) -> tuple[Vocabulary, dict[str, list[str]], set[str]]:
-    """The words of the training part, the values of each further column in it, and its tags.
+    """The words of the training part, in memory or by its index, the values of each further column in it, and its tags.
 
-    Args:
-        config: the task's.
-        train: its sentences, if they are in memory.
-        encoded: first of each is its tags as they are learned, None if unknown.
-        index: of sentences on disk.
-
-    Raises:
-        DataError: the tags are of spans, and there is no span.
+    First of each of `encoded` is its tags as they are learned, None if unknown.
     """
     if index is not None:
         counts = dict(zip(index.values["words"], index.counts["words"].tolist(), strict=True))
@@ -135,12 +120,7 @@ def _input(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]
 
 
 def take_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
-    """All parts of sentences given in Python, as `TakesExamples.take`.
-
-    Raises:
-        ConfigError: the config names data of its own, or columns.
-        DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
-    """
+    """All parts of sentences given in Python, as `TakesExamples.take`."""
     if named := [
         f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
     ]:

@@ -24,11 +24,7 @@ def check_valid(path: str | Path, rows: Any) -> None:
 
 
 def read_cells(path: str | Path, name: str, column: Any) -> list[Any]:
-    """The cells of a valid column. Times in an unknown zone are texts, in UTC; those after the year 9999 are None.
-
-    Raises:
-        DataError: they have no such values.
-    """
+    """The cells of a valid column. Times in an unknown zone are texts, in UTC; those after the year 9999 are None."""
     import pyarrow as pa
 
     try:

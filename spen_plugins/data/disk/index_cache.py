@@ -32,21 +32,10 @@ def kept_index(
     columns: Sequence[str],
     batches: Callable[[], Iterable[Mapping[str, Any]]],
 ) -> tuple[Index, str]:
-    """The index of training data, and a sentence about it.
+    """The index of training data, and a sentence about it; `settings` is all else that it depends on, as JSON values.
 
     It is beside the data, or in the cache of downloads if nothing can be written there. What its files contain is
     recorded in that cache: an index beside the data that came with them, or was changed, is made again.
-
-    Args:
-        source: the file, folder or pattern.
-        checksum: of its content.
-        settings: all else that the index depends on, as JSON values.
-        columns, batches: of `write_index`.
-
-    Raises:
-        DataError: there is no example, or as `batches`.
-        ConfigError: Hugging Face's `datasets` is missing.
-        RunError: it can be written nowhere.
     """
     dataset_class()
     wanted = {"version": _VERSION, "data": checksum, "settings": dict(settings), "columns": list(columns)}

@@ -29,11 +29,7 @@ class Piece(NamedTuple):
 
 
 def shards(path: Path) -> list[Path]:
-    """The files that a folder or a pattern stands for, by name; a file itself.
-
-    Raises:
-        DataError: a folder without Parquet and Arrow files, or a pattern that nothing fits.
-    """
+    """The files that a folder or a pattern stands for, by name; a file itself."""
     if path.is_dir():
         found = _shards_in(path)
         if not found:
@@ -100,12 +96,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def pieces(path: Path) -> Iterator[Piece]:
-    """All rows of a Parquet or Arrow file; numbers that stand for names, by Hugging Face's `ClassLabel`, as these.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-        DataError: the file is missing, damaged or neither.
-    """
+    """All rows of a Parquet or Arrow file; numbers that stand for names, by Hugging Face's `ClassLabel`, as these."""
     first = 1
     with _table(path) as table:
         names = _class_labels(table.schema_arrow if hasattr(table, "schema_arrow") else table.schema)

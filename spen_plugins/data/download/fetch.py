@@ -30,19 +30,8 @@ def get(
 ) -> Path:
     """Download a data set into the cache, and make its derived files; existing files with the right checksum are kept.
 
-    Args:
-        name: a name of the catalogue.
-        yes: if true, the licence is accepted.
-        ask: called otherwise, with a question that names the licence; True accepts.
-        base_url: a mirror with the same paths, instead of the origin.
-        say: called with a sentence before waiting for another process, which downloads the same.
-
-    Returns:
-        The data set's folder.
-
-    Raises:
-        ConfigError: an unknown name, a data set that can't be fetched, or a licence not accepted.
-        RunError: no network, or a file with another checksum.
+    Returns its folder. The licence is accepted by `yes`, or by `ask`, which is called with a question that names it;
+    `say` is called with a sentence before waiting for another process, which downloads the same.
     """
     if name not in CATALOGUE:
         raise ConfigError(f"no data set {name!r}.{did_you_mean(name, CATALOGUE)} There are {', '.join(CATALOGUE)}.")
@@ -62,7 +51,6 @@ def get(
 
 
 def _find_lacking(entry: DataSet, root: Path) -> tuple[list[File], list[tuple[Path, str]]]:
-    """Files to download, and files to make of them with their checksums."""
     missing = [file for file in entry.files if not _is_right(root / file.path, file.sha256)]
     unmade = [(root / path, checksum) for path, checksum in entry.made if not _is_right(root / path, checksum)]
     return missing, unmade
@@ -96,11 +84,7 @@ def _accept(entry: DataSet, yes: bool, ask: Callable[[str], bool] | None) -> Non
 
 
 def download(url: str, target: Path, checksum: str | None) -> None:
-    """Download to a temporary file, check it, then rename it, so that the target is always complete.
-
-    Raises:
-        RunError: no network, no such file, or another checksum.
-    """
+    """Download to a temporary file, check it, then rename it, so that the target is always complete."""
     with writing(target, parents=True) as part:
         with part.open("wb") as out:
             out.writelines(_receive(url))
@@ -110,7 +94,6 @@ def download(url: str, target: Path, checksum: str | None) -> None:
 
 
 def _receive(url: str) -> Iterator[bytes]:
-    """Pieces of what is downloaded."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as response:
             while piece := response.read(1 << 16):

@@ -34,19 +34,11 @@ def carve(
     seed: int = SEED,
     inputs: Sequence[Hashable] | None = None,
 ) -> Carved:
-    """Carve a validation part from a training file, the same each time, stratified; equal inputs stay together.
+    """Carve a validation part from a training file, the same each time, stratified by `labels`; equal inputs stay
+    together.
 
-    Args:
-        labels: of each row, what to stratify by; None where it is unknown: such a row stays in the training part.
-        path: the file, for the sentence.
-        what: what the rows are stratified by.
-        share: of the rows that validate, above 0 and at most 0.5, kept to as closely as 100 folds allow; by default
-            0.2, or 0.1 from `FEW` rows on.
-        seed: equal seeds give equal parts.
-        inputs: of each row, a key that equal inputs have in common; None: all differ.
-
-    Raises:
-        DataError: fewer than two different inputs with labels.
+    A row whose labels are unknown stays in the training part. `share` is of the rows that validate, above 0 and at most
+    0.5, kept to as closely as 100 folds allow; by default 0.2, or 0.1 from `FEW` rows on.
     """
     numbers = np.arange(len(labels)) if inputs is None else number_inputs(inputs)
     without = set(numbers[[found is None for found in labels]].tolist())

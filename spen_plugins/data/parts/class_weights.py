@@ -28,16 +28,7 @@ class ClassWeightConfig(Config):
 
 
 def weigh_labels(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -> Tensor | None:
-    """Weights `(2, label)` of absent and present labels; None without `task.class_weight`.
-
-    Args:
-        setting: `task.class_weight`.
-        labels: their names.
-        examples: the training part, each with `gold`, the indices of its labels, or None, and `weight`.
-
-    Raises:
-        ConfigError: the table has other names.
-    """
+    """Weights `(2, label)` of absent and present labels; None without `task.class_weight`."""
     if setting is None:
         return None
     if isinstance(setting, Mapping):
@@ -54,17 +45,7 @@ def weigh_labels(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -
 
 
 def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequence[Any]) -> Tensor | None:
-    """Weights `(tag,)` of tags; None without `task.class_weight`.
-
-    Args:
-        setting: `task.class_weight`.
-        tags: the tags as they are learned.
-        spans: true if they are O, and types after a prefix.
-        examples: the training part, each with `tags`, the indices of its words' tags, or None, and `weight`.
-
-    Raises:
-        ConfigError: the table has other names.
-    """
+    """Weights `(tag,)` of tags, with `spans` O and types after a prefix; None without `task.class_weight`."""
     if setting is None:
         return None
     names = [tag[2:] if spans and tag != "O" else tag for tag in tags]
@@ -84,7 +65,6 @@ def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequenc
 
 
 def _look_up(setting: Mapping[str, float], known: Sequence[str], what: str) -> np.ndarray:
-    """The weight of each known name."""
     for name in setting:
         if name not in known:
             some = ", ".join(known[:10]) + ", …" * (len(known) > 10)

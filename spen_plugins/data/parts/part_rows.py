@@ -29,17 +29,10 @@ def divide_rows(
     keys: ColumnKeys | None = None,
     kind: Kind | None = None,
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
-    """Part -> which file it is of, and its rows there; and a sentence about parts that are made here.
+    """Part -> which of the `named_files` it is of, and its rows there; and a sentence about parts that are made here.
 
-    Args:
-        files: as `named_files`, not empty.
-        strata: of each file but the split, what its rows are stratified by, None where it is unknown.
-        inputs: of each of these files, a key for each row that equal inputs have in common.
-        what: what the strata are, in words.
-        keys, kind: as of `divide_file`, of one file without a split.
-
-    Raises:
-        ConfigError, DataError: the split is broken, or there are too few rows to divide or carve; or as `divide_file`.
+    Of each file but the split, `strata` are what its rows are stratified by, None where it is unknown, and `inputs`
+    keys that equal inputs have in common.
     """
     said = None
     parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in strata.items()}

@@ -55,19 +55,7 @@ def hide_gold(
     read: Callable[[Path], Sequence[T]],
     what: str = "examples",
 ) -> tuple[list[T], list[T], dict[str, str]]:
-    """The training examples whose gold is used, the others, and checksums of the latter's files.
-
-    Args:
-        config: the task's.
-        where: source of the training part, for errors.
-        examples: the training part, with gold.
-        hidden: an example -> the same without gold.
-        read: reads a file of `unlabelled`.
-        what: what examples are called, for errors.
-
-    Raises:
-        DataError: fewer examples than `labelled`.
-    """
+    """The training examples whose gold is used, the others, `hidden`, and checksums of the files of `unlabelled`."""
     count = len(examples) if config.labelled is None else config.labelled
     if len(examples) < count:
         raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled, {count}")

@@ -22,13 +22,8 @@ from spen_plugins.errors import DataError
 
 
 class Strata(NamedTuple):
-    """Strata and inputs of a file's rows.
-
-    Attributes:
-        labels: `(rows, labels)` boolean.
-        said: what was recognised, in words.
-        inputs: of each row, a key that equal inputs have in common.
-    """
+    """Strata of a file's rows, `(rows, labels)` boolean, what was recognised, and a key of each row that equal inputs
+    have in common."""
 
     labels: np.ndarray
     said: str

@@ -29,20 +29,11 @@ def divide_file(
     together: bool = True,
     kind: Kind | None = None,
 ) -> tuple[dict[str, list[int]], str]:
-    """Divide a file's rows 6 : 2 : 2 by iterative stratification; rows of equal inputs go to the same part.
+    """Divide a file's rows 6 : 2 : 2 by iterative stratification; rows of equal inputs go to the same part if
+    `together`.
 
-    Returns the rows of each part, by the names of `FOLDS`, counted from 0, and a sentence about them.
-
-    Args:
-        path: a file of label sets, texts, tags, roles or tagged fields in any format that a task reads.
-        keys: its columns.
-        seed: equal seeds give equal parts.
-        say: called with what a run says of the file's columns.
-        together: if false, rows of equal inputs go to any part, as in published splits.
-        kind: what a table is; None: what it looks like.
-
-    Raises:
-        ConfigError, DataError: as `read_strata`; or there are too few rows for three parts.
+    Returns the rows of each part, by the names of `FOLDS`, counted from 0, and a sentence about them. `say` is called
+    with what a run says of the columns; `kind` says what a table is, None: what it looks like.
     """
     found = read_strata(locate(str(path)), keys, say, kind)
     inputs = number_inputs(found.inputs if together else range(len(found.labels)))
@@ -66,19 +57,10 @@ def split_file(
 ) -> Path:
     """Divide a file as `divide_file`, and write the row numbers of the parts, counted from 0, as JSON.
 
-    Args:
-        path, seed, together: as of `divide_file`.
-        out: the split file; by default `NAME.split.json` next to the file.
-        say: called with a sentence on what was recognised.
-        columns: the file's columns, by the names of `ColumnKeys`: `labels="tag_*"`. By default an ARFF file's label
-            columns are those of the XML list beside it, if it exists, a table's texts and labels are found by the usual
-            names, and tags, roles and sets of labels are where their formats have them.
-
-    Returns:
-        The split file.
-
-    Raises:
-        ConfigError, DataError: as `divide_file`.
+    Returns the split file, `out`, by default `NAME.split.json` next to the file. `columns` go by the names of
+    `ColumnKeys`: `labels="tag_*"`. By default an ARFF file's label columns are those of the XML list beside it, if it
+    exists, a table's texts and labels are found by the usual names, and tags, roles and sets of labels are where their
+    formats have them.
     """
     rows, said = divide_file(path, ColumnKeys.of(columns), seed, say, together)
     where = locate(str(path))

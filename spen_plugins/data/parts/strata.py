@@ -58,15 +58,8 @@ def read_strata(
 ) -> Strata:
     """Returns the strata and inputs of a file's rows; a matrix without columns if they have no labels.
 
-    Args:
-        path: the file, or a folder with CoNLL-2012 files below it.
-        keys: its columns.
-        warn: called with what a run says of the columns of features.
-        kind: what a table is; None: what it looks like.
-
-    Raises:
-        ConfigError: it must be said which columns are labels, or it may not.
-        DataError: the file looks like none of the formats, or is not what its format asks for.
+    `warn` is called with what a run says of the columns of features; `kind` says what a table is, None: what it looks
+    like.
     """
     form = _recognise(path)
     names = _names(path, form)
@@ -110,7 +103,6 @@ def _is_of_sentences(path: Path, form: Format, names: Sequence[str]) -> bool:
 
 
 def _reject(path: Path, form: Format, key: str | None, reason: str) -> None:
-    """Raise ConfigError for a key that a file's format does not use, if there is one."""
     if key is not None:
         raise ConfigError(f"{key}=: {path} is read as {form.name}, {reason}")
 
@@ -182,7 +174,6 @@ def _is_prose(cells: Sequence[str]) -> bool:
 
 
 def _names(path: Path, form: Format) -> list[str]:
-    """Names of the columns of a file that may have a header."""
     if form is PARQUET:
         return column_names(shards(path)[0])
     if form is CSV:

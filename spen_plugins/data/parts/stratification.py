@@ -18,7 +18,6 @@ def stratify(
     Args:
         labels: `(rows, labels)` boolean.
         folds: number of folds, of equal size.
-        seed: equal seeds give equal folds (under one version of NumPy's generators).
         inputs: `(rows,)` number of each row's input, from 0 in the order of their first rows; None: all differ.
         most, home: an input with more rows than so many folds goes to fold `home`.
 

@@ -83,17 +83,10 @@ def read_columns(
     gold: bool = True,
     plain: bool = False,
 ) -> list[TaggedSentence]:
-    """All sentences of a file.
+    """All sentences of a file; columns are counted from 0, negative ones from the end.
 
-    Args:
-        path: the file.
-        words, tags: the words' and the tags' column, from 0; negative from the end.
-        columns: name of each further column to read -> its number.
-        gold: if true, tags are required; otherwise the file may lack their column or leave it empty.
-        plain: if true, tags of spans are an error where another column may have plain tags.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
+    Without gold the file may lack the tags' column or leave it empty. With `plain`, tags of spans are an error where
+    another column may have plain tags.
     """
     blocks = _blocks(read_lines(path))
     if not blocks:
@@ -158,7 +151,6 @@ def _comment(line: str, tabs: bool, usual: int) -> bool:
 
 
 def _width(path: Path, blocks: Sequence[_Block]) -> int:
-    """The file's number of columns."""
     (width, _), *others = Counter(len(row) for block in blocks for row in block.rows).most_common()
     if others:
         number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
@@ -168,7 +160,6 @@ def _width(path: Path, blocks: Sequence[_Block]) -> int:
 
 
 def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
-    """A column's index, from 0."""
     if not -width <= column < width:
         found = f"{width} column{'s' * (width > 1)}, so no column {column} for {name}"
         key = name if name in ("words", "tags") else f"columns.{name}"
@@ -185,7 +176,6 @@ def _check_tags(path: Path, line: int, width: int, tags: int, taken: str | None)
 
 
 def _check_header(path: Path, block: _Block, tag: int) -> None:
-    """Raise DataError if the first line holds names of columns."""
     names = [cell.strip().lower() for cell in block.rows[0]]
     if names[tag] in _TAGS and _WORDS & set(names):
         raise DataError(
@@ -222,11 +212,7 @@ def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] 
 
 
 def cell(text: str) -> str:
-    """A word as a cell of columns.
-
-    Raises:
-        DataError: it holds a tab or a line break.
-    """
+    """A word as a cell of columns."""
     if any(mark in text for mark in "\t\n\r"):
         raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
     return text

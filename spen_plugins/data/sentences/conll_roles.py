@@ -1,19 +1,10 @@
 """Semantic roles of CoNLL-2012 (`gold_conll`) and of CoNLL-2005 in two files, words and props.
 
-CoNLL-2012: a token a line; a sentence has as many columns of brackets as it has predicates.
+    wb/a2e/00/a2e_0001  0  1  left  VBD  (VP*)  leave 01  1  -  *  (V*)  -
 
-    #begin document (wb/a2e/00/a2e_0001); part 000
-    wb/a2e/00/a2e_0001  0  0  Anna  NNP  (TOP(S(NP*)  -     -   -  -  *  (ARG0*)  (1)
-    wb/a2e/00/a2e_0001  0  1  left  VBD  (VP*)        leave 01  1  -  *  (V*)     -
-    #end document
-
-Document, part, token, word, part of speech, parse, lemma, frame, sense, speaker, name, brackets, coreference. Other
-releases of PropBank leave out some of these; word, lemma and brackets are found in all of them.
-
-CoNLL-2005: a file of a word a line, and beside it one of verbs (`-` elsewhere) and brackets:
-
-    Anna  -      (A0*)
-    left  leave  (V*)
+Document, part, token, word, part of speech, parse, lemma, frame, sense, speaker, name, a column of brackets for each
+predicate of the sentence, coreference. Other releases of PropBank leave out some of these; word, lemma and brackets are
+found in all of them. Of CoNLL-2005, a file has a word a line, and one beside it verbs (`-` elsewhere) and brackets.
 """
 
 from __future__ import annotations
@@ -159,7 +150,6 @@ def _are_verbs(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _pasted(words: Path, props: Path) -> Iterator[str]:
-    """Lines of a word and its props."""
     for number, (word, prop) in enumerate(zip_longest(read_lines(words), read_lines(props), fillvalue=""), 1):
         one, other = word.split(), prop.split()
         if bool(one) != bool(other):

@@ -32,15 +32,10 @@ def read_conllu(
     """All sentences of a file; multiword ranges (`1-2`) and empty nodes (`1.1`) are left out.
 
     Args:
-        path: the file.
         words: the words' field.
         tags: the tags' field, or several: "upos+xpos" makes tags like NOUN+NNS.
         columns: name of each further field to read -> the field.
         gold: if true, tags are required; otherwise they may be `_` throughout.
-
-    Raises:
-        ConfigError: an unknown field.
-        DataError: with file, line, what was found and what was expected.
     """
     wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
     check_fields(wanted, FIELDS, "CoNLL-U")

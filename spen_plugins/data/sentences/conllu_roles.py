@@ -1,21 +1,12 @@
-"""Semantic roles in CoNLL-U and CoNLL-2009.
+"""Semantic roles in CoNLL-U and CoNLL-2009, here of the word "Anna" before the predicate "left":
 
-Three formats of Universal PropBank, and CoNLL-2009, with one predicate:
+    ARG0:1-1 beside leave.01, in UP:ARGSPANS; or ARG0:1, in UP:ARGHEADS    Universal PropBank 2, CoNLL-U Plus
+    _ _ ARG0, and at the predicate Y leave.01 _, after the other fields    Universal PropBank 1, CoNLL-2009
+    Roleset=-|Args=ARG0, and Roleset=leave.01|Args=V, in MISC              Universal PropBank 1 of English
 
-    # global.columns = ID FORM … UP:PRED UP:ARGHEADS UP:ARGSPANS        release 2: spans, or heads, beside the predicate
-    2  left  …  leave.01  ARG0:1  ARG0:1-1
-
-    1  Anna  …  _  _         ARG0       release 1: after the other fields, Y at a predicate, its frame, and a column of
-    2  left  …  Y  leave.01  _          roles for each predicate of the sentence
-
-    1  Anna  …  Roleset=-|Args=ARG0     release 1 of English: in MISC, a role for each predicate, apart by /
-    2  left  …  Roleset=leave.01|Args=V
-
-    1  Anna  …  _  _         A0         CoNLL-2009: as release 1, after twelve other columns
-    2  left  …  Y  leave.01  _
-
-Where a role is that of a word (a head), its argument is the word's subtree. A word belongs to the nearest word above it
-that has a role or is the predicate, so that arguments share no words; later pieces of one have the role C-X.
+With several predicates there are as many columns of roles, or roles apart by / in Args. Where a role is that of a word
+(a head), its argument is the word's subtree. A word belongs to the nearest word above it that has a role or is the
+predicate, so that arguments share no words; later pieces of one have the role C-X.
 """
 
 from __future__ import annotations
@@ -70,11 +61,7 @@ def is_conllu(head: Head) -> bool:
 
 
 def read_conll_2009(path: Path) -> list[Sentence]:
-    """All sentences of a file of CoNLL-2009.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
-    """
+    """All sentences of a file of CoNLL-2009."""
     sentences = list(conllu_sentences(path, _CONLL_2009))
     for _, words in sentences:
         marked = [_cell(word, _FILLPRED) for word in words].count("Y")
@@ -86,11 +73,7 @@ def read_conll_2009(path: Path) -> list[Sentence]:
 
 
 def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
-    """All sentences of a file, and what was recognised.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
-    """
+    """All sentences of a file, and what was recognised."""
     sentences = list(conllu_sentences(path))
     known = {field for _, words in sentences for word in words for field in word.fields}
     if not sentences or "form" not in known:

@@ -32,11 +32,8 @@ DOCBIN = Format("DocBin", "spaCy's corpus.spacy", _is_docbin)
 def read_docbin(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) -> list[TaggedSentence]:
     """All sentences of a file, a doc's where it has sentences, otherwise whole docs; without whitespace tokens.
 
-    Args:
-        fields: of "words", "tags", "columns.NAME"; words are "form" by default, tags entities under a scheme of spans,
-            otherwise upos, or xpos if no doc has upos.
-        gold: if true, every token must have a tag; otherwise a sentence in which one lacks it has none.
-        scheme: "none", or the scheme to write entities in.
+    `fields` are of "words", "tags" and "columns.NAME"; tags are entities by default under a scheme of spans, otherwise
+    upos, or xpos if no doc has upos. Without gold a sentence in which a token lacks its tag has none.
     """
     docs = _docs(path)
     has_upos = any(doc.has_annotation("POS") for doc in docs)

@@ -37,15 +37,9 @@ def is_sentence(value: Any) -> bool | None:
 
 
 def own_form(value: Any, places: Any, moved: list[str]) -> Any:
-    """A value in the form that `parse_tagged` reads.
+    """A value of JSON in the form that `parse_tagged` reads; `places` is a `TagPlaces`, or a config with its names.
 
-    Args:
-        value: a value of JSON.
-        places: a `TagPlaces`, or a config with its names.
-        moved: gets a description of each span that did not end at words' boundaries, and was widened to them.
-
-    Raises:
-        DataError: no sentence can be found in the value, or a span lies outside the text.
+    `moved` gets a description of each span that did not end at words' boundaries, and was widened to them.
     """
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], Mapping):
         value = {"text": value[0], **value[1]}  # spaCy's training tuples

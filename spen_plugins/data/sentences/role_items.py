@@ -66,7 +66,6 @@ def parse_raw_text(raw: RawText) -> list[Sentence]:
 
 
 def _several(item: Mapping[str, Any], words: int) -> tuple[Proposition, ...]:
-    """The propositions of an item with `predicates`, from left to right."""
     predicates, tags = item["predicates"], item.get("tags")
     if not isinstance(predicates, (list, tuple)):
         raise bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
@@ -100,6 +99,5 @@ def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) ->
 
 
 def _tags(arguments: Any, predicate: int, words: int) -> list[str]:
-    """BIO tags of arguments `{"role": "ARG0", "start": 0, "end": 1}`."""
     spans = given_spans(arguments, "role", "argument", words, '{"role": "ARG0", "start": 0, "end": 1}')
     return tags_of([Span("V", predicate, predicate + 1), *spans], "argument", words, "bio")

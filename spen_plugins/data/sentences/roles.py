@@ -127,7 +127,6 @@ def _read_file(path: Path, layout: str, gold: bool, alone: bool = True) -> RoleF
 
 
 def _check_words(path: Path, sentences: Sequence[Sentence]) -> None:
-    """Raise a DataError if most words are placeholders."""
     words = Counter(word for sentence in sentences for word in sentence.words)
     word, script = max(_PLACEHOLDERS.items(), key=lambda item: words[item[0]])
     if words[word] * 2 > words.total():

@@ -97,16 +97,10 @@ class Block:
 
 
 def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
-    """All sentences of a file.
+    """All sentences of a file; without gold, a sentence may have no brackets at all.
 
-    Args:
-        path: the file.
-        layout: a name in `LAYOUTS`, a `Layout`, or "auto": the bracket columns are the last ones, the predicate's
-            the one before them, the word's the first (the second where the first counts tokens).
-        gold: if true, every predicate must have a bracket column; otherwise a sentence may have none at all.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
+    By the layout "auto" the bracket columns are the last ones, the predicate's the one before them, the word's the
+    first (the second where the first counts tokens).
     """
     return read_brackets(path, list(split_blocks(read_lines(path))), layout, gold)
 

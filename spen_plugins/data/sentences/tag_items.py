@@ -24,17 +24,9 @@ def wrap_words(item: Any) -> Any:
 def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None = None) -> TaggedSentence:
     """The sentence of one item: `{"words": […]}`, or a text, which is split at blanks.
 
-    Optional: `"columns"`, a list of values by name, and gold: `"tags"` in the scheme, or, where tags are spans,
-    `"entities"`, tables of `type`, `start` and `end` (exclusive), which go before tags. What `spen predict` writes has
-    this form.
-
-    Args:
-        item: the item.
-        scheme: "none", or the scheme of tags that are spans.
-        columns: the known columns, by name; None: any.
-
-    Raises:
-        DataError: another form.
+    Optional: `"columns"`, a list of values by name, of the known ones if these are given, and gold: `"tags"` in the
+    scheme, or, where tags are spans, `"entities"`, tables of `type`, `start` and `end` (exclusive), which go before
+    tags. What `spen predict` writes has this form.
     """
     item = {"words": item.split()} if isinstance(item, str) else item
     if not isinstance(item, Mapping):
@@ -53,18 +45,7 @@ def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | N
 
 
 def given_spans(values: Any, key: str, what: str, words: int, form: str) -> list[Span]:
-    """Spans from tables of a type, `start` and `end` (exclusive).
-
-    Args:
-        values: the list of tables.
-        key: what the type is called in them.
-        what: a span in words, for errors.
-        words: number of words.
-        form: an example of a table, for errors.
-
-    Raises:
-        DataError: another form, or words outside the sentence.
-    """
+    """Spans from tables of a type, under `key`, `start` and `end` (exclusive); `form` is an example, for errors."""
     if not isinstance(values, (list, tuple)):
         raise bad(f"{_several(what)} {values!r:.80}", f"a list of {form}")
     spans = []
@@ -79,11 +60,7 @@ def given_spans(values: Any, key: str, what: str, words: int, form: str) -> list
 
 
 def tags_of(spans: Sequence[Span], what: str, words: int, scheme: Scheme) -> list[str]:
-    """The tags of spans in any order.
-
-    Raises:
-        DataError: two spans share a word.
-    """
+    """The tags of spans in any order."""
     ordered = sorted(spans, key=lambda span: span.start)
     for before, after in pairwise(ordered):
         if after.start < before.end:

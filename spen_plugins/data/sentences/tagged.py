@@ -80,17 +80,7 @@ class TagFile(NamedTuple):
 
 
 def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
-    """Sentences of a file.
-
-    Args:
-        places: a `TagPlaces`, or a config with its names.
-        path: the file.
-        gold: if true, tags are required.
-
-    Raises:
-        ConfigError: a column does not fit the file's format.
-        DataError: the file is missing, broken, or of no known format.
-    """
+    """Sentences of a file; `places` is a `TagPlaces`, or a config with its names."""
     if not places.auxiliaries and places.format != "predicates":
         raise ConfigError("task.auxiliaries: it is of predicates (task.format: predicates), and the tags are others")
     if places.format == "predicates":
@@ -153,9 +143,6 @@ def read_words(places: Any, path: Path) -> TagFile:
 
     Tags are read where the file has any, and may be of another kind: raw text is told by them from columns. In a file
     of another format than that of `places`, words are its first column or its field form.
-
-    Raises:
-        ConfigError, DataError: as `read_tagged`.
     """
     places = TagPlaces(**{f.name: getattr(places, f.name) for f in fields(TagPlaces)})
     if places.format == "predicates":
@@ -226,7 +213,6 @@ def _made(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSenten
 
 
 def _check_one_line(head: Head) -> None:
-    """Raise DataError for JSON objects of several lines each."""
     if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
         wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
         raise DataError(head.path, head.first, "a JSON object over several lines", wanted)

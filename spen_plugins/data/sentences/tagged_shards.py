@@ -17,13 +17,10 @@ WORDS, TAGS = ("tokens", "words"), ("tags",)
 
 
 class TaggedRows(NamedTuple):
-    """Some sentences of a file.
+    """Some sentences of a file, the first in row `first`, from 1.
 
-    Attributes:
-        path: the file.
-        first: number of the first sentence's row, from 1.
-        lists: "words", "tags" (without gold perhaps not) and further columns: `pyarrow.ListArray`s of strings, without
-            nulls, all lists of a sentence of equal length, at least 1.
+    `lists` has "words", "tags" (without gold perhaps not) and further columns: `pyarrow.ListArray`s of strings, without
+    nulls, all lists of a sentence of equal length, at least 1.
     """
 
     path: Path
@@ -41,18 +38,7 @@ class TaggedRows(NamedTuple):
 
 
 def tagged_rows(places: Any, path: Path, gold: bool) -> Iterator[TaggedRows]:
-    """Sentences of a file, or of a folder or pattern of files, a few thousand at a time.
-
-    Args:
-        places: a `TagPlaces`, or a config with its names.
-        path: the file, folder or pattern.
-        gold: if true, tags are required.
-
-    Raises:
-        ConfigError: a column is given by its number.
-        DataError: with the file and the row, from 1: a column is missing or no list of texts, something is null, a
-            sentence has no word, or not as many tags as words.
-    """
+    """Sentences of a file, folder or pattern, a few thousand at a time; `places` as of `read_tagged`."""
     for shard in shards(path):
         columns = _columns(places, shard, gold)
         for piece in pieces(shard):

@@ -75,7 +75,6 @@ def _sentence(
 def _place(
     path: Path, names: Sequence[str], key: str, given: str | None, usual: Sequence[str], required: bool = True
 ) -> int | None:
-    """A column's index; None if there is none."""
     known = [name.casefold() for name in names]
     found = next((name for name in ([given.casefold()] if given else usual) if name in known), None)
     if found is not None:

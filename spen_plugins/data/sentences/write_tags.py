@@ -15,13 +15,8 @@ _BLANK = "_"
 def columns(
     sentences: Sequence[TaggedSentence], words: int = 0, tags: int = -1, more: Mapping[str, int] | None = None
 ) -> str:
-    """A token a line, cells apart by tabs; at most as many columns as are numbered, `_` in the others.
-
-    Args:
-        sentences: with tags.
-        words, tags: number of the words' and of the tags' column, negative from the end.
-        more: number of each further column, by name.
-    """
+    """A token a line, cells apart by tabs; at most as many columns as are numbered, negative ones from the end, `_` in
+    the others."""
     places = [words, tags, *(more or {}).values()]
     least = max(place + 1 if place >= 0 else -place for place in places)
     width = next(
@@ -52,16 +47,8 @@ def conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
 
 
 def docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str | None = None) -> bytes:
-    """A DocBin with a doc a sentence: entities under a scheme of spans, otherwise parts of speech and finer tags.
-
-    Args:
-        sentences: with tags in the scheme.
-        scheme: "none", or that of spans.
-        tags: the field of the tags, "upos", "xpos" or "upos+xpos"; None: upos if all are Universal Dependencies'.
-
-    Raises:
-        ConfigError: spaCy is not installed.
-    """
+    """A DocBin with a doc a sentence: entities under a scheme of spans, otherwise parts of speech and finer tags,
+    "upos", "xpos" or "upos+xpos"; by default upos if all are Universal Dependencies'."""
     try:
         from spacy.parts_of_speech import IDS
         from spacy.tokens import Doc, DocBin

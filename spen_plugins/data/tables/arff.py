@@ -26,11 +26,7 @@ _OPTION = re.compile(r":\s*(?:.*\s)?-C\s*([+-]?\d+)")
 
 
 def read_arff(path: Any) -> Table:
-    """Reads a file.
-
-    Raises:
-        DataError: with the line, its content and what was expected.
-    """
+    """Reads a file."""
     lines = read_lines(path)
     attributes, start = _header(str(path), lines)
     rows = [(n, text) for n, line in enumerate(lines[start:], start + 1) if (text := line.strip()) and text[0] != "%"]
@@ -110,11 +106,7 @@ def ancestry(path: str) -> list[str]:
 
 
 def class_sets(table: Table) -> list[np.ndarray | None]:
-    """The classes of each row with all their ancestors, as sorted indices into the header's list; None where missing.
-
-    Raises:
-        DataError: a path that is not in the header, or no class where the file ends without a line break.
-    """
+    """The classes of each row with all their ancestors, as sorted indices into the header's list; None if missing."""
     values = next(a for a in table.attributes if a.kind == "hierarchical").values
     place = {value: i for i, value in enumerate(values)}
     sets: list[np.ndarray | None] = []

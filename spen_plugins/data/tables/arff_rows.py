@@ -114,7 +114,6 @@ def read_dense(table: Table, rows: Sequence[tuple[int, str]]) -> None:
 def _find_error(
     table: Table, attribute: Attribute, convert: Callable[[str], float], lines: Sequence[int], cells: Sequence[str]
 ) -> DataError:
-    """An error for the first cell of a column that can't be converted."""
     for line, cell in zip(lines, cells, strict=True):
         try:
             convert(cell)

@@ -48,9 +48,6 @@ def make_table(
 
     A column of 0 and 1 is binary, others of numbers are numeric; texts are categories if there are few of them, else
     of kind text, as unused ones are.
-
-    Raises:
-        DataError: a cell is not what its column in the training file has, or a text among numbers.
     """
     table = Table(str(path), [], line, np.zeros((len(line), len(columns)), dtype=np.float32))
     assert table.dense is not None
@@ -66,11 +63,7 @@ def make_table(
 
 
 def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | None:
-    """`BINARY`, () for numbers, or a category's values in order; None for too many texts to be categories.
-
-    Raises:
-        DataError: a word, or a number with a decimal comma, among numbers.
-    """
+    """`BINARY`, () for numbers, or a category's values in order; None for too many texts to be categories."""
     if isinstance(cells, np.ndarray):
         is_binary = np.isin(cells, (0, 1)).any() and (np.isin(cells, (0, 1)) | np.isnan(cells)).all()
         return BINARY if is_binary else ()

@@ -37,11 +37,7 @@ class ColumnKeys:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> ColumnKeys:
-        """From values by key, as a command line or Python has them.
-
-        Raises:
-            ConfigError: an unknown key.
-        """
+        """From values by key, as a command line or Python has them."""
         for key in settings:
             if key not in KEYS:
                 raise ConfigError(f"unknown key {key!r}.{did_you_mean(key, KEYS)} Keys: {', '.join(KEYS)}")

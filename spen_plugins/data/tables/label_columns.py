@@ -16,19 +16,10 @@ def chosen_labels(
     path: str, table: Table, labels: str | Sequence[str] | None, count: int | None, drop: Sequence[str] = ()
 ) -> tuple[Sequence[str] | int | None, str | None]:
     """Names of the label columns, or how many of the last ones are labels, or None of a hierarchy or sets; and the file
-    that lists the names, if one does.
+    that lists the names, if one does. Of the table only the header is used.
 
-    Args:
-        path: the table's file, as the user names it.
-        table: its content; only the header is used.
-        labels: a name, names, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is,
-            or the labels that the file itself names.
-        count: how many of the last columns are labels.
-        drop: columns that a pattern does not take.
-
-    Raises:
-        ConfigError: a name is none of a column, the file's labels are no columns, or it says that others are.
-        DataError: the file of names is missing or broken.
+    `labels` is a name, names, `tag_*` without columns of `drop`, or a file of names; None: of an ARFF file, the XML
+    list beside it, if there is, or the labels that the file itself names.
     """
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
         if (labels and not table.listed) or count is not None:
@@ -49,7 +40,6 @@ def chosen_labels(
 
 
 def _check_own(table: Table, names: list[str]) -> list[str]:
-    """The names; a ConfigError if the file says that its labels are others."""
     own = table.own_labels
     if own is not None and {*names} != {*own}:
         raise ConfigError(f"labels=: found {', '.join(names[:8])}; @relation of {table.path} says {', '.join(own[:8])}")

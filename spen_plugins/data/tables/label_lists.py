@@ -22,13 +22,8 @@ _SWITCHES = frozenset((*TRUE, *FALSE, "no", "yes", "f", "t", "n", "y"))
 
 
 class ListColumn(NamedTuple):
-    """A column of label lists.
-
-    Args:
-        name: its name.
-        separator: as of `LabelCells`.
-        gold: None: its labels are not read; false: null is a row without labels; true: it is an error.
-    """
+    """A column of label lists; `gold` is None: its labels are not read; false: null is a row without labels; true: it
+    is an error."""
 
     name: str
     separator: str | None = None
@@ -45,11 +40,7 @@ def holds_lists(path: Path, form: Format, name: str) -> bool:
 
 
 def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> None:
-    """Turn a column of a table, if it is there, into its sets of labels.
-
-    Raises:
-        DataError: a null in a file for training; or as `LabelCells`.
-    """
+    """Turn a column of a table, if it is there, into its sets of labels."""
     at = next((i for i, a in enumerate(table.attributes) if a.name == column.name), None)
     if at is None:
         return

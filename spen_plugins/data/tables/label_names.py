@@ -23,12 +23,7 @@ def split_names(value: Any) -> Any:
 def find_labels(
     table: Table, labels: str | Sequence[str], drop: Sequence[str] = (), source: str = "labels="
 ) -> list[str]:
-    """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`;
-    `source` is the origin of the names, for messages.
-
-    Raises:
-        ConfigError: a name is none of a column, or no column begins so.
-    """
+    """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`."""
     names = [a.name for a in table.attributes]
     if isinstance(labels, str) and labels.endswith("*"):
         begun = [name for name in names if name.startswith(labels[:-1]) and name not in drop]
@@ -49,11 +44,7 @@ def some_of(names: Sequence[str]) -> str:
 
 
 def read_names(path: str | Path) -> list[str]:
-    """Label names in a file, Mulan's XML list or one per line, in the order of their numbers.
-
-    Raises:
-        DataError: it is broken XML, has no name or an empty one, or a name occurs twice.
-    """
+    """Label names in a file, Mulan's XML list or one per line, in the order of their numbers."""
     lines = read_lines(path)
     is_xml = lines[0].lstrip().startswith("<")
     names = _xml_names(path, "\n".join(lines)) if is_xml else [line.strip() for line in lines]

@@ -67,7 +67,6 @@ def _load(text: bytes) -> tuple[Any, Any]:
 
 
 def _find_error(path: str | Path, lines: list[int], rows: list[bytes]) -> DataError:
-    """The error of the first line that can't be read."""
     for line, text in zip(lines, rows, strict=True):
         try:
             _load(text)

@@ -23,12 +23,8 @@ def _is_frame(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows of numbers.
-
-    Args:
-        values: `(rows, columns)` float32, an array or a CSR array of scipy.sparse without duplicates.
-        names: names of the columns; None if the data has none.
-    """
+    """Rows of numbers, `(rows, columns)` float32, an array or a CSR array of scipy.sparse without duplicates; and names
+    of the columns, None if the data has none."""
 
     values: Any
     names: tuple[str, ...] | None = None
@@ -41,15 +37,7 @@ class Matrix:
 
     @classmethod
     def of(cls, data: Any, what: str) -> Matrix:
-        """From anything that `is_matrix`, or a list of rows.
-
-        Args:
-            data: the numbers; NaN is a missing one, except in a sparse matrix.
-            what: what it is, for messages.
-
-        Raises:
-            DataError: not two axes, no rows or columns, something that is no number, an infinite number.
-        """
+        """From anything that `is_matrix`, or a list of rows; NaN is a missing number, except in a sparse matrix."""
         if isinstance(data, Matrix):
             return data
         from scipy import sparse
@@ -93,11 +81,7 @@ class Matrix:
             raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
 
     def ordered(self, names: Sequence[str], what: str) -> Matrix:
-        """The columns of these names, in this order; without names of its own, all columns.
-
-        Raises:
-            DataError: other columns, or another number of them.
-        """
+        """The columns of these names, in this order; without names of its own, all columns."""
         if self.names is None:
             if self.width != len(names):
                 raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")

@@ -49,7 +49,6 @@ def read_named_columns(path: Path, form: Format, known: Known | None = None, unu
 
 
 def _names(path: Path, form: Format) -> list[str]:
-    """Names of the columns, without one to leave out."""
     if form is PARQUET:
         check_in_memory(path)
         return [name for name in column_names(path) if name not in UNNAMED]
@@ -80,7 +79,6 @@ def _blocks(path: Path, form: Format, names: Sequence[str]) -> Iterator[Block]:
 
 
 def _texts(path: Path, name: str, column: Any) -> list[str]:
-    """Cells of a column of Parquet."""
     from pyarrow import types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
@@ -109,7 +107,6 @@ def _survey(blocks: Iterable[Block], names: Sequence[str], known: Known) -> tupl
 def _read_columns(
     path: Path, form: Format, names: Sequence[str], words: Collection[str]
 ) -> tuple[dict[str, Cells], list[int]]:
-    """Columns by name, and line numbers of the rows."""
     numbers: dict[str, list[np.ndarray]] = {name: [] for name in names if name not in words}
     texts: dict[str, list[str | None]] = {name: [] for name in names if name in words}
     line: list[int] = []

@@ -151,7 +151,6 @@ class Columns:
 
 
 def _choose_features(table: Table, others: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The columns that are none of some others, with their values."""
     kept = [a for a in table.attributes if a.name not in others]
     for a in kept:
         if a.kind in ("text", "hierarchical"):
@@ -163,7 +162,6 @@ def _choose_features(table: Table, others: Collection[str]) -> dict[str, tuple[s
 
 
 def _check_dropped(table: Table, drop: Sequence[str], labels: Collection[str]) -> None:
-    """Raise a ConfigError if a column that is left out is none, or a label."""
     names = [a.name for a in table.attributes]
     for name in drop:
         if name not in names or name in labels:

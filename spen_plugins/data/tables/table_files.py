@@ -23,15 +23,8 @@ def read_table(
 ) -> Table:
     """Read a file in the format that it looks like; its name is `Table.format`.
 
-    Args:
-        path: the file.
-        known: columns of the training file, if this is another, whose header does not say their kinds (all but ARFF).
-        unused: columns that are not looked at.
-        lists: the column of label lists, which is moved to the table's sets of labels.
-
-    Raises:
-        DataError: it looks like none of the formats, or is not what its format asks for.
-        ConfigError: a library is missing that reads its format.
+    `known` are columns of the training file, if this is another, whose header does not say their kinds (all but ARFF);
+    `lists` is the column of label lists, which is moved to the table's sets of labels.
     """
     form = recognise(path, FORMATS)
     if form is ARFF:

@@ -18,11 +18,7 @@ _bad = partial(DataError, "item", None)
 
 
 def parse_item(columns: Columns, item: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """`{"vector": [...]}` or `{"features": ...}`, `"labels"` optional -> features `(size,)` float32, gold numbers.
-
-    Raises:
-        DataError: an unknown feature or label (with the nearest known), a wrong length or value.
-    """
+    """`{"vector": [...]}` or `{"features": ...}`, `"labels"` optional -> features `(size,)` float32, gold numbers."""
     keys = set(item) if isinstance(item, Mapping) else set()
     if len({"vector", "features"} & keys) != 1 or keys - _KEYS:
         problem = f"keys {', '.join(map(repr, item))}" if isinstance(item, Mapping) else type(item).__name__

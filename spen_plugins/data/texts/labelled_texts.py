@@ -124,16 +124,9 @@ def _may_be_lines(head: Head, layout: Layout) -> bool:
 def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile:
     """Rows of a file.
 
-    Args:
-        path: the file.
-        layout: its columns. fastText and LibMultiLabel are tried only if none are given; without gold, also if none
-            of the given names is in the first line.
-        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one
-            column, or a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks
-            for CSV. If None, labels aren't looked at either, and no row has any.
-
-    Raises:
-        DataError: the file looks like none of the formats, or is not what its format asks for.
+    With gold, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one column, or
+    a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks for CSV. If `gold`
+    is None, labels aren't looked at either, and no row has any.
     """
     form = PARQUET if is_sharded(path) or path.is_dir() else find_format(path, layout, gold)
     if form is None:

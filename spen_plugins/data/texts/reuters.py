@@ -45,9 +45,6 @@ def read_reuters(path: str | Path) -> list[Document]:
     """Documents of one .sgm file, or of all in a folder, in the order of the names.
 
     Files are latin-1; entities are resolved, control characters, raw or as entities, become spaces.
-
-    Raises:
-        DataError: the file does not exist or has another format; with the line.
     """
     return [document for file in sgm_files(path) for document in _documents(file)]
 

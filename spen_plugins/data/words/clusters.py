@@ -34,11 +34,7 @@ class WordClusters:
 
 
 def read_clusters(path: str | Path) -> WordClusters:
-    """Read a file of paths. For a word that occurs twice, the first path is used.
-
-    Raises:
-        DataError: a line of another form.
-    """
+    """Read a file of paths. For a word that occurs twice, the first path is used."""
     paths: dict[str, str] = {}
     for n, line in enumerate(read_lines(path), 1):
         cells = line.split("\t")

@@ -23,12 +23,7 @@ _DIGITS = str.maketrans("123456789", "000000000")
 
 
 class WordVectors:
-    """Words and their vectors.
-
-    Args:
-        words: one per vector, all different.
-        matrix: `(1 + word, size)` float32; row 0 is zero, for words without a vector.
-    """
+    """Words, all different, and their vectors `(1 + word, size)` float32; row 0 is zero, for words without a vector."""
 
     def __init__(self, words: list[str], matrix: Tensor) -> None:
         self.words, self.matrix = words, matrix
@@ -37,10 +32,8 @@ class WordVectors:
     def row(self, word: str, fold: str = "fallback", digits: str = "keep") -> int:
         """The word's row, 0 if unknown.
 
-        Args:
-            word: as written.
-            fold: "none": looked up as written; "lower": in lower case; "fallback": as written, then in lower case.
-            digits: "zero": looked up with every digit as 0; "keep": as they are.
+        It is looked up as written (`fold` "none"), in lower case ("lower"), or as written, then in lower case
+        ("fallback"); with digits "zero" every digit is looked up as 0.
         """
         if digits == "zero":
             word = word.translate(_DIGITS)
@@ -57,9 +50,6 @@ def read_vectors(path: str | Path) -> WordVectors:
     """Read GloVe's text, word2vec's text (a first line with two numbers: words, size), or the output of `to_bytes`.
 
     The first line determines the vectors' size. For a word that occurs twice, the first vector is used.
-
-    Raises:
-        DataError: another width, a value that is not a finite number, fewer lines than the first one announces.
     """
     if Path(path).suffix == STORED:
         return _stored(path)
