@@ -11,7 +11,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from spen_plugins.loop.ownership import find_touched, select_parameters
+from spen_plugins.loop.ownership import find_touched
 from spen_plugins.loop.processes import GradientSum
 from spen_plugins.model import Model
 from spen_plugins.player import Player
@@ -153,7 +153,7 @@ def make_phases(
     """The phases of a stage with parameters; an energy without any is fixed, and its phase has no updates."""
     phases = []
     for phase in stage.phases:
-        if own := select_parameters(model, owned[phase.name]):
+        if own := {name: model.get_parameter(name) for name in owned[phase.name]}:
             touches = find_touched(model, own.values())
             phases.append(ActivePhase(phase, own, touches, accelerator, planned_updates(stage, phase, batches)))
     return phases

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,16 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
+from spen_plugins.data.disk.on_disk import chosen
 from spen_plugins.errors import PluginError
+from spen_plugins.inference.gbi import Gbi, gbi_score
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.loop.torch_modes import flush_denormals
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
-from spen_plugins.task_parts import Calibrated, FitsDecoder
+from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder
 from spen_plugins.trainer import Stage, TrainerConfig
 
 
@@ -25,6 +28,21 @@ def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: tor
     """All `examples` as batches, in order."""
     for start in range(0, len(examples), batch_size):
         yield task.collate(examples[start : start + batch_size]).to(device)
+
+
+def collate_rows(
+    task: Task, stage: Stage, examples: Sequence[Any], rows: Sequence[int], place: tuple[int, int, int]
+) -> Batch:
+    """The batch of some rows of a stage's examples, without gold if the stage hides it, in the form of one pass.
+
+    The random numbers of `Augments.augment` depend only on `place` (seed, stage, pass) and the row: neither on the
+    batch nor on the number of parts or processes, so that a resumed run sees the same.
+    """
+    some = chosen(examples, rows)
+    if isinstance(task, Augments):
+        some = [task.augment(one, np.random.default_rng((*place, row))) for one, row in zip(some, rows, strict=True)]
+    batch = task.collate(some, rows)
+    return batch if stage.gold else replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
 
 
 def proposals(
@@ -45,12 +63,12 @@ def proposals(
     if not evaluates:
         model.eval()
     for rows in evaluation_batches([task.length(example) for example in examples], batch_size):
-        chosen = rows.tolist()
-        batch = task.collate([examples[i] for i in chosen], chosen).to(device)
+        numbers = rows.tolist()
+        batch = task.collate([examples[i] for i in numbers], numbers).to(device)
         with torch.no_grad():
             with flush_denormals():
                 proposal = model.propose(batch.x)
-            yield proposal, batch, chosen
+            yield proposal, batch, numbers
 
 
 def evaluate(
@@ -85,6 +103,21 @@ def validate(
     parts = list(each_batch(task, examples, config.inferred_at_once, device))
     with torch.no_grad():
         return scores, float(stage.select(model, parts))
+
+
+def probe(
+    model: Model, task: Task, config: TrainerConfig, device: torch.device, epoch: int, scores: dict[str, Any]
+) -> dict[str, Any]:
+    """A history record's `probe`, in epochs that have one: the scores of the net and of gradient-based inference from
+    its output and from random starts.
+    """
+    if config.probe is None or model.energy is None or epoch % config.probe.every:
+        return {}
+    batches = list(each_batch(task, task.part("validation"), config.inferred_at_once, device))
+    fields = config.probe.model_dump(exclude={"every"})
+    descents = {f"{start}_gbi": Gbi.Config(**fields, starts=[start]) for start in ("net", "random")}
+    reached = {name: gbi_score(model, task, batches, descent) for name, descent in descents.items()}
+    return {"probe": {"net": float(scores[task.selection]), **reached}}
 
 
 def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:

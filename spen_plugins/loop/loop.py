@@ -15,11 +15,10 @@ from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, make_phases, use_means
-from spen_plugins.loop.augmentation import collate_rows
 from spen_plugins.loop.checkpoint import Store, put_phases, translate_misfits
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
-from spen_plugins.loop.evaluation import validate
+from spen_plugins.loop.evaluation import collate_rows, probe, validate
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import Requests, broadcast_weights, gather, restore_own, split_rows, wait_for_all
@@ -128,7 +127,8 @@ class Loop:
         if self.has_learned(stage, score):
             for active in self.active:
                 active.epoch_ends(score)
-        entries = {"validation": scores, **self.callbacks.after_validation(at.epoch, scores)}
+        probed = probe(self.model, self.task, self.config, self.accelerator.device, at.epoch, scores)
+        entries = {"validation": scores, **probed}
         record = {**ledger.epoch_record(stage, at, self.active, entries, score), "best": better}
         at.history_lines += 1
         if self.accelerator.is_main_process:

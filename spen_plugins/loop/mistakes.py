@@ -16,9 +16,8 @@ from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import make_phases
-from spen_plugins.loop.augmentation import collate_rows
 from spen_plugins.loop.context import LiveContext, NetStates
-from spen_plugins.loop.evaluation import each_batch
+from spen_plugins.loop.evaluation import collate_rows, each_batch
 from spen_plugins.loop.memory import is_out_of_memory
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.random_state import random_state, set_random_state

@@ -21,23 +21,19 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
     A parameter shared by two modules counts once and may be claimed under any of its names.
     """
-    names: dict[int, list[str]] = {}
-    parameters: dict[int, nn.Parameter] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        if parameter.requires_grad:
-            names.setdefault(id(parameter), []).append(name)
-            parameters[id(parameter)] = parameter
     claims = {phase.name: phase.trains for phase in stage.phases} | {"frozen": stage.frozen}
     if len(claims) != len(stage.phases) + 1:
         raise ConfigError(f"stage {stage.name!r}: phases need different names, and none may be called 'frozen'")
     owned: dict[str, dict[str, nn.Parameter]] = {phase.name: {} for phase in stage.phases}
-    for key, aliases in names.items():
+    for name, aliases in _aliases(model).items():
+        if not (parameter := model.get_parameter(name)).requires_grad:
+            continue
         owners = [owner for owner, prefixes in claims.items() if _is_claimed(aliases, prefixes)]
         if len(owners) != 1:
             who = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
-            raise ConfigError(f"stage {stage.name!r}: parameter {aliases[0]!r} needs exactly one owner, but {who}")
+            raise ConfigError(f"stage {stage.name!r}: parameter {name!r} needs exactly one owner, but {who}")
         if owners[0] != "frozen":
-            owned[owners[0]][aliases[0]] = parameters[key]
+            owned[owners[0]][name] = parameter
     return owned
 
 
@@ -94,11 +90,6 @@ def _aliases(model: Model) -> dict[str, list[str]]:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
     return {aliases[0]: aliases for aliases in names.values()}
-
-
-def select_parameters(model: Model, names: Iterable[str]) -> dict[str, nn.Parameter]:
-    """A model's parameters of these names."""
-    return {name: model.get_parameter(name) for name in names}
 
 
 def find_touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:

@@ -43,13 +43,11 @@ class Callbacks:
         checkpoint_seconds: minimal training time between two checkpoints (every stage ends with one).
         stop: polled after every batch; true saves and raises `Interrupted`.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
-        after_validation: called with the epoch and its validation scores; its result is added to the record.
     """
 
     checkpoint_seconds: float = 60.0
     stop: Callable[[], bool] = lambda: False
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None
-    after_validation: Callable[[int, dict[str, Any]], dict[str, Any]] = lambda epoch, scores: {}
 
 
 ALONE = Callbacks()

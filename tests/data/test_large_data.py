@@ -31,7 +31,7 @@ from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
-from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, plan_epochs
+from spen_plugins.loop.order import MIXED, Epochs, batches_of_pass, plan_epochs
 from spen_plugins.runs.train import runner, signals
 from spen_plugins.trainer import TrainerConfig
 from tests.builtin.features.test_encoders import save_model
@@ -219,7 +219,7 @@ def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:
     epochs = Epochs(lengths, 8, 1, seed=3, stage=1, most=5)
     assert (epochs.batches_of_a_pass, epochs.batches) == (7, 5)
     found = [rows for epoch in range(7) for rows in epochs.order(epoch)]
-    passes = [rows for number in range(5) for rows in epoch_batches(lengths, 8, 3, 1, number)]
+    passes = [rows for number in range(5) for rows in batches_of_pass(Epochs(lengths, 8, 1, 3, 1), number)]
     assert all((a == b).all() for a, b in zip(found, passes, strict=True))
     assert progress._size(epochs) == "5 batches of 8; a pass over the 50 examples has 7"
     assert [epochs.find_pass(1, batch) for batch in range(5)] == [0, 0, 1, 1, 1]
@@ -229,7 +229,7 @@ def test_blocks_are_shuffled_and_each_part_of_an_epoch_is_of_few() -> None:
     block, size = 64, 64 * (3 * MIXED) - 3
     lengths = np.random.default_rng(0).integers(1, 9, size)
     for some in (lengths, np.ones(size, dtype=int)):
-        batches = epoch_batches(some, 2, 0, 0, 0, block)
+        batches = batches_of_pass(Epochs(some, 2, 1, 0, 0, block=block), 0)
         assert len(batches) == -(-size // 2) and sorted(np.concatenate(batches)) == list(range(size))
         window = MIXED * block // 2
         for start in range(0, len(batches), window):
@@ -238,9 +238,10 @@ def test_blocks_are_shuffled_and_each_part_of_an_epoch_is_of_few() -> None:
             assert len(blocks) <= MIXED + 1
         first = np.concatenate(batches[:window]) // block
         assert len(set(first)) > MIXED // 2 and (np.diff(first) != 0).mean() > 0.5, "blocks and rows are mixed"
-        again = epoch_batches(some, 2, 0, 0, 0, block)
+        other = Epochs(some, 2, 1, 0, 0, block=block)
+        again = batches_of_pass(other, 0)
         assert all((a == b).all() for a, b in zip(batches, again, strict=True))
-        assert (np.concatenate(epoch_batches(some, 2, 0, 0, 1, block)) != np.concatenate(batches)).any()
+        assert (np.concatenate(batches_of_pass(other, 1)) != np.concatenate(batches)).any()
 
 
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:

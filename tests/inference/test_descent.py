@@ -20,6 +20,8 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, minimise, starts
 from spen_plugins.inference.gbi import Gbi
+from spen_plugins.inference.probe import ProbeConfig
+from spen_plugins.loop.evaluation import probe
 from spen_plugins.nn import margin_cost
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
@@ -415,9 +417,13 @@ def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
     records = [json.loads(line) for line in (seal / "history.jsonl").read_text().splitlines()]
     assert all(set(record["probe"]) == {"net", "net_gbi", "random_gbi"} for record in records)
     assert all(record["probe"]["net"] == record["score"] for record in records)
+    assert all(list(record)[-4:] == ["validation", "probe", "score", "best"] for record in records)
     plain = evaluate_config("configs/labels.jsonnet", SMALL | {"trainer.epochs": "2"})
     again = run(plain, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
     assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
+    predictor = sp.load(seal)
+    config = predictor.experiment.trainer.config.model_copy(update={"probe": ProbeConfig(every=2)})
+    assert probe(predictor.model, predictor.task, config, torch.device("cpu"), 1, {}) == {}, "every second epoch"
 
 
 def test_refined_predictions(seal):

@@ -21,11 +21,10 @@ from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
-from spen_plugins.loop.augmentation import augment_rows
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
-from spen_plugins.loop.evaluation import proposals
-from spen_plugins.loop.order import epoch_batches, evaluation_batches
+from spen_plugins.loop.evaluation import collate_rows, proposals
+from spen_plugins.loop.order import Epochs, batches_of_pass, evaluation_batches
 from spen_plugins.loop.ownership import assign, find_touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
@@ -564,17 +563,22 @@ def test_evaluation_has_a_batch_size_of_its_own(tmp_path: Path) -> None:
     assert sizes == ([8] * 4 + [3, 3, 2] * 2) * 4, "the task's score and the stage's own, after each epoch"
 
 
-def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_path: Path) -> None:
+def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(monkeypatch: pytest.MonkeyPatch) -> None:
     task = NoisyTask(sp.Config())
     task.load()
     train = task.part("train")
-    found = augment_rows(task, [train[9], train[4]], [9, 4], 5, 1, 2)
-    for row, (x, gold) in zip((9, 4), found, strict=True):
+    stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",))
+    found = collate_rows(task, stage, train, [9, 4], (5, 1, 2))
+    for row, x, gold in zip((9, 4), found.x.inputs["vector"], found.gold[:, 0], strict=True):
         noise = np.random.default_rng((5, 1, 2, row)).normal(size=4)
         torch.testing.assert_close(x, train[row][0] + torch.from_numpy(noise).float())
-        assert gold is train[row][1]
-    plain = ToyTask(sp.Config())
-    assert augment_rows(plain, train, range(32), 5, 1, 2) is train, "a task without augmentation costs nothing"
+        assert torch.equal(gold, train[row][1])
+    plain, seen = ToyTask(sp.Config()), []
+    monkeypatch.setattr(
+        plain, "collate", lambda examples, rows: (seen.extend(examples), task.collate(examples, rows))[1]
+    )
+    collate_rows(plain, stage, train, range(32), (5, 1, 2))
+    assert all(a is b for a, b in zip(seen, train, strict=True)), "a task without augmentation costs nothing"
 
 
 @pytest.mark.parametrize(("learned", "epochs"), [(True, 2), (False, 6)])
@@ -618,11 +622,12 @@ def test_denormal_numbers_are_zero_in_training_and_prediction_and_there_alone(
 
 def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
     lengths = np.random.default_rng(0).integers(1, 40, 1000)
-    one = epoch_batches(lengths, 16, 1, 0, 3)
-    assert all((a == b).all() for a, b in zip(one, epoch_batches(lengths, 16, 1, 0, 3), strict=True))
+    one = batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3)
+    assert all((a == b).all() for a, b in zip(one, batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3), strict=True))
     assert sorted(np.concatenate(one)) == list(range(1000))
-    for other in ((2, 0, 3), (1, 1, 3), (1, 0, 4)):
-        assert (np.concatenate(epoch_batches(lengths, 16, *other)) != np.concatenate(one)).any()
+    for seed, stage, number in ((2, 0, 3), (1, 1, 3), (1, 0, 4)):
+        other = batches_of_pass(Epochs(lengths, 16, 1, seed, stage), number)
+        assert (np.concatenate(other) != np.concatenate(one)).any()
     spread = [np.ptp(lengths[rows]) for rows in one]
     assert np.mean(spread) < 5, "a batch holds examples of like length"
     assert sorted(np.concatenate(evaluation_batches(lengths, 7))) == list(range(1000))
@@ -661,21 +666,6 @@ class LearnedEnergy(ToyEnergy):
         features = super().encode(x)
         self.graphs.append(features.requires_grad)
         return features
-
-
-def test_what_a_callback_finds_after_validation_joins_the_record(model, task: ToyTask, tmp_path: Path) -> None:
-    seen = []
-
-    def callback(epoch: int, scores: dict[str, Any]) -> dict[str, Any]:
-        seen.append((epoch, scores["accuracy"]))
-        return {"extra": epoch} if epoch else {}
-
-    stage = sp.Stage("s", (net_phase(),), 2, frozen=("energy",))
-    make_loop(model, task, [stage], tmp_path / "run", after_validation=callback).run()
-    first, second = (json.loads(line) for line in (tmp_path / "run/history.jsonl").read_text().splitlines())
-    assert seen == [(0, first["validation"]["accuracy"]), (1, second["validation"]["accuracy"])]
-    assert "extra" not in first and second["extra"] == 1
-    assert list(second)[-4:] == ["validation", "extra", "score", "best"]
 
 
 def drawn() -> tuple[float, float, float]:

@@ -27,7 +27,6 @@ from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train.finishing import finish
 from spen_plugins.runs.train.preparing import Given, Ready, build_again, build_first, describe, make_ready
-from spen_plugins.runs.train.probe import make_probe
 from spen_plugins.runs.train.signals import last_evaluation, training
 from spen_plugins.task import Task
 from spen_plugins.task_parts import PartlyLabelled, TakesExamples
@@ -126,8 +125,7 @@ def _train(
         for note in (*task.notes(), *_note_unused_examples(ready.built)):
             reporter.say(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        after_validation = make_probe(ready.built, accelerator.device)
-        callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch, after_validation)
+        callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch)
         loop = Loop(ready.recipe, folder, accelerator, reporter, callbacks)
         loop.run(resume)
     with last_evaluation(afterwards):

@@ -15,7 +15,7 @@ from spen_plugins.batch import X
 from spen_plugins.builtin.features.one_reading import OneReading
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
-from spen_plugins.loop.order import Epochs, epoch_batches
+from spen_plugins.loop.order import Epochs, batches_of_pass
 from spen_plugins.model import Model
 from spen_plugins.testing import check_feature_network
 from tests.builtin.features.test_encoders import save_model
@@ -129,17 +129,17 @@ def test_an_epoch_has_the_predicates_of_a_sentence_together() -> None:
     sizes = rng.integers(1, 6, 300)
     groups = np.repeat(np.arange(300), sizes)
     lengths = np.repeat(rng.integers(3, 40, 300), sizes)
-    batches = epoch_batches(lengths, 16, 1, 0, 3, groups=groups)
+    batches = batches_of_pass(Epochs(lengths, 16, 1, 1, 0, groups=groups), 3)
     assert sorted(np.concatenate(batches)) == list(range(len(groups)))
     assert len(batches) == -(-len(groups) // 16) and sorted(map(len, batches))[1:] == [16] * (len(batches) - 1)
     readings = sum(len(set(groups[rows])) for rows in batches)
     assert readings <= 300 + len(batches), "a sentence is read again only where a batch is full"
     assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 5
-    again = epoch_batches(lengths, 16, 1, 0, 3, groups=groups)
+    whole = Epochs(lengths, 16, 1, 1, 0, groups=groups)
+    again = batches_of_pass(whole, 3)
     assert all((a == b).all() for a, b in zip(batches, again, strict=True))
-    assert (np.concatenate(epoch_batches(lengths, 16, 1, 0, 4, groups=groups)) != np.concatenate(batches)).any()
-    whole = Epochs(lengths, 16, 1, 1, 0, groups=groups).order(3)
-    assert all((a == b).all() for a, b in zip(batches, whole, strict=True))
+    assert (np.concatenate(batches_of_pass(whole, 4)) != np.concatenate(batches)).any()
+    assert all((a == b).all() for a, b in zip(batches, whole.order(3), strict=True))
 
 
 def test_only_this_network_changes_order_and_batches(task: sp.Task) -> None:
