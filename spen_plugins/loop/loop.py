@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, make_phases, use_means
-from spen_plugins.loop.checkpoint import Store, put_phases, translate_misfits
+from spen_plugins.loop.checkpoint import put_phases, translate_misfits
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import collate_rows, probe, validate
@@ -28,12 +28,20 @@ from spen_plugins.loop.recipe import ALONE, Callbacks, Recipe
 from spen_plugins.loop.torch_modes import attention_kernels, flush_denormals
 from spen_plugins.trainer import Stage, Update
 
+if TYPE_CHECKING:
+    from spen_plugins.runs.folder.folder import RunFolder
+
 
 class Loop:
     """Runs a trainer's stages over a task."""
 
     def __init__(
-        self, recipe: Recipe, folder: Store, accelerator: Accelerator, reporter: Reporter, callbacks: Callbacks = ALONE
+        self,
+        recipe: Recipe,
+        folder: RunFolder,
+        accelerator: Accelerator,
+        reporter: Reporter,
+        callbacks: Callbacks = ALONE,
     ) -> None:
         self.model, self.task, self.stages, self.config = recipe.model, recipe.task, recipe.stages, recipe.config
         self.seed, self.owned = recipe.seed, recipe.owned

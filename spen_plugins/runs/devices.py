@@ -12,6 +12,7 @@ from accelerate.state import AcceleratorState
 
 from spen_plugins.config.experiment import Precision
 from spen_plugins.errors import ConfigError
+from spen_plugins.loop.random_state import random_state, set_random_state
 
 
 def check_device(device: str) -> None:
@@ -85,15 +86,16 @@ def _has_gpus(processes: int) -> bool:
 
 @contextmanager
 def restore_settings(device: str | None) -> Iterator[None]:
-    """Restores afterwards torch's settings that `make_accelerator` and accelerate change: deterministic algorithms, and
-    the current GPU.
+    """Restores afterwards random states, and torch's settings that `make_accelerator` and accelerate change:
+    deterministic algorithms, and the current GPU.
     """
-    mode = torch.get_deterministic_debug_mode()
+    mode, states = torch.get_deterministic_debug_mode(), random_state()
     gpu = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
     current = torch.cuda.current_device() if gpu else None
     try:
         yield
     finally:
+        set_random_state(states)
         if torch.get_deterministic_debug_mode() != mode:
             torch.set_deterministic_debug_mode(mode)
         if current is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ from spen_plugins.runs.train.preparing import Given
 from spen_plugins.sklearn.stored import StoredRun
 
 
-class Trained(BaseEstimator, ABC):
+class Trained(BaseEstimator):
     """An estimator that trains a config that ships.
 
     Keyword arguments that are no parameter of the estimator's own are arguments or dotted keys of the config, as of
@@ -63,14 +62,6 @@ class Trained(BaseEstimator, ABC):
         self.device = device
         self.verbose = verbose
         self._overrides = overrides
-
-    @abstractmethod
-    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None) -> Trained:
-        """Train."""
-
-    @abstractmethod
-    def predict(self, X: Any) -> np.ndarray:
-        """Outputs of examples."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the config included."""

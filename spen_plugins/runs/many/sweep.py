@@ -6,6 +6,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +134,16 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
 
     drawn = {name: dimension.suggest(trial, name) for name, dimension in space.items()}
     folder = what.folder / f"trial-{trial.number}"
+    epochs = count(1)
+
+    def report(record: Mapping[str, Any]) -> None:
+        """The pruner gets scores of the validation part alone, not those of a stage with another selection score."""
+        epoch = next(epochs)
+        if record["score"] in record["validation"].values():
+            trial.report(record["score"], epoch)
+            if trial.should_prune():
+                raise Pruned(f"pruned after epoch {epoch}")
+
     trial.set_user_attr("arguments", drawn)
     trial.set_user_attr("folder", str(folder))
     try:
@@ -142,7 +153,7 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
             folder,
             RunOptions(what.device, quiet=True),
             test=False,
-            after_epoch=_Listener(trial),
+            after_epoch=report,
         )
         study.tell(trial, read_best_score(folder))
     except Pruned:
@@ -162,23 +173,6 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
             raise
     finally:
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # trials are restarted, not resumed
-
-
-class _Listener:
-    """Callback that reports each epoch's validation score to the pruner.
-
-    A stage with another selection score, such as one that trains the energy alone, reports nothing.
-    """
-
-    def __init__(self, trial: Trial) -> None:
-        self.trial, self.epochs = trial, 0
-
-    def __call__(self, record: Mapping[str, Any]) -> None:
-        self.epochs += 1
-        if record["score"] in record["validation"].values():
-            self.trial.report(record["score"], self.epochs)
-            if self.trial.should_prune():
-                raise Pruned(f"pruned after epoch {self.epochs}")
 
 
 def read_best_score(folder: Path) -> float:
