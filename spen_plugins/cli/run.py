@@ -185,8 +185,7 @@ def _list_arguments(config: Path, words: list[str]) -> None:
     rows = [[p.name, "required" if p.default is None else p.default, p.doc] for p in known]
     typer.echo("\n".join(["arguments:" if rows else "arguments: none in this file", *columns(rows, "  "), ""]))
     evaluated = evaluate(config, parse_arguments(words))
-    from spen_plugins.config.experiment import check
-    from spen_plugins.config.listing import keys
+    from spen_plugins.config.experiment import check, keys
     from spen_plugins.registry import Registry
 
     rows = [_row(field) for field in keys(check(evaluated, str(config), Registry()))]

@@ -11,8 +11,8 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from spen_plugins.loop.ownership import find_touched
 from spen_plugins.loop.processes import GradientSum
+from spen_plugins.loop.recipe import find_touched
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.trainer import Phase, Stage

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,13 +12,13 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from spen_plugins.errors import NonFiniteLoss, PluginError
+from spen_plugins.trainer import Stage
 
 if TYPE_CHECKING:
     from spen_plugins.loop.active import ActivePhase
     from spen_plugins.loop.checkpoint import Checkpoint
     from spen_plugins.loop.context import LiveContext
-    from spen_plugins.loop.position import Position
-    from spen_plugins.trainer import Stage
+
 
 Sums = dict[str, list[float]]
 """`what:phase.term` -> sum over examples and number of examples; JSON, for the checkpoint."""
@@ -141,3 +143,31 @@ def not_finite(
         f"batch {position.batch}, update {active.updates}. {kept}; "
         f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
     )
+
+
+@dataclass
+class Position:
+    """Position in the training, part of the checkpoint."""
+
+    stage: int = 0
+    started: bool = False
+    """True if the stage's `start` has been called."""
+    epoch: int = 0
+    batch: int = 0
+    best: float = -math.inf
+    best_epoch: int = -1
+    history_lines: int = 0
+    sums: Sums = field(default_factory=dict)
+
+    def is_patience_over(self, stage: Stage) -> bool:
+        """True if there was no better score for the stage's patience."""
+        return stage.patience is not None and self.epoch - self.best_epoch > stage.patience
+
+    def next_epoch(self) -> None:
+        """The beginning of the next epoch."""
+        self.epoch, self.batch, self.sums = self.epoch + 1, 0, {}
+
+    def next_stage(self, goes_on: bool = False) -> Position:
+        """The beginning of the next stage; one that goes on has the same best score to reach."""
+        best = self.best if goes_on else -math.inf
+        return Position(stage=self.stage + 1, history_lines=self.history_lines, best=best)

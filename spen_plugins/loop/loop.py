@@ -16,16 +16,14 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, make_phases, use_means
 from spen_plugins.loop.checkpoint import put_phases, translate_misfits
-from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
-from spen_plugins.loop.evaluation import collate_rows, probe, validate
+from spen_plugins.loop.evaluation import Constant, collate_rows, probe, validate
+from spen_plugins.loop.ledger import Position
 from spen_plugins.loop.order import plan_epochs
-from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import Requests, broadcast_weights, gather, restore_own, split_rows, wait_for_all
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import random_state
 from spen_plugins.loop.recipe import ALONE, Callbacks, Recipe
-from spen_plugins.loop.torch_modes import attention_kernels, flush_denormals
+from spen_plugins.loop.torch_modes import attention_kernels, flush_denormals, random_state
 from spen_plugins.trainer import Stage, Update
 
 if TYPE_CHECKING:

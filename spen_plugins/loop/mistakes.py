@@ -18,11 +18,9 @@ from spen_plugins.loop import ledger
 from spen_plugins.loop.active import make_phases
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import collate_rows, each_batch
-from spen_plugins.loop.memory import is_out_of_memory
 from spen_plugins.loop.order import plan_epochs
-from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.loop.recipe import Recipe
-from spen_plugins.loop.torch_modes import attention_kernels
+from spen_plugins.loop.torch_modes import attention_kernels, is_out_of_memory, random_state, set_random_state
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, Update
 

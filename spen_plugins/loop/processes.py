@@ -16,10 +16,9 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
-from spen_plugins.loop.ledger import merge_sums
-from spen_plugins.loop.position import Position
-from spen_plugins.loop.random_state import set_random_state
+from spen_plugins.loop.ledger import Position, merge_sums
 from spen_plugins.loop.recipe import Callbacks
+from spen_plugins.loop.torch_modes import set_random_state
 from spen_plugins.model import Model
 
 TABLE = (4096, 2**17)

@@ -12,13 +12,12 @@ from accelerate import Accelerator
 from spen_plugins.errors import Interrupted
 from spen_plugins.loop import ledger
 from spen_plugins.loop.checkpoint import Checkpoint, translate_misfits
+from spen_plugins.loop.ledger import Position
 from spen_plugins.loop.loop import Loop
-from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import Requests
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.loop.recipe import Callbacks
-from spen_plugins.loop.torch_modes import flush_denormals
+from spen_plugins.loop.torch_modes import flush_denormals, random_state, set_random_state
 
 
 class Together:

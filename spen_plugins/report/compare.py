@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.report.costs import Costs, average_costs, read_costs
-from spen_plugins.report.group_scores import GroupScores, find_score
-from spen_plugins.report.resampled import Difference, Resampled
-from spen_plugins.runs.folder.selection import find_selection, find_unit
-from spen_plugins.runs.many.groups import Group
+from spen_plugins.report.group_scores import (
+    Costs,
+    Difference,
+    GroupScores,
+    Resampled,
+    average_costs,
+    find_score,
+    read_costs,
+)
+from spen_plugins.runs.many.groups import Group, find_selection, find_unit
 from spen_plugins.scores.bootstrap import Estimate, estimate
 
 

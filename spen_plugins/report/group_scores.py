@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +13,81 @@ import numpy as np
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group
+from spen_plugins.scores.bootstrap import (
+    RESAMPLES,
+    Estimate,
+    Interval,
+    estimate,
+    interval,
+    resampled_scores,
+    with_seeds,
+)
+
+ENERGY = ("inference_net.energy", "inference_net.test_time")
+"""The energy's term for the net that predicts, in a record's `gradient_share`: with one net, and next to a cost net."""
+SIZES = ("trained parameters", "inference parameters", "examples / s")
+"""Titles of the last three of `Costs` (|T|, |I| and training speed of Tu et al. 2020, Table 2)."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of one run, or means over seeds; None if unknown.
+
+    Attributes:
+        epochs: number of epochs.
+        seconds: median duration of an epoch, training only.
+        share: the energy's share of the gradient norms at the net, mean over epochs.
+        trained: number of trained parameters.
+        inference: number of them that prediction needs.
+        speed: training examples per second. An epoch visits each example once, whatever the number of updates and nets
+            per batch; the seconds are those of the median epoch in which the energy trains, if there is one.
+    """
+
+    epochs: float
+    seconds: float | None
+    share: float | None
+    trained: float | None
+    inference: float | None
+    speed: float | None
+
+    @property
+    def sizes(self) -> tuple[float | None, ...]:
+        """Values in the order of `SIZES`."""
+        return self.trained, self.inference, self.speed
+
+
+def read_costs(run: RunFolder) -> Costs:
+    """A run's costs, from its environment, history and times."""
+    history, times, environment = run.history(), run.times(), run.environment()
+    shares = [share for record in history for name, share in record.get("gradient_share", {}).items() if name in ENERGY]
+    moving = {record["stage"] for record in history if "energy" in record.get("updates", {})}
+    seconds = _median(record["seconds"] for record in times if not moving or record["stage"] in moving)
+    counts, examples = environment.get("parameters", {}), environment.get("training_examples")
+    return Costs(
+        len(history),
+        _median(record["seconds"] for record in times),
+        _mean(shares),
+        counts.get("trained"),
+        counts.get("inference"),
+        examples / seconds if examples and seconds else None,
+    )
+
+
+def average_costs(costs: Iterable[Costs]) -> Costs:
+    """Means over the runs in which a value is known; at least one run."""
+    values = zip(*(tuple(vars(one).values()) for one in costs), strict=True)
+    return Costs(*map(_mean, values))
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Mean of the known values; None if there are none."""
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known else None
+
+
+def _median(values: Iterable[float]) -> float | None:
+    known = list(values)
+    return statistics.median(known) if known else None
 
 
 class GroupScores:
@@ -80,3 +157,80 @@ def _checksums(run: RunFolder) -> tuple[str, ...]:
     """Checksums of a run's data files; for a corpus of the package the task's type."""
     checksums = run.environment().get("data_sha256", {}).values()
     return tuple(sorted(checksums)) or (run.config()["task"]["type"],)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A group's selection score minus a baseline's.
+
+    Attributes:
+        seeds: over shared seeds, paired.
+        examples: over test examples, paired; None if runs kept none or their examples differ.
+        both: over seeds and test examples together; None with one seed, too.
+    """
+
+    seeds: Estimate
+    examples: Interval | None
+    both: Interval | None = None
+
+
+class Resampled:
+    """Differences between groups; runs on the same examples are resampled together, once."""
+
+    def __init__(self, groups: Sequence[GroupScores], selection: str) -> None:
+        self.groups, self.selection = {group.label: group for group in groups}, selection
+        self._notes: list[str] = []
+        self._unequal: list[str] = []
+        self._without: dict[str, None] = {}
+        self._scores: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
+        pools: dict[Any, list[tuple[str, int]]] = {}
+        for group in groups:
+            for seed, (numerator, _) in group.ratios.items():
+                pools.setdefault((group.data, len(numerator)), []).append((group.label, seed))
+        for pool, members in pools.items():
+            tables = [self.groups[label].ratios[seed] for label, seed in members]
+            above, below = (np.stack(arrays) for arrays in zip(*tables, strict=True))
+            for member, column in zip(members, resampled_scores(above, below, RESAMPLES).T, strict=True):
+                self._scores[member] = (pool, column)
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on differences that `differences` omitted, or that are over some of the seeds."""
+        several = "where two rows don't have the same seeds, their difference is over those that both have"
+        notes = [*self._notes, *(self._unequal if len(self._unequal) < 2 else [several])]
+        if self._without:
+            labels = "; ".join(self._without)
+            notes.append(f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}")
+        return notes
+
+    def differences(self, label: str, baselines: Sequence[str]) -> dict[str, Difference | None]:
+        """Differences between a group and each baseline; None for itself or without a shared seed."""
+        return {name: None if name == label else self._difference(label, name) for name in baselines}
+
+    def _difference(self, label: str, baseline: str) -> Difference | None:
+        ours, theirs = (self.groups[name].values(self.selection) for name in (label, baseline))
+        shared = sorted(ours.keys() & theirs.keys())
+        if not shared:
+            self._notes.append(f"{label} and {baseline} share no seed: no difference")
+            return None
+        if ours.keys() != theirs.keys():
+            seeds = ", ".join(map(str, shared))
+            self._unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
+        seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
+        drawn = self._draw(label, baseline, shared)
+        if drawn is None:
+            return Difference(seeds, None)
+        both = interval(with_seeds(drawn)) if len(shared) > 1 else None
+        return Difference(seeds, interval(drawn.mean(1)), both)
+
+    def _draw(self, label: str, baseline: str, shared: Sequence[int]) -> np.ndarray | None:
+        """Differences under resampling of the examples, `(resample, seed)`."""
+        without = [name for name in (label, baseline) if any((name, seed) not in self._scores for seed in shared)]
+        if without:
+            self._without.update(dict.fromkeys(without))
+            return None
+        pairs = [(self._scores[label, seed], self._scores[baseline, seed]) for seed in shared]
+        if len({pool for pair in pairs for pool, _ in pair}) > 1:
+            self._notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
+            return None
+        return np.stack([ours - theirs for (_, ours), (_, theirs) in pairs], axis=1)

@@ -12,7 +12,7 @@ from accelerate.state import AcceleratorState
 
 from spen_plugins.config.experiment import Precision
 from spen_plugins.errors import ConfigError
-from spen_plugins.loop.random_state import random_state, set_random_state
+from spen_plugins.loop.torch_modes import random_state, set_random_state
 
 
 def check_device(device: str) -> None:

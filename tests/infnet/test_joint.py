@@ -18,7 +18,7 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.energies.sum import Sum
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.errors import ConfigError, DataError, Interrupted
-from spen_plugins.loop.ownership import assign
+from spen_plugins.loop.recipe import assign
 from spen_plugins.nn import entropy
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.train import runner

@@ -25,11 +25,9 @@ from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import collate_rows, proposals
 from spen_plugins.loop.order import Epochs, batches_of_pass, evaluation_batches
-from spen_plugins.loop.ownership import assign, find_touched
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
-from spen_plugins.loop.recipe import Callbacks, Recipe
-from spen_plugins.loop.torch_modes import attention_kernels
+from spen_plugins.loop.recipe import Callbacks, Recipe, assign, find_touched
+from spen_plugins.loop.torch_modes import attention_kernels, random_state, seed_everything, set_random_state
 from spen_plugins.runs.folder.folder import RunFolder
 
 

@@ -16,8 +16,7 @@ from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase, planned_updates
-from spen_plugins.loop.ownership import check_stages
-from spen_plugins.loop.recipe import Recipe
+from spen_plugins.loop.recipe import Recipe, check_stages
 from spen_plugins.runs.folder.folder import RunFolder
 from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 

@@ -19,9 +19,8 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.mistakes import rehearse, translate_mistakes
-from spen_plugins.loop.ownership import check_stages
-from spen_plugins.loop.random_state import random_state
-from spen_plugins.loop.recipe import Recipe
+from spen_plugins.loop.recipe import Recipe, check_stages
+from spen_plugins.loop.torch_modes import random_state
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner

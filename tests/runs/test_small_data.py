@@ -11,7 +11,7 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
-from spen_plugins.loop.constant import Constant
+from spen_plugins.loop.evaluation import Constant
 from spen_plugins.loop.order import Epochs, batches_of_pass, plan_epochs
 from spen_plugins.report.report_data import make_score_table
 from spen_plugins.runs.folder.folder import RunFolder

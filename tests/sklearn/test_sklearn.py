@@ -268,7 +268,7 @@ def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
         fits.append(settings)
         raise Interrupted("stopped")
 
-    monkeypatch.setattr("spen_plugins.sklearn.stored.train", stopped)
+    monkeypatch.setattr("spen_plugins.sklearn.base.train", stopped)
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(MultiLabelClassifier(**FEW), X, Y, cv=2)
     assert len(fits) == 1

@@ -15,7 +15,7 @@ from spen_plugins.config.experiment import build, check
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing_folder
-from spen_plugins.loop.constant import Constant
+from spen_plugins.loop.evaluation import Constant
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder

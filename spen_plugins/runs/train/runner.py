@@ -19,8 +19,8 @@ from spen_plugins.loop import Loop
 from spen_plugins.loop.mistakes import rehearse
 from spen_plugins.loop.processes import gather, wait_for_all
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.recipe import Callbacks
+from spen_plugins.loop.torch_modes import seed_everything
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import is_main_process, make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder

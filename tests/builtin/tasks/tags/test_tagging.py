@@ -13,7 +13,7 @@ from spen_plugins.builtin.tasks.tags.tagging import Tagging
 from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.selection import find_task_selection
+from spen_plugins.runs.many.groups import find_task_selection
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Indexer
 from tests.loaded import loaded, written
