@@ -53,7 +53,10 @@ def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
             if parameter.default is None and (name := parameter.name) not in passed:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
         config = jsonnet.evaluate(path, text, passed)
-        if "data" in known and "data" not in passed and _has_corpus(config) and _names_files(arguments):
+        task = config.get("task") if isinstance(config, dict) else None
+        has_corpus = isinstance(task, dict) and task.get("corpus") is not None
+        has_files = any(parse_value(arguments.get(name, "null")) is not None for name in FILES)
+        if "data" in known and "data" not in passed and has_corpus and has_files:
             config = jsonnet.evaluate(path, text, {**passed, "data": "files"})
     else:
         config = _read_json(path, text) if path.suffix == ".json" else _read_yaml(path, text)
@@ -155,15 +158,6 @@ def _text(path: Path) -> str:
 
 
 # Overrides
-
-
-def _has_corpus(config: Any) -> bool:
-    task = config.get("task") if isinstance(config, dict) else None
-    return isinstance(task, dict) and task.get("corpus") is not None
-
-
-def _names_files(arguments: Mapping[str, str]) -> bool:
-    return any(parse_value(arguments[name]) is not None for name in FILES if name in arguments)
 
 
 def _override(config: dict[str, Any], name: str, value: Any, path: Path, parameters: Sequence[str]) -> None:

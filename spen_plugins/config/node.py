@@ -44,9 +44,7 @@ class Node:
     @property
     def own_features(self) -> Node | None:
         """The node of its own feature network; None if it uses the experiment's."""
-        return (
-            self.features if self.features is not None and self.features.where == _make_own_path(self.where) else None
-        )
+        return self.features if self.features is not None and self.features.where == f"{self.where}.features" else None
 
     def table(self) -> dict[str, Any]:
         """The table as JSON values, with its defaults; parsing it again gives an equal node."""
@@ -82,18 +80,13 @@ def _features(
             )
         return None
     if spec.get("features") is not None:
-        return parse(registry, "features", spec["features"], _make_own_path(where), source)
+        return parse(registry, "features", spec["features"], f"{where}.features", source)
     if shared is None:
         raise ConfigError(
             f"{source}: {where} {spec['type']!r} needs a feature network; give a table 'features' or "
-            f"'{_make_own_path(where)}'. `spen describe features` lists what is installed."
+            f"'{where}.features'. `spen describe features` lists what is installed."
         )
     return shared
-
-
-def _make_own_path(where: str) -> str:
-    """The path of a component's own feature network."""
-    return f"{where}.features"
 
 
 def _parts(

@@ -31,12 +31,6 @@ def add(sums: Sums, what: str, name: str, value: float, count: int) -> None:
     entry[1] += count
 
 
-def add_losses(sums: Sums, phase: str, values: Mapping[str, float], examples: int) -> None:
-    """Add each term's loss, summed over a batch."""
-    for name, value in values.items():
-        add(sums, "loss", f"{phase}.{name}", value, examples)
-
-
 def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelerator: Accelerator) -> None:
     """Add a phase's measures of a batch; their random numbers are separate, so that they don't change training."""
     if active.phase.measures is None:

@@ -175,7 +175,7 @@ class Loop:
             for name, value in losses.items():
                 if not math.isfinite(value):
                     raise self._make_divergence_error(f"loss {name!r}", value, active)
-            ledger.add_losses(sums, active.phase.name, losses, len(context.batch))
+                ledger.add(sums, "loss", f"{active.phase.name}.{name}", value, len(context.batch))
             if measure and len(terms) > 1:
                 ledger.add_norms(sums, active.phase.name, ledger.gradient_norms(terms, active.parameters, examples))
             if measure:

@@ -30,7 +30,11 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
     for name, aliases in _aliases(model).items():
         if not (parameter := model.get_parameter(name)).requires_grad:
             continue
-        owners = [owner for owner, prefixes in claims.items() if _is_claimed(aliases, prefixes)]
+        owners = [
+            owner
+            for owner, prefixes in claims.items()
+            if any(f"{alias}.".startswith(f"{one}.") for alias in aliases for one in prefixes)
+        ]
         if len(owners) != 1:
             who = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
             raise ConfigError(f"stage {stage.name!r}: parameter {name!r} needs exactly one owner, but {who}")
@@ -100,10 +104,6 @@ def find_touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[
     return frozenset(
         name for name, child in model.named_children() if any(id(parameter) in ids for parameter in child.parameters())
     )
-
-
-def _is_claimed(names: Iterable[str], prefixes: Iterable[str]) -> bool:
-    return any(name == prefix or name.startswith(prefix + ".") for name in names for prefix in prefixes)
 
 
 @dataclass

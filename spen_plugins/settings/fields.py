@@ -112,7 +112,8 @@ def _walk(
     inner: type[BaseModel] | None = config
     for position, item in enumerate(location):
         last = position == len(location) - 1
-        if isinstance(values, dict) and (item in values or (last and isinstance(item, str) and _is_key(inner, item))):
+        is_key = last and inner is not None and item in inner.model_fields
+        if isinstance(values, dict) and (item in values or is_key):
             values, model = values.get(item), inner
             path.append(str(item))
             info = model.model_fields.get(str(item)) if model is not None else None
@@ -125,10 +126,6 @@ def _walk(
         elif inner is None and isinstance(item, str) and info is not None:
             inner = next((m for m in _models(info.annotation) if m.__name__ == item), None)
     return path, model, info, values
-
-
-def _is_key(model: type[BaseModel] | None, name: str) -> bool:
-    return model is not None and name in model.model_fields
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

@@ -132,11 +132,11 @@ class RunFolder:
         return self._read("vocabulary.json")
 
     def environment(self) -> dict[str, Any]:
-        return self._read_optional("environment.json") or {}
+        return read_table(self.path / "environment.json") or {}
 
     def metrics(self) -> dict[str, Any] | None:
         """The scores, or None before the run is finished."""
-        return self._read_optional("metrics.json")
+        return read_table(self.path / "metrics.json")
 
     def unit(self) -> str:
         """The unit of the scores, such as "dB"; empty for fractions, and before the run is finished."""
@@ -144,7 +144,7 @@ class RunFolder:
 
     def calibration(self) -> dict[str, Any] | None:
         """The temperature and its fit, or None without calibration."""
-        return self._read_optional("calibration.json")
+        return read_table(self.path / "calibration.json")
 
     def data_sets(self) -> list[DataSet]:
         """The known data sets in the config, vectors and clusters included."""
@@ -161,7 +161,7 @@ class RunFolder:
     def records(self) -> dict[str, dict[str, Any]]:
         """Existing records that an exported folder should also hold, by file name."""
         names = ("environment.json", "calibration.json", "metrics.json")
-        return {name: value for name in names if (value := self._read_optional(name)) is not None}
+        return {name: value for name in names if (value := read_table(self.path / name)) is not None}
 
     def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None, apart: bool = False) -> None:
         """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if it can hold them.
@@ -234,11 +234,7 @@ class RunFolder:
         """`stage`, `epoch` and `seconds` of each finished epoch."""
         return read_tables(self._times)
 
-    def _read_optional(self, name: str) -> dict[str, Any] | None:
-        """The content of a file, None without it."""
-        return read_table(self.path / name)
-
     def _read(self, name: str) -> dict[str, Any]:
-        if (content := self._read_optional(name)) is None:
+        if (content := read_table(self.path / name)) is None:
             raise RunError(f"{self.path} is not a complete run folder: {name} is missing")
         return content

@@ -47,13 +47,12 @@ def run(
     configs: Mapping[str, tuple[Mapping[str, Any], str]],
     out: Path,
     options: RunOptions = DEFAULTS,
-    registry: Registry | None = None,
 ) -> list[Path]:
     """Train nets of several tasks together, and write a run folder for each.
 
     Errors of configs, data and plugins are raised before a folder is created.
     """
-    registry = registry or Registry()
+    registry = Registry()
     _check_names(list(configs))
     experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
@@ -68,14 +67,14 @@ def run(
         return _train(parts, folders, out, options, False)
 
 
-def resume(out: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> list[Path]:
+def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
     """Go on from the last checkpoint, with the same weights and histories as without the stop."""
     tables = _read_parts(out)
     folders = {name: RunFolder(out / name) for name in tables}
     if all(folder.metrics() is not None for folder in folders.values()):
         Console(quiet=options.quiet, stderr=True).print(f"{out} is already done")
         return [folder.path for folder in folders.values()]
-    registry = registry or Registry()
+    registry = Registry()
     with _hold(out, folders):
         for name, folder in folders.items():
             if not (folder.path / "config.json").exists():  # killed before it was written
