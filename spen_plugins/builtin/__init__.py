@@ -93,7 +93,4 @@ def spen_command() -> Functions:
 
 @hookimpl
 def spen_figure() -> Functions:
-    return {
-        "training": "spen_plugins.cli.plot:training",
-        "gradients": "spen_plugins.cli.plot:gradients",
-    }
+    return {"training": "spen_plugins.cli.plot:training"}

@@ -25,6 +25,7 @@ FIGURES = {
     "denoise": "spen-images",
     "game": "spen-infnet",
     "gbi": "spen-e2e",
+    "gradients": "spen-seal",
     "hessian": "spen-implicit",
     "masks": "spen-images",
     "trajectory": "spen-e2e",

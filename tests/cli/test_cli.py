@@ -63,7 +63,6 @@ def fake(monkeypatch):
         "runs.many.seeds",
         "runs.many.sweep",
         "report.report",
-        "report.label_plots",
         "runs.predict.tokenised",
         "data.parts.file_parts",
         "runs.predict.writing",

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+import typer
 from torch import Tensor
 
-from spen_plugins.errors import ConfigError, did_you_mean
-from spen_plugins.figures.kit import styled
-from spen_plugins.figures.layout import looks, new_figure, shortened
-from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.predict.own_data import load_task
-from spen_plugins.runs.predict.predictor import Predictor
-from spen_plugins.spaces import LabelSet
+from spen_plugins import ConfigError, LabelSet, Predictor, Registry, RunFolder, did_you_mean
+from spen_plugins.figures import Out, Run, group_of, load_task, looks, new_figure, save_figure, shortened, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +25,19 @@ NAME = 32
 """Most characters of a label's name in the figure."""
 
 Pair = tuple[int, int]
+Labels = Annotated[
+    list[str],
+    typer.Option(metavar="I,K", show_default=False, help="Two labels, by name or number; may be given several times."),
+]
+Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1, or 'gold': the example's.")]
+Example = Annotated[int, typer.Option(min=0, help="Validation example, for plots that need one.")]
+
+
+def gradients(run: Run, labels: Labels, others: Others = "0", example: Example = 0, out: Out = None) -> None:
+    """The energy's gradient for label k as a function of label i, next to cross entropy's."""
+    group = group_of(run)
+    data = couplings(group.runs[0], group.label, labels, others, example)
+    save_figure(gradients_figure(data), group, "gradients", out)
 
 
 @dataclass(frozen=True)
