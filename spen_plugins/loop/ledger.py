@@ -1,4 +1,4 @@
-"""Statistics of an epoch: sums of losses, gradient norms and measures, the history record, non-finite values."""
+"""Statistics of an epoch: sums of losses, gradient norms and measures; the history record, and the position."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from spen_plugins.errors import NonFiniteLoss, PluginError
+from spen_plugins.errors import PluginError
 from spen_plugins.trainer import Stage
 
 if TYPE_CHECKING:
     from spen_plugins.loop.active import ActivePhase
-    from spen_plugins.loop.checkpoint import Checkpoint
     from spen_plugins.loop.context import LiveContext
 
 
@@ -123,20 +122,6 @@ def epoch_record(
         **validation,
         "score": score,
     }
-
-
-def not_finite(
-    what: str, value: float, stage: Stage, active: ActivePhase, position: Position, checkpoint: Checkpoint
-) -> NonFiniteLoss:
-    """The error for a value that is NaN or infinite: its place in training, and remedies."""
-    kept = (
-        f"The last good checkpoint is in {checkpoint.folder}" if checkpoint.exists() else "There is no checkpoint yet"
-    )
-    return NonFiniteLoss(
-        f"the {what} of phase {active.phase.name!r} is {value} at stage {stage.name!r}, epoch {position.epoch}, "
-        f"batch {position.batch}, update {active.updates}. {kept}; "
-        f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
-    )
 
 
 @dataclass

@@ -195,8 +195,14 @@ class Loop:
             self.nets.moves[name] += 1
 
     def _make_divergence_error(self, what: str, value: float, active: ActivePhase) -> NonFiniteLoss:
-        place = (self.stages[self.position.stage], active, self.position, self.folder.checkpoint)
-        return ledger.not_finite(what, value, *place)
+        """The error for a value that is NaN or infinite: its place in training, and remedies."""
+        at, saved = self.position, self.folder.checkpoint
+        kept = f"The last good checkpoint is in {saved.folder}" if saved.exists() else "There is no checkpoint yet"
+        return NonFiniteLoss(
+            f"the {what} of phase {active.phase.name!r} is {value} at stage {self.stages[at.stage].name!r}, "
+            f"epoch {at.epoch}, batch {at.batch}, update {active.updates}. {kept}; "
+            f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
+        )
 
     def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
         """The task's scores on the validation part, and the score that chooses the epoch."""

@@ -67,16 +67,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any], instead: str | None = None) -> RunFolder:
-        """A new folder with its config.
-
-        Args:
-            path: the folder; free, as of `check_free`.
-            config: the evaluated config.
-            instead: remedy in the message for a folder that is not empty; by default to resume, or another --out.
-
-        Raises:
-            ConfigError: the folder is not empty, or can't be created.
-        """
+        """A new folder with its config; `instead` is the remedy in the message for one that is not empty."""
         cls.check_free(path, instead)
         try:
             make_folder(path)
@@ -193,12 +184,7 @@ class RunFolder:
         save_tensors({**ratios, **beside}, self.path / "examples.safetensors", {"part": part})
 
     def ratios(self, part: str, beside: bool = False) -> dict[str, Tensor] | None:
-        """The result of `save_ratios` for this part; None if there is none.
-
-        Args:
-            part: the part.
-            beside: if true, also the validation part's that stand beside those of the test part.
-        """
+        """The result of `save_ratios` for this part, or with `beside` those beside another's; None if there is none."""
         try:
             tensors, metadata = read_tensors(self.path / "examples.safetensors")
         except FileNotFoundError:
