@@ -220,8 +220,8 @@ def test_compare_shows_db(run: Path, convnet: Path) -> None:
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
+    from spen_images.figures import images_figure
     from spen_images.image_rows import denoised_rows
-    from spen_plugins.figures import images_figure
     from spen_plugins.runs.many.groups import read_groups
 
     rows = denoised_rows(read_groups([f"ours={run}", f"net={convnet}"]), 2)

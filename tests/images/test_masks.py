@@ -134,8 +134,8 @@ def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
+    from spen_images.figures import images_figure
     from spen_images.image_rows import masked_rows
-    from spen_plugins.figures import images_figure
     from spen_plugins.runs.many.groups import read_groups
 
     found = masked_rows(read_groups([f"ours={run}", f"net={net}"]), 2)
