@@ -78,16 +78,16 @@ def spen_command() -> Functions:
         "evaluate": "spen_plugins.cli.runs:evaluate",
         "score": "spen_plugins.cli.runs:score",
         "calibrate": "spen_plugins.cli.runs:calibrate",
-        "decode": "spen_plugins.cli.decode:decode",
+        "decode": "spen_plugins.cli.runs:decode",
         "plugins": "spen_plugins.cli.plugins:list_plugins",
         "describe": "spen_plugins.cli.plugins:describe",
-        "together": "spen_plugins.cli.together:together",
+        "together": "spen_plugins.cli.many:together",
         "compare": "spen_plugins.cli.compare:compare",
-        "sweep": "spen_plugins.cli.sweep:sweep",
-        "report": "spen_plugins.cli.report:report",
-        "plot": "spen_plugins.cli.figures:app",
+        "sweep": "spen_plugins.cli.many:sweep",
+        "report": "spen_plugins.cli.compare:report",
+        "plot": "spen_plugins.cli.plot:app",
         "data": "spen_plugins.cli.data:app",
-        "configs": "spen_plugins.cli.configs:app",
+        "configs": "spen_plugins.cli.plugins:app",
     }
 
 

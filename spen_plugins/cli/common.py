@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -29,13 +28,6 @@ Against = Annotated[
         help="The baseline of paired differences, the first RUN by default; may be given more than once.",
     ),
 ]
-
-
-class Part(StrEnum):
-    """A part of the data on which runs were scored."""
-
-    test = "test"
-    validation = "validation"
 
 
 INTERRUPTED = 130

@@ -94,6 +94,15 @@ def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> Non
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
     """Write a column file with the tags predicted by a run, as a column between words and tags."""
     check_kept(out, file)
-    from spen_plugins.runs.predict import tag_columns as columns_of_tags
+    from dataclasses import replace
 
-    columns_of_tags.tag_columns(run, file, out, words, tags)
+    from spen_plugins.data.catalogue import locate
+    from spen_plugins.data.sentences import write_tags
+    from spen_plugins.data.sentences.columns import read_columns
+    from spen_plugins.files import save_text
+    from spen_plugins.runs.predict.predictor import load
+
+    sentences = read_columns(locate(file), words, tags)
+    predictions = load(run).predict([{"words": list(sentence.words)} for sentence in sentences])
+    tagged = [replace(s, columns={"predicted": p["tags"]}) for s, p in zip(sentences, predictions, strict=True)]
+    save_text(write_tags.columns(tagged, 0, 2, {"predicted": 1}), out)

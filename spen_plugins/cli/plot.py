@@ -1,4 +1,4 @@
-"""The core's figures of finished runs."""
+"""`spen plot`: figures of finished runs, the core's and those of plugins, as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from typing import Annotated
 
 import typer
 
+from spen_plugins.cli.commands import Figures
+from spen_plugins.cli.common import app as make_app
 from spen_plugins.figures.options import Out, Runs, find_groups, save_figure
 
+app = make_app("Figures of finished runs, as PNG and SVG.", Figures)
+
 ScoreOnly = Annotated[bool, typer.Option("--score-only", help="Only the validation score, without losses and norms.")]
+
+
+@app.callback(no_args_is_help=True)
+def plot() -> None:
+    """Figures of finished runs, as PNG and SVG."""
 
 
 def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None:

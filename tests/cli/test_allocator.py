@@ -6,7 +6,7 @@ import platform
 
 import pytest
 
-from spen_plugins.cli.allocator import MMAP_THRESHOLD, return_large_blocks
+from spen_plugins.cli import MMAP_THRESHOLD, return_large_blocks
 
 
 class Mallinfo(ctypes.Structure):

@@ -217,7 +217,7 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
 
 def parse_spen(words: list[str]) -> None:
     from spen_plugins.cli.main import app
-    from spen_plugins.cli.together import evaluate_parts
+    from spen_plugins.cli.many import evaluate_parts
 
     command = typer.main.get_command(app)
     with command.make_context("spen", list(words)) as context:
