@@ -27,7 +27,7 @@ from spen_plugins.data.parts import file_parts
 from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.tagged import TagPlaces
 from spen_plugins.data.sentences.tagged_shards import tagged_rows
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
@@ -35,7 +35,7 @@ from spen_plugins.loop.order import MIXED, Epochs, batches_of_pass, plan_epochs
 from spen_plugins.runs.train import runner, signals
 from spen_plugins.trainer import TrainerConfig
 from tests.builtin.features.test_encoders import save_model
-from tests.loaded import ROOT, loaded
+from tests.loaded import QUIET, ROOT, loaded
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("datasets")
@@ -161,7 +161,7 @@ def config_of(folder: Path, kind: str, on_disk: bool, *more: str) -> dict[str, A
 
 def train(folder: Path, config: dict[str, Any], name: str, **how: Any) -> tuple[bytes, ...]:
     """The files of a run with this config."""
-    run = runner.run(config, "test", folder / name, runner.RunOptions("cpu", quiet=True), **how)
+    run = runner.run(config, "test", folder / name, QUIET, **how)
     return tuple((run / file).read_bytes() for file in ("weights.safetensors", "history.jsonl", "vocabulary.json"))
 
 
@@ -208,8 +208,8 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(signals, "interrupts", lambda: nullcontext(Stopped()))
         with pytest.raises(Interrupted):
-            runner.run(config, "test", folder / "stopped", runner.RunOptions("cpu", quiet=True))
-    run = runner.resume(folder / "stopped", runner.RunOptions("cpu", quiet=True))
+            runner.run(config, "test", folder / "stopped", QUIET)
+    run = runner.resume(folder / "stopped", QUIET)
     assert len(polled) == 10
     assert tuple((run / name).read_bytes() for name in ("weights.safetensors", "history.jsonl")) == whole[:2]
 

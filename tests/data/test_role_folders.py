@@ -9,18 +9,15 @@ from pathlib import Path
 import pytest
 
 import spen_plugins as sp
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.data.disk.shards import checksum, is_sharded, shards
 from spen_plugins.data.folders import find_files, is_pattern
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import DataError
 from spen_plugins.runs.folder.sources import warn_if_seen
-from spen_plugins.runs.train import runner
-from tests.loaded import ROOT, loaded
+from tests.loaded import loaded, trained
 
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jo")
-CONFIGS = ROOT / "configs"
 
 
 def sentence(name: str, verb: str = "sings") -> str:
@@ -159,11 +156,7 @@ def test_a_folder_is_split_by_its_sentences(folder: Path, monkeypatch: pytest.Mo
 def test_a_run_knows_the_folder_that_it_was_trained_on(folder: Path) -> None:
     files = {"data": str(folder), "validation": str(folder)}
     small = {"trainer.epochs": "1", "trainer.epoch_updates": "1", "method": "cross_entropy", "features.hidden": "8"}
-    path = CONFIGS / "srl_seal.jsonnet"
-    run = runner.run(
-        evaluate(path, files | small), str(path), folder.parent / "run", runner.RunOptions("cpu", quiet=True)
-    )
-    loaded_run = sp.load(run)
+    loaded_run = sp.load(trained("srl_seal", folder.parent / "run", **files, **small))
     copy = shutil.copytree(folder, folder.parent / "copy")
     assert "is the run's task.train" in warn_if_seen(loaded_run, copy)[0]
     assert len(list(loaded_run.predict_file(copy))) == 3

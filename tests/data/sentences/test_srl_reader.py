@@ -164,11 +164,6 @@ def test_bad_files_are_named_by_line(write, case):
     assert error.exit_status == 2
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(DataError, match="no such file"):
-        read_srl(tmp_path / "none")
-
-
 def test_written_files_read_back(tmp_path):
     sentences = sample_corpus()["test"]
     (tmp_path / "sample.conll").write_text(write_roles.columns(sentences))

@@ -9,17 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.table import Ragged
-from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff
-from spen_plugins.data.tables.arff_rows import split_cells
-from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.data.tables.gold_rows import true_value
-from spen_plugins.data.tables.label_names import find_labels, read_names
-from spen_plugins.data.tables.table_columns import Columns
+from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff, split_cells
+from spen_plugins.data.tables.label_columns import ColumnKeys, find_labels, read_names
+from spen_plugins.data.tables.table_columns import Columns, true_value
 from spen_plugins.data.text import read_lines
 from spen_plugins.errors import ConfigError, DataError
+from tests.loaded import loaded
 
 SPEN_DATA = os.environ.get("SPEN_DATA")
 
@@ -85,13 +82,6 @@ def test_dense(write):
         table.dense, np.array([[1.5, 0, 0, 0], [-2000, 1, 1, 1], [nan, nan, nan, 0]], np.float32)
     )
     assert table.line == [11, 12, 14]
-
-
-def test_crlf_and_byte_order_mark_make_no_difference(write):
-    one = read_arff(write(DENSE))
-    two = read_arff(write(b"\xef\xbb\xbf" + DENSE.replace("\n", "\r\n").encode()))
-    assert one.attributes == two.attributes and one.line == two.line
-    np.testing.assert_array_equal(one.dense, two.dense)
 
 
 def test_sparse_equals_dense(write):
@@ -379,8 +369,7 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
     if labels is None:
         return
     for given in ({}, {"label_count": len(labels)}, {"labels": ",".join(labels)}):
-        task = MultiLabel(MultiLabel.Config(train=path, validation=path, **given))
-        task.load()
+        task = loaded("multilabel", train=path, validation=path, **given)
         assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
         matrix, said, _ = read_strata(Path(path), ColumnKeys.of(given))
         assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
@@ -401,6 +390,6 @@ def test_other_labels_than_those_of_the_relation_are_rejected(
 ) -> None:
     path = meka(tmp_path, option)
     with pytest.raises((ConfigError, DataError), match=found):
-        MultiLabel(MultiLabel.Config(train=path, validation=path, **given)).load()
+        loaded("multilabel", train=path, validation=path, **given)
     with pytest.raises((ConfigError, DataError), match=found):
         read_strata(Path(path), ColumnKeys.of(given))
