@@ -1,4 +1,4 @@
-"""Scores of a part under the current weights."""
+"""Scores of a part under the current weights, and of always predicting the same; batches."""
 
 from __future__ import annotations
 

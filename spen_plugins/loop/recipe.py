@@ -1,4 +1,4 @@
-"""Arguments of the loop: the recipe of a training, and its caller's part."""
+"""Arguments of the loop: the recipe of a training, in which each parameter has one owner, and its caller's part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scores of a group's runs on one part, with what decides whether groups are comparable."""
+"""Scores of groups of runs on one part, their costs, and differences under resampling of seeds and test examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run folders of a command line: groups of runs that differ only in their seed."""
+"""Run folders of a command line: groups of runs that differ only in their seed, and the score that selects them."""
 
 from __future__ import annotations
 

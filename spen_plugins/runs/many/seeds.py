@@ -77,7 +77,8 @@ def find_best(methods: Iterable[str], scores: Mapping[str, float], seconds: Mapp
 
 
 def choose(scores: Mapping[str, float], error: float, seconds: Mapping[str, float]) -> str:
-    """The method to take: one within a standard error of the best, if it is cheaper.
+    """The method to take: one within a standard error of the best, if it is cheaper (Breiman, Friedman, Olshen and
+    Stone 1984, section 3.4.3, with training time in place of a tree's size).
 
     Of the methods within the standard error, the choice moves from the best to the best-scoring one that is cheaper by
     `CHEAPER`, and on from there, until none is. So scores decide between methods of about equal cost.
