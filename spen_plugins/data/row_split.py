@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spen_plugins.data.encodings import read_in_encoding
-from spen_plugins.data.text import read_lines
+from spen_plugins.data.text import read_in_encoding, read_lines
 from spen_plugins.errors import DataError
 from spen_plugins.files import from_json
 

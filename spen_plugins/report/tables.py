@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from spen_plugins.console import markdown_cell, one_line
-from spen_plugins.data.csv_rows import written
+from spen_plugins.data.records import written
 from spen_plugins.report.compare import Comparison
 from spen_plugins.report.group_scores import SIZES, Difference
 from spen_plugins.scores.bootstrap import Interval, scale

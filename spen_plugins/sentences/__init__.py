@@ -29,8 +29,7 @@ if TYPE_CHECKING:
         read_file_parts,
         with_file_encoding,
     )
-    from spen_plugins.data.parts.partly_labelled import WithoutGold
-    from spen_plugins.data.raw_text import RawText
+    from spen_plugins.data.parts.gold import WithoutGold
     from spen_plugins.data.sentences.columns import TaggedSentence
     from spen_plugins.data.sentences.conllu import read_conllu
     from spen_plugins.data.sentences.predicate_kinds import kind_of
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from spen_plugins.data.sentences.roles import read_roles, role_files
     from spen_plugins.data.sentences.srl import Proposition, Sentence
     from spen_plugins.data.sentences.write_roles import FileExamples
+    from spen_plugins.data.text import RawText
     from spen_plugins.scores.calibration import SpanConfidences, rounded
     from spen_plugins.scores.spans import CORE, Argument, SpanCounts, find_arguments, find_spans, join
     from spen_plugins.sentences.batches import (

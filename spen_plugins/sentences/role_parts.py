@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.data.parts.file_parts import FileParts, name_files, note_unseen, read_file_parts
-from spen_plugins.data.parts.partly_labelled import hide_gold
+from spen_plugins.data.parts.gold import hide_gold
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.srl import Sentence
 from spen_plugins.data.sentences.write_roles import columns, conllu, predicted, props

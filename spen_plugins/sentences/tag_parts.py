@@ -12,7 +12,6 @@ from spen_plugins.data.disk.on_disk import Index
 from spen_plugins.data.disk.shards import checksum
 from spen_plugins.data.equal_inputs import warn_of_shared
 from spen_plugins.data.parts import given
-from spen_plugins.data.parts.class_weights import ClassWeightConfig
 from spen_plugins.data.parts.file_parts import (
     FileParts,
     FilesConfig,
@@ -20,12 +19,12 @@ from spen_plugins.data.parts.file_parts import (
     read_file_parts,
     stays_on_disk,
 )
-from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
+from spen_plugins.data.parts.gold import ClassWeightConfig, PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.data.schemes import BrokenTags, Scheme, spans
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.tag_items import parse_tagged
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.sentences.batches import Vocabulary
 from spen_plugins.sentences.on_disk import Encode, column_key, tagged_index

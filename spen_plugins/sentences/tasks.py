@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,11 @@ import torch
 from torch import Tensor
 
 from spen_plugins.data.parts.file_parts import FileParts
+from spen_plugins.data.sentences.role_items import parse_raw_text
+from spen_plugins.data.sentences.srl import Sentence
+from spen_plugins.data.text import RawText
 from spen_plugins.sentences.batches import Entry, collate_sentences, collate_words
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Indexer, Task
 from spen_plugins.task_parts import Calibrated, ReadsText, SharesSentences
 
@@ -39,12 +43,24 @@ class SentenceTask(Task, ReadsText, Calibrated):
         """The indexers of all that reads a sentence."""
         return self.indexers
 
+    def _decide(self, proposal: Proposal, examples: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Tag indices `(example, token)`, and the number of tokens in each example's sentence."""
+        best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
+        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
+
 
 class PredicateTask(SentenceTask, SharesSentences):
     """A task with an example for each predicate, whose sentence a network may read once for all of them."""
 
     _read_once: dict[str, Indexer] | None = None
     """Indexers of the networks that read each sentence once; None: there is no such network."""
+
+    @abstractmethod
+    def _examples(self, sentences: Iterable[Sentence]) -> Sequence[Any]:
+        """An example for each predicate."""
+
+    def read_text(self, raw: RawText) -> Sequence[Any]:
+        return self._examples(parse_raw_text(raw))
 
     def all_indexers(self) -> dict[str, Indexer]:
         return {**self.indexers, **(self._read_once or {})}

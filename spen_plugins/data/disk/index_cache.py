@@ -12,7 +12,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.data.catalogue.places import cache_folder
+from spen_plugins.data.catalogue import cache_folder
 from spen_plugins.data.disk.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
 from spen_plugins.data.folders import is_pattern, split_pattern
 from spen_plugins.data.text import sha256

@@ -17,7 +17,7 @@ from spen_plugins.data.sentences.inline_fields import INLINE, read_fields
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.tagged import CONLLU, JSON_LIST, TagPlaces, read_tagged
 from spen_plugins.data.sentences.token_rows import TOKEN_ROWS
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.errors import DataError
 
 

@@ -13,27 +13,22 @@ from typing import Literal
 
 import numpy as np
 
-from spen_plugins.data.catalogue.places import locate
-from spen_plugins.data.csv_rows import CSV, find_separator, read_header
+from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.shards import column_names, is_sharded, shards
 from spen_plugins.data.equal_inputs import digest, make_row_keys
 from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, one_of, read_head, recognise
-from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.parts.sentence_strata import ROLES, SENTENCES, Strata, read_sentence_strata, stratify_sets
+from spen_plugins.data.records import CSV, find_separator, read_header, read_json_lines
 from spen_plugins.data.sentences.offset_items import is_sentence
 from spen_plugins.data.sentences.roles import role_files
 from spen_plugins.data.sentences.tagged import JSON_LIST, listed_items
 from spen_plugins.data.sentences.tagged_shards import WORDS
-from spen_plugins.data.table import Attribute, Table
-from spen_plugins.data.tables.cells import left_out
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.table import Attribute, Table, left_out
 from spen_plugins.data.tables.label_cells import SEPARATOR
-from spen_plugins.data.tables.label_columns import chosen_labels, find_label_columns, lists_names
-from spen_plugins.data.tables.label_lists import holds_lists
+from spen_plugins.data.tables.label_columns import ColumnKeys, chosen_labels, find_label_columns, lists_names
 from spen_plugins.data.tables.libsvm import LIBSVM
-from spen_plugins.data.tables.named_columns import UNNAMED
 from spen_plugins.data.tables.table_columns import Columns
-from spen_plugins.data.tables.table_files import list_column, read_table
+from spen_plugins.data.tables.table_files import UNNAMED, holds_lists, list_column, read_table
 from spen_plugins.data.text import is_number, read_lines
 from spen_plugins.data.texts.fasttext import FASTTEXT
 from spen_plugins.data.texts.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts

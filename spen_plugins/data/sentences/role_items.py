@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spen_plugins.data.raw_text import RawText
 from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.srl import Proposition, Sentence
 from spen_plugins.data.sentences.tag_items import bad, given_spans, tags_of
+from spen_plugins.data.text import RawText
 from spen_plugins.errors import DataError
 
 FORM = '{"words": ["Forces", "killed", "him"], "predicate": 1}'

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.folders import CONLL_2012, count_other_files, find_conll_2012_files, find_files, is_pattern
-from spen_plugins.data.formats import JSON_LINES, Format, Head, recognise
-from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.prose import is_prose
+from spen_plugins.data.formats import JSON_LINES, Format, Head, is_prose, recognise
+from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props, read_conll_2012, read_props
 from spen_plugins.data.sentences.conllu_roles import is_conll_2009, is_conllu, read_conll_2009, read_conllu_roles
 from spen_plugins.data.sentences.role_items import FORM, KEYS, WRITTEN, sentence_of

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.disk.shards import check_in_memory, is_sharded, shards
-from spen_plugins.data.formats import JSON_LINES, Format, Head, read_head, recognise
-from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.prose import is_prose
+from spen_plugins.data.formats import JSON_LINES, Format, Head, is_prose, read_head, recognise
+from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.conllu_roles import is_conllu

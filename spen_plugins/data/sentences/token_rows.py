@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spen_plugins.data.csv_rows import find_separator, read_header, records
 from spen_plugins.data.formats import Format, Head, read_head
+from spen_plugins.data.records import find_separator, read_header, records
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.errors import DataError, did_you_mean
 

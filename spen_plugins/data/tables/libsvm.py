@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.data.formats import Format, Head
-from spen_plugins.data.table import Attribute, Table
-from spen_plugins.data.tables.cells import BINARY, Known
+from spen_plugins.data.table import BINARY, Attribute, Known, Table
 from spen_plugins.data.text import open_text, shorten
 from spen_plugins.errors import DataError
 

@@ -7,16 +7,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.csv_rows import CSV, find_separator, read_header, records
-from spen_plugins.data.disk.arrow_cells import read_cells
-from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, shards
+from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, read_cells, shards
 from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, one_of, read_head
-from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.records import CSV, find_separator, looks_like_header, read_header, read_json_lines, records
 from spen_plugins.data.tables.label_cells import LabelCells
 from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.data.texts.column_order import check_order
 from spen_plugins.data.texts.fasttext import FASTTEXT, read_fasttext
-from spen_plugins.data.texts.headers import looks_like_header
 from spen_plugins.data.texts.text_columns import (
     LABELS,
     TEXT,

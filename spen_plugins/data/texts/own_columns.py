@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.data.csv_rows import CSV, find_separator, records
 from spen_plugins.data.disk.shards import is_sharded, shards
 from spen_plugins.data.formats import PARQUET, read_head, recognise
-from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.records import CSV, find_separator, read_json_lines, records
 from spen_plugins.data.tables.table_files import FORMATS
 from spen_plugins.data.texts.labelled_texts import (
     FASTTEXT,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spen_plugins.data.records import looks_like_header
 from spen_plugins.data.tables.label_cells import FALSE, SEPARATOR, TRUE, LabelCells
 from spen_plugins.data.text import shorten
-from spen_plugins.data.texts.headers import looks_like_header
 from spen_plugins.errors import DataError, did_you_mean
 
 TEXT = ("text",)

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spen_plugins.data.catalogue.catalogue import DataSet
+from spen_plugins.data.catalogue import DataSet
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import (
     append,

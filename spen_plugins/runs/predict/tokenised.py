@@ -9,12 +9,10 @@ from typing import Any, BinaryIO
 
 from spen_plugins.batch import TextInputs
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.encodings import recode_file
-from spen_plugins.data.formats import JSON_LINES, read_head
-from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.prose import is_prose
+from spen_plugins.data.formats import JSON_LINES, is_prose, read_head
+from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.write_roles import FileExamples
-from spen_plugins.data.text import decoded, read_lines, shorten, split_lines
+from spen_plugins.data.text import decoded, read_lines, recode_file, shorten, split_lines
 from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.data.tokeniser import blank_tokeniser
 from spen_plugins.errors import ConfigError, DataError

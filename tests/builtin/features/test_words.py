@@ -15,8 +15,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.bilstm import BiLstm, Encoder
 from spen_plugins.builtin.features.word_tables import AFFIXES, SPELLING, WordIndexer
 from spen_plugins.data.text import sha256
-from spen_plugins.data.words.clusters import read_clusters
-from spen_plugins.data.words.vectors import read_vectors
+from spen_plugins.data.words import read_clusters, read_vectors
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.train import runner
 from spen_plugins.task import WordInputs

@@ -18,7 +18,7 @@ from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_ha
 from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
-from spen_plugins.data.tables.label_names import read_names
+from spen_plugins.data.tables.label_columns import read_names
 from spen_plugins.data.texts.own_columns import find_text_columns
 from spen_plugins.data.texts.reuters import read_reuters, shared_topics
 from spen_plugins.data.texts.text_columns import Layout

@@ -1,4 +1,4 @@
-"""Records of CSV files: quoted cells, any of the usual separators, with a line for every error.
+"""Records of CSV files, whose cells may be quoted, with any of the usual separators; and of JSON lines.
 
 A spreadsheet takes a text that begins with = + - @ or a tab for a formula. Such a text that is no number is written
 with an apostrophe before it, which is left out where a file is read.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from spen_plugins.data.formats import Format, Head
-from spen_plugins.data.text import is_number, open_text, read_lines, shorten
+from spen_plugins.data.text import UTF_8, is_number, open_text, read_lines, shorten
 from spen_plugins.errors import DataError
+from spen_plugins.files import from_json
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LOOKED_AT = 50  # records by which the separator is found
@@ -94,3 +95,58 @@ def read_header(head: Head) -> list[str]:
     separator = find_separator(head)
     cells = next(csv.reader(head.filled[:1], delimiter=separator)) if separator else []
     return [cell.strip() for cell in cells]
+
+
+_NAME = re.compile(r"[^\W\d]\w*([ ._/-]\w+){0,2}")  # is_joy, Review Text
+
+
+def looks_like_header(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """True if a first record without usual names is a header all the same, by the records below it.
+
+    Its cells are different names that don't recur in their columns, and there is a column of numbers, or of texts most
+    of which have more words than its name. The first cell may be empty, as over a table's index.
+    """
+    columns = list(zip(*below, strict=False))
+    filled = names[1:] if not names[0] else names
+    if not (columns and filled and all(map(_NAME.fullmatch, filled)) and len({*filled}) == len(filled)):
+        return False
+    if any(name and name in map(str.strip, cells) for name, cells in zip(names, columns, strict=False)):
+        return False
+    return any(_differs(name, cells) for name, cells in zip(names, columns, strict=False))
+
+
+def _differs(name: str, cells: Sequence[str]) -> bool:
+    """True if cells are numbers, or most have more words than the name above them."""
+    filled = [cell for cell in cells if cell.strip()]
+    longer = sum(len(cell.split()) > len(name.split()) for cell in filled)
+    return bool(filled) and (all(map(is_number, filled)) or (name != "" and 2 * longer > len(filled)))
+
+
+T = TypeVar("T")
+
+
+def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator[tuple[int, T]]:
+    """Number and content of each line that is not blank, one at a time.
+
+    `form` is what a line looks like, for messages; `make` turns its value into what is wanted, and its `DataError` gets
+    the file and the line.
+    """
+    empty = True
+    with open_text(path) as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            empty = False
+            try:
+                value = from_json(line)
+            except UnicodeDecodeError as error:
+                raise DataError(path, number, f"byte 0x{line[error.start]:02x}, which is not UTF-8", UTF_8) from None
+            except ValueError as error:
+                text = shorten(line[:1000].decode("utf-8", "replace").strip())
+                raise DataError(path, number, f"{text}, which is no JSON ({error})", f"a line such as {form}") from None
+            try:
+                yield number, make(value)
+            except DataError as error:
+                raise DataError(path, number, error.found, error.expected) from None
+    if empty:
+        raise DataError(path, None, "an empty file", f"lines such as {form}")
