@@ -22,7 +22,7 @@ from spen_plugins.data.parts.file_parts import (
 from spen_plugins.data.parts.gold import ClassWeightConfig, PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.data.schemes import BrokenTags, Scheme, spans
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tag_items import parse_tagged
+from spen_plugins.data.sentences.items import parse_tagged
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError

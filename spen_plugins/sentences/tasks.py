@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.data.parts.file_parts import FileParts
-from spen_plugins.data.sentences.role_items import parse_raw_text
+from spen_plugins.data.sentences.items import parse_raw_text
 from spen_plugins.data.sentences.srl import Sentence
 from spen_plugins.data.text import RawText
 from spen_plugins.sentences.batches import Entry, collate_sentences, collate_words

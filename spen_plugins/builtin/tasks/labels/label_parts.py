@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,23 +12,23 @@ import numpy as np
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.equal_inputs import shared_inputs
-from spen_plugins.data.parts.carving import same_files
-from spen_plugins.data.parts.file_parts import hash_files, named_files, note_unseen
-from spen_plugins.data.parts.given import checked_weights
-from spen_plugins.data.parts.part_rows import divide_rows, select_keys
-from spen_plugins.data.parts.partly_labelled import WithoutGold, hide_gold
+from spen_plugins.data.parts import given
+from spen_plugins.data.parts.file_parts import hash_files, named_files, note_unseen, with_file_encoding
+from spen_plugins.data.parts.gold import WithoutGold, hide_gold
+from spen_plugins.data.parts.split import divide_rows, select_keys
 from spen_plugins.data.parts.strata import Kind
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.texts.own_columns import Columns
 from spen_plugins.errors import DataError
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import Task
+from spen_plugins.task_parts import ReadsInputs, TakesExamples
 
 Rows = Mapping[str, tuple[str, Sequence[int]]]
 """Part -> the setting that names its file, and its rows there."""
 
 
-class LabelParts(Task, WithoutGold):
+class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
     """The examples of a task with label sets, each with `gold`, the indices of its labels or None, and `weight`."""
 
     space: LabelSet
@@ -41,6 +42,58 @@ class LabelParts(Task, WithoutGold):
         self._source: Path | None = None  # of the examples to predict
         self._split = ""
         self._notes: list[str] = []
+
+    @with_file_encoding
+    def load(self) -> None:
+        self._check_config()
+        if self.config.in_memory:
+            raise given.not_kept()
+        if self.config.corpus:
+            self._load_sample()
+        else:
+            self._load_files()
+        self._finish()
+
+    @abstractmethod
+    def _check_config(self) -> None:
+        """Raise ConfigError unless the settings name data in one way."""
+
+    @abstractmethod
+    def _load_sample(self) -> None:
+        """Set labels, inputs and parts from the sample corpus."""
+
+    @abstractmethod
+    def _load_files(self) -> None:
+        """Set labels, inputs and parts from files."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Hide gold, check the parts and set what is known of them."""
+
+    def read(self, path: str) -> list[Any]:
+        """Read a file in any of the formats, labels optional."""
+        return self._read_and_note(path, False)
+
+    def read_inputs(self, path: str) -> list[Any]:
+        """As `read`; labels are not looked at, so that those unknown to the run don't matter."""
+        return self._read_and_note(path, None)
+
+    def _read_and_note(self, path: str, gold: bool | None) -> list[Any]:
+        where = locate(path)
+        recognised, examples = self._read(where, gold)
+        if recognised is not None:
+            self._notes = [f"{path}: read as {recognised}"]
+        self._source = None if recognised is None else where
+        return examples
+
+    @abstractmethod
+    def _read(self, path: Path, gold: bool | None) -> tuple[str | None, list[Any]]:
+        """The format of a file and its number of rows, None if it has no columns; and its examples.
+
+        Args:
+            path: the file.
+            gold: False if it may be absent; None: it is not looked at.
+        """
 
     def notes(self) -> Sequence[str]:
         return self._notes
@@ -62,13 +115,9 @@ class LabelParts(Task, WithoutGold):
         if name not in names:
             raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r}, of weights (task.sample_weight)")
         at = names.index(name)
-        weights = checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
+        weights = given.checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
         both = zip(self._parts["train"], weights.tolist(), strict=True)
-        self._parts["train"] = [self._weigh(example, weight) for example, weight in both if weight]
-
-    @abstractmethod
-    def _weigh(self, example: Any, weight: float) -> Any:
-        """The example with a weight."""
+        self._parts["train"] = [replace(example, weight=weight) for example, weight in both if weight]
 
     def _read_own_columns(self, path: Path) -> Columns | None:
         """A file's columns as they stand; None if they have no names."""
@@ -93,17 +142,19 @@ class LabelParts(Task, WithoutGold):
         return parts
 
     def _warn_of_shared(self, parts: Rows, inputs: Mapping[str, Sequence[Hashable]]) -> None:
-        """Note the parts that are the same or share inputs."""
-        self._notes += same_files(named_files(self.config), self._files) or shared_inputs(select_keys(parts, inputs))
+        """Note the parts that share inputs."""
+        self._notes += shared_inputs(select_keys(parts, inputs))
 
-    def _hide_gold(self, hidden: Callable[[Any], Any], read: Callable[[Path], Sequence[Any]]) -> None:
-        """Give the training part the gold that the config allows, and its files without gold.
-
-        Args:
-            hidden, read: as `hide_gold`.
-        """
+    def _hide_gold(self) -> None:
+        """Give the training part the gold that the config allows, and its files without gold."""
         c = self.config
-        gold, others, sums = hide_gold(c, c.train or c.file or "the data", self._parts["train"], hidden, read)
+        gold, others, sums = hide_gold(
+            c,
+            c.train or c.file or "the data",
+            self._parts["train"],
+            lambda example: replace(example, gold=None),
+            lambda path: self._read(path, None)[1],
+        )
         self._parts["train"] = [*gold * c.repeat, *others]
         self._files |= sums
         if others:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,16 +18,8 @@ MOD_APTE = (
 )
 
 
-class ReutersParts(NamedTuple):
-    """The documents of each part, the topics that training and test part share, and the split in a sentence."""
-
-    labels: list[str]
-    parts: dict[str, list[Document]]
-    split: str
-
-
-def read_parts(folder: Path) -> ReutersParts:
-    """The parts of a folder of .sgm files.
+def read_parts(folder: Path) -> tuple[list[str], dict[str, list[Document]], str]:
+    """The topics that training and test part share, the documents of each part, and the split in a sentence.
 
     Raises:
         DataError: a file is broken, or the two parts share no topic.
@@ -46,4 +37,4 @@ def read_parts(folder: Path) -> ReutersParts:
         "test": test,
     }
     sizes = {"train": len(train), "test": len(test), "validation": int(held_out.sum()), "labels": len(labels)}
-    return ReutersParts(labels, parts, MOD_APTE.format(**sizes))
+    return labels, parts, MOD_APTE.format(**sizes)

@@ -71,7 +71,7 @@ class SrlMetric(SequenceMetric):
         self._sums.update(
             repeats=int(self._table.repeats_core(batch.best, batch.lengths).sum()),
             repeats_gold=int(self._table.repeats_core(gold, batch.lengths).sum()),
-            broken=int(self._table.breaks_bio(batch.likely, batch.lengths).sum()),
+            broken=int(self.find_broken(batch.likely, batch.inside, "bio").sum()),
         )
         return pairs
 
