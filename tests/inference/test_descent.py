@@ -18,9 +18,8 @@ from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference import descent
-from spen_plugins.inference.descent import Descent, minimise, starts
+from spen_plugins.inference.descent import Descent, ProbeConfig, minimise, starts
 from spen_plugins.inference.gbi import Gbi
-from spen_plugins.inference.probe import ProbeConfig
 from spen_plugins.loop.evaluation import probe
 from spen_plugins.nn import margin_cost
 from spen_plugins.registry import Registry

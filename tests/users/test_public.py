@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 import spen_plugins as sp
 from spen_plugins import figures, nn, sentences, testing
+from spen_plugins.registry.kinds import KINDS
 from tests.loaded import ROOT
 
 PAGE = (ROOT / "docs/plugins.md").read_text()
@@ -121,8 +122,6 @@ def test_the_page_has_every_member_of_a_class(name: str) -> None:
 
 
 def test_every_base_class_of_a_hook_has_a_block() -> None:
-    from spen_plugins.registry.kinds import KINDS
-
     assert {kind.base[1] for kind in KINDS.values() if kind.base} <= set(WRITTEN)
 
 
