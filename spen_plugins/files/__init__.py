@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from spen_plugins.files.reading import (
     check_finite,
+    from_json,
     no_file,
     open_file,
     read_json,
     read_json_tables,
     read_tensors,
+    to_json,
 )
 from spen_plugins.files.unfinished import (
     append,
@@ -22,7 +24,6 @@ from spen_plugins.files.unfinished import (
     writing,
     writing_folder,
 )
-from spen_plugins.files.values import from_json, to_json
 
 if TYPE_CHECKING:
     from torch import Tensor

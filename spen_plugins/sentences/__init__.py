@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from spen_plugins.data.sentences.columns import TaggedSentence
     from spen_plugins.data.sentences.conllu import read_conllu
     from spen_plugins.data.sentences.items import FORMS, parse_one_predicate, parse_raw_text, sentence_of
-    from spen_plugins.data.sentences.predicate_kinds import kind_of
-    from spen_plugins.data.sentences.roles import read_roles, role_files
-    from spen_plugins.data.sentences.srl import Proposition, Sentence
-    from spen_plugins.data.sentences.write_roles import FileExamples
+    from spen_plugins.data.sentences.roles import FileExamples, read_roles, role_files
+    from spen_plugins.data.sentences.srl import Proposition, Sentence, kind_of
     from spen_plugins.data.text import RawText
     from spen_plugins.scores.calibration import SpanConfidences, rounded
     from spen_plugins.scores.spans import CORE, Argument, SpanCounts, find_arguments, find_spans, join

@@ -12,7 +12,7 @@ from spen_plugins.data.disk.index_cache import kept_index
 from spen_plugins.data.disk.on_disk import Index, Lists
 from spen_plugins.data.schemes import Scheme, spans
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.sentences.batches import Entry, TaggedExample, Vocabulary
 
 Encode = Callable[[TaggedSentence, object], tuple[tuple[str, ...] | None, frozenset]]

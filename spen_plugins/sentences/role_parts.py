@@ -9,9 +9,8 @@ from typing import Any
 
 from spen_plugins.data.parts.file_parts import FileParts, name_files, note_unseen, read_file_parts
 from spen_plugins.data.parts.gold import hide_gold
-from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.roles import columns, conllu, predicted, props, read_roles
 from spen_plugins.data.sentences.srl import Sentence
-from spen_plugins.data.sentences.write_roles import columns, conllu, predicted, props
 from spen_plugins.errors import DataError
 from spen_plugins.samples.srl import sample_corpus
 from spen_plugins.task import Writer

@@ -12,9 +12,8 @@ import pytest
 from scipy import sparse
 
 from spen_plugins.data.equal_inputs import number_inputs, shared_inputs
-from spen_plugins.data.parts.carving import carve
 from spen_plugins.data.parts.split import split_file
-from spen_plugins.data.parts.stratification import stratify
+from spen_plugins.data.parts.stratification import carve, stratify
 from spen_plugins.errors import DataError
 from tests.loaded import in_memory, loaded
 

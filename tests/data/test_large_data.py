@@ -26,7 +26,7 @@ from spen_plugins.data.equal_inputs import hash_rows
 from spen_plugins.data.parts import file_parts
 from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.tagged import TagPlaces
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, DataError, Interrupted

@@ -26,7 +26,7 @@ from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.row_split import read_split
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.data.tables.table_files import read_table
 from spen_plugins.data.text import read_lines, sha256
 from spen_plugins.data.texts.labelled_texts import Layout, read_texts

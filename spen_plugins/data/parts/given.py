@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spen_plugins.data.equal_inputs import describe_repeats, number_inputs, shared_inputs
-from spen_plugins.data.parts.carving import carve
+from spen_plugins.data.parts.stratification import carve
 from spen_plugins.data.tables.matrix import Matrix, is_matrix
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.errors import ConfigError, DataError, did_you_mean

@@ -1,7 +1,11 @@
-"""Strata and inputs of files of sentences: by tags, roles or fields."""
+"""Strata and inputs of files of sentences: by tags, roles or fields.
+
+Fields are tagged inline, in texts, one a line: <author> A. Writer. </author> <title> A Title. </title>.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,12 +17,37 @@ from spen_plugins.data.parts.stratification import label_matrix
 from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props
 from spen_plugins.data.sentences.conllu_roles import is_conll_2009
 from spen_plugins.data.sentences.docbin import DOCBIN
-from spen_plugins.data.sentences.inline_fields import INLINE, read_fields
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.tagged import CONLLU, JSON_LIST, TagPlaces, read_tagged
-from spen_plugins.data.sentences.token_rows import TOKEN_ROWS
+from spen_plugins.data.sentences.tagged_rows import TOKEN_ROWS
 from spen_plugins.data.tables.label_columns import ColumnKeys
+from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
+
+_FIELD = re.compile(r"<\s*([A-Za-z][\w-]*)\s*>(.*?)<\s*/\s*\1\s*>")
+_TAG = re.compile(r"<\s*/?\s*[A-Za-z][\w-]*\s*/?>")
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def read_fields(path: Path) -> list[tuple[tuple[str, ...], set[str]]]:
+    """The words and marks of punctuation of each text of a file, and the names of its fields; lines without a word are
+    skipped."""
+    rows = [(tuple(_words(line)), _FIELD.findall(line)) for line in read_lines(path)]
+    return [(words, {name for name, text in found if _words(text)}) for words, found in rows if words]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_TAG.sub(" ", text))
+
+
+def _begins_with_a_field(head: Head) -> bool:
+    begun = [re.match(r"\s*<\s*([A-Za-z][\w-]*)\s*>.*<\s*/\s*\1\s*>", line) for line in head.filled[:50]]
+    return bool(begun) and all(begun)
+
+
+INLINE = Format(
+    "tagged fields", "texts, one a line, <author> A. Writer. </author> <title> A Title. </title>", _begins_with_a_field
+)
 
 
 class Strata(NamedTuple):

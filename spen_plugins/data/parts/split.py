@@ -12,9 +12,8 @@ import numpy as np
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.equal_inputs import count_repeats, describe_repeats, number_inputs
-from spen_plugins.data.parts.carving import carve
 from spen_plugins.data.parts.strata import Kind, read_strata
-from spen_plugins.data.parts.stratification import stratify
+from spen_plugins.data.parts.stratification import carve, stratify
 from spen_plugins.data.row_split import read_split
 from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.text import detect_encoding

@@ -22,7 +22,7 @@ from spen_plugins.data.records import CSV, find_separator, read_header, read_jso
 from spen_plugins.data.sentences.offset_items import is_sentence
 from spen_plugins.data.sentences.roles import role_files
 from spen_plugins.data.sentences.tagged import JSON_LIST, listed_items
-from spen_plugins.data.sentences.tagged_shards import WORDS
+from spen_plugins.data.sentences.tagged_rows import LIST_WORDS
 from spen_plugins.data.table import Attribute, Table, left_out
 from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.tables.label_columns import ColumnKeys, chosen_labels, find_label_columns, lists_names
@@ -93,7 +93,7 @@ def _recognise(path: Path) -> Format:
 
 def _is_of_sentences(path: Path, form: Format, names: Sequence[str]) -> bool:
     if form is PARQUET:
-        return not {*TEXT} & {*names} and bool({*WORDS} & {*names})
+        return not {*TEXT} & {*names} and bool({*LIST_WORDS} & {*names})
     return form in SENTENCES or (form is JSON_LINES and _has_words(path))
 
 

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from spen_plugins.data.formats import Head
-from spen_plugins.data.sentences.overlaps import write_span_tags
+from spen_plugins.data.schemes import write_span_tags
 from spen_plugins.data.sentences.srl import (
     UNMARKED,
     Block,

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.data.formats import Head
+from spen_plugins.data.schemes import write_owner_tags, write_span_tags
 from spen_plugins.data.sentences.conllu import Word, conllu_sentences
-from spen_plugins.data.sentences.overlaps import write_owner_tags, write_span_tags
 from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence
 from spen_plugins.errors import DataError
 

@@ -15,11 +15,10 @@ from spen_plugins.data.sentences.columns import TaggedSentence, predicate_senten
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.conllu_roles import is_conllu
 from spen_plugins.data.sentences.docbin import DOCBIN, read_docbin
+from spen_plugins.data.sentences.items import FORM, parse_tagged
 from spen_plugins.data.sentences.offset_items import WORDS, own_form
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.data.sentences.tag_items import FORM, parse_tagged
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
-from spen_plugins.data.sentences.token_rows import TOKEN_ROWS, read_token_rows
+from spen_plugins.data.sentences.tagged_rows import TOKEN_ROWS, read_token_rows, tagged_rows
 from spen_plugins.data.text import open_text
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import from_json

@@ -12,7 +12,6 @@ from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, one_of,
 from spen_plugins.data.records import CSV, find_separator, looks_like_header, read_header, read_json_lines, records
 from spen_plugins.data.tables.label_cells import LabelCells
 from spen_plugins.data.text import read_lines, shorten
-from spen_plugins.data.texts.column_order import check_order
 from spen_plugins.data.texts.fasttext import FASTTEXT, read_fasttext
 from spen_plugins.data.texts.text_columns import (
     LABELS,
@@ -20,6 +19,7 @@ from spen_plugins.data.texts.text_columns import (
     Layout,
     Row,
     TextColumns,
+    check_order,
     describe_labels,
     find_columns,
     find_places,

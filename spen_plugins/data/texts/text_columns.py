@@ -225,3 +225,17 @@ def describe_labels(columns: TextColumns, layout: Layout) -> str:
         return f"{len(columns.labels)} labels as columns of 0 and 1"
     name = columns.names[columns.labels] if columns.names else columns.labels + 1
     return f"labels in column {name!r}, separated by {layout.separator or SEPARATOR!r}"
+
+
+_FEWEST = 5
+"""Rows that show it."""
+
+
+def check_order(path: Path, rows: Sequence[Row]) -> None:
+    """Raise a DataError if texts recur below labels that all differ and are longer: their columns are swapped."""
+    texts, labels = [row.text for row in rows], [" ".join(row.labels or ()) for row in rows]
+    is_longer = sum(len(cell.split()) for cell in labels) > 3 * sum(len(text.split()) for text in texts)
+    is_headed = bool(rows) and rows[0].line > 1
+    if not is_headed and len(rows) >= _FEWEST and 2 * len({*texts}) <= len(rows) == len({*labels}) and is_longer:
+        wanted = "a text and then its labels; or text=2 labels=1; or task.header=false, if it is so"
+        raise DataError(path, rows[0].line, f"labels before texts, as in {shorten(texts[0])}", wanted)

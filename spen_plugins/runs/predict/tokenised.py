@@ -11,10 +11,10 @@ from spen_plugins.batch import TextInputs
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.formats import JSON_LINES, is_prose, read_head
 from spen_plugins.data.records import read_json_lines
-from spen_plugins.data.sentences.write_roles import FileExamples
+from spen_plugins.data.sentences.offset_items import blank_tokeniser
+from spen_plugins.data.sentences.roles import FileExamples
 from spen_plugins.data.text import decoded, read_lines, recode_file, shorten, split_lines
 from spen_plugins.data.texts.words import is_mostly_unspaced
-from spen_plugins.data.tokeniser import blank_tokeniser
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predict.characters import Place, add_characters, split_paragraphs

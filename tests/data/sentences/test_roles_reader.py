@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.data.parts.strata import read_strata
-from spen_plugins.data.sentences.predicate_kinds import kind_of
-from spen_plugins.data.sentences.role_items import sentence_of
+from spen_plugins.data.sentences.items import sentence_of
 from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.srl import kind_of
 from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
 from tests.loaded import loaded

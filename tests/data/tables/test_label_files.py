@@ -13,10 +13,10 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-from spen_plugins.data.parts.carving import carve
 from spen_plugins.data.parts.strata import read_strata
+from spen_plugins.data.parts.stratification import carve
 from spen_plugins.data.sentences.tagged import TagPlaces
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.tables.table_files import read_table
 from spen_plugins.data.texts.labelled_texts import read_texts

@@ -19,9 +19,8 @@ from spen_plugins.data.parts.file_parts import (
 from spen_plugins.data.parts.gold import PartlyLabelledConfig, WithoutGold
 from spen_plugins.data.schemes import complete_tags
 from spen_plugins.data.sentences.items import parse_one_predicate
-from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.roles import FileExamples, read_roles
 from spen_plugins.data.sentences.srl import Proposition, Sentence
-from spen_plugins.data.sentences.write_roles import FileExamples
 from spen_plugins.errors import DataError
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join

@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.builtin.tasks.sequence_metric import Labelled, SequenceMetric
-from spen_plugins.data.sentences.predicate_kinds import KINDS, kind_of
+from spen_plugins.data.sentences.srl import KINDS, kind_of
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, find_arguments
 from spen_plugins.sentences.batches import Entry
 from spen_plugins.spaces import Proposal

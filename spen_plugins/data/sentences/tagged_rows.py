@@ -1,4 +1,11 @@
-"""Tagged sentences from Parquet and Arrow files: a column of lists of words, one of lists of tags."""
+"""Tagged sentences from tables: CSV with a token a row, and lists of words and of tags in Parquet and Arrow files.
+
+    Sentence #,Word,POS,Tag
+    Sentence: 1,Anna,NNP,B-per
+    ,left,VBD,O
+
+The sentence's cell is filled in each row of CSV, or only in the first of a sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +16,80 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spen_plugins.data.disk.shards import column_names, pieces, shards
+from spen_plugins.data.formats import Format, Head, read_head
+from spen_plugins.data.records import find_separator, read_header, records
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
-WORDS, TAGS = ("tokens", "words"), ("tags",)
+SENTENCE = ("sentence #", "sentence", "sentence_id", "sentence id", "sentence_idx", "sentence_number", "sent_id")
+WORDS = ("word", "words", "token", "tokens")
+_SPANS = ("tag", "tags", "ner_tag", "ner_tags", "ner", "label", "labels", "entity")
+_POS = ("pos", "pos_tag", "upos", "tag", "tags", "label", "labels")
+"""Names of columns that are looked for, in lower case."""
+
+
+def _is_token_rows(head: Head) -> bool:
+    names = {name.casefold() for name in read_header(head)}
+    return bool(names & {*SENTENCE} and names & {*WORDS})
+
+
+TOKEN_ROWS = Format("CSV of tokens", "Sentence #,Word,Tag in the header, a token a row", _is_token_rows)
+
+
+def read_token_rows(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) -> list[TaggedSentence]:
+    """All sentences of a file; `fields` has the names of the columns "words", "tags" and "columns.NAME", by default
+    usual ones, of tags by the scheme. Without gold the column of tags may be missing, or empty."""
+    rows = records(path, find_separator(read_head(path)) or ",")
+    names = [name.strip() for name in next(rows)[1]]
+    usual = {"words": WORDS, "tags": _POS if scheme == "none" else _SPANS}
+    wanted = {
+        key.removeprefix("columns."): _place(
+            path, names, key, fields.get(key), usual.get(key, ()), gold or key != "tags"
+        )
+        for key in {**usual, **fields}
+    }
+    number = _place(path, names, "format", None, SENTENCE)
+    found: list[tuple[list[int], list[list[str]]]] = []
+    current = None
+    for line, cells in rows:
+        name = cells[number].strip()
+        if not found or (name and name != current):
+            found.append(([], []))
+            current = name
+        found[-1][0].append(line)
+        found[-1][1].append(cells)
+    if not found:
+        raise DataError(path, 1, "a header alone", "rows below it")
+    places = {name: place for name, place in wanted.items() if place is not None}
+    return [_sentence(path, lines, cells, places, gold) for lines, cells in found]
+
+
+def _sentence(
+    path: Path, lines: Sequence[int], rows: Sequence[Sequence[str]], places: Mapping[str, int], gold: bool
+) -> TaggedSentence:
+    values = {name: tuple(cells[place].strip() for cells in rows) for name, place in places.items()}
+    words, tags = values.pop("words"), values.pop("tags", None)
+    if tags is not None and not all(tags):
+        if gold or any(tags):
+            raise DataError(path, lines[tags.index("")], "an empty tag", "a tag of every token")
+        tags = None
+    return TaggedSentence(words, tags, values, lines=tuple(lines))
+
+
+def _place(
+    path: Path, names: Sequence[str], key: str, given: str | None, usual: Sequence[str], required: bool = True
+) -> int | None:
+    known = [name.casefold() for name in names]
+    found = next((name for name in ([given.casefold()] if given else usual) if name in known), None)
+    if found is not None:
+        return known.index(found)
+    if not required:
+        return None
+    one = f"a column named {given}.{did_you_mean(given, names)}" if given else f"one of {', '.join(usual)}"
+    raise DataError(path, 1, f"the columns {', '.join(names)}", f"{one} (task.{key} names another)")
+
+
+LIST_WORDS, LIST_TAGS = ("tokens", "words"), ("tags",)
 """Names of columns that are looked for where none is given."""
 
 
@@ -61,9 +138,9 @@ def _columns(places: Any, path: Path, gold: bool) -> dict[str, str]:
         if name is not None and not isinstance(name, str):
             where = key if key in ("words", "tags") else f"columns.{key}"
             raise ConfigError(f"task.{where}: found {name}, and {path} is of Parquet or Arrow; columns go by name")
-    words = given["words"] or _named_as(path, names, WORDS, "words", ())
+    words = given["words"] or _named_as(path, names, LIST_WORDS, "words", ())
     taken = (words, *places.columns.values())
-    tags = given["tags"] or _named_as(path, names, TAGS, "tags", taken, required=gold)
+    tags = given["tags"] or _named_as(path, names, LIST_TAGS, "tags", taken, required=gold)
     wanted = {"words": words, "tags": tags, **places.columns}
     if not gold and tags not in names:
         del wanted["tags"]
