@@ -523,7 +523,7 @@ def test_data_asks_before_it_fetches(spen, fake):
         asked.append(yes or ask("Licence X. Go on?"))
         return Path("/cache") / name
 
-    fake("data.download.fetch", get=get)
+    fake("data.download", get=get)
     assert spen("data", "get", "bibtex", "--yes").stdout.strip() == "/cache/bibtex"
     done = spen("data", "get", "bibtex", text="n\n")
     assert "Licence X" in done.stderr
