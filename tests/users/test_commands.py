@@ -20,6 +20,8 @@ from PIL import Image
 
 from spen_images import denoising_sample
 from spen_implicit.citations import samples as citations
+from spen_plugins.cli import main, run
+from spen_plugins.cli.many import evaluate_parts
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.config.shipped import find
@@ -216,10 +218,7 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
 
 
 def parse_spen(words: list[str]) -> None:
-    from spen_plugins.cli.main import app
-    from spen_plugins.cli.many import evaluate_parts
-
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(main.app)
     with command.make_context("spen", list(words)) as context:
         while hasattr(command, "resolve_command") and (rest := [*context._protected_args, *context.args]):
             name, command, rest = command.resolve_command(context, rest)
@@ -235,9 +234,7 @@ def parse_spen(words: list[str]) -> None:
 
 
 def parse_spen_run(words: list[str]) -> None:
-    from spen_plugins.cli.run import app, parse_methods, parse_seeds
-
-    context = typer.main.get_command(app).make_context("spen-run", list(words))
+    context = typer.main.get_command(run.app).make_context("spen-run", list(words))
     if (path := context.params["config"]) is None:
         return
     if path.parent.name == "copied":
@@ -245,9 +242,9 @@ def parse_spen_run(words: list[str]) -> None:
         path = Path(path.name)
     arguments = parse_arguments(context.params["arguments"] or [])
     if "methods" in arguments:
-        arguments["method"] = parse_methods(arguments.pop("methods"))[-1]
+        arguments["method"] = run.parse_methods(arguments.pop("methods"))[-1]
     if "seeds" in arguments:
-        arguments["seed"] = str(parse_seeds(arguments.pop("seeds"))[0])
+        arguments["seed"] = str(run.parse_seeds(arguments.pop("seeds"))[0])
     check(evaluate(path, arguments), path, Registry())
 
 
@@ -288,14 +285,12 @@ def test_results_show_the_commands_of_the_tool() -> None:
 
 
 def test_commands_of_results_are_checked() -> None:
-    from spen_plugins.cli.run import app
-
     for line in in_results():
         words = shlex.split(line, comments=True)
         if words[0] == "spen":
             parse_spen(words[1:])
         elif words[0] == "spen-run":
-            given = typer.main.get_command(app).make_context("spen-run", words[1:]).params
+            given = typer.main.get_command(run.app).make_context("spen-run", words[1:]).params
             path = find(Path(Path(given["config"]).stem))
             check(evaluate(path, parse_arguments(given["arguments"])), path, Registry())
         else:

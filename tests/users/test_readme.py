@@ -8,6 +8,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,7 +18,9 @@ from spen_plugins import hookspecs
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
-from spen_plugins.samples import srl
+from spen_plugins.registry.kinds import KINDS
+from spen_plugins.runs.train import training
+from spen_plugins.samples import labels, srl
 from tests.loaded import ROOT, trained
 from tests.pages import blocks, commands, files
 
@@ -44,6 +47,10 @@ def test_the_example_plugin_is_found_and_keeps_the_contract(acme) -> None:
     assert "acme.quadratic" in registry.names("energy")
     [plugin] = [plugin for plugin in registry.check() if plugin.name == "acme"]
     assert plugin.error is None or not plugin.error
+    cls, config = registry.parse("energy", {"type": "acme.quadratic", "strength": 2}, "energy", "x.jsonnet")
+    y = torch.rand(3, 5, 2, dtype=torch.float64)
+    bound = cls(config, SimpleNamespace(space=sp.LabelSet(["a", "b"]))).at(sp.X({}, None, 3))
+    torch.testing.assert_close(bound(y), 2 * ((y - 0.5) ** 2).sum(-1))
     checks = [block for block in blocks(acme, "python") if "check_energy(" in block]
     assert len(checks) == 1
     for block in checks:
@@ -78,8 +85,6 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
 @pytest.mark.parametrize("page", ["README.md", "docs/configs.md"])
 def test_python_on_arrays_runs(page: str, tmp_path: Path, monkeypatch) -> None:
     """The section's blocks, in order and in one namespace, for an epoch each."""
-    from spen_plugins.runs.train import training
-    from spen_plugins.samples import labels
 
     def shorter(config, arguments):
         return evaluate(config, {**arguments, "trainer.epochs": "1", "trainer.epoch_updates": "1"})
@@ -131,8 +136,6 @@ HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(v
 @pytest.mark.parametrize("hook", HOOKS)
 def test_docs_have_every_hook(hook: str) -> None:
     """A heading with the signature, and below it the base class with every method a plugin may write."""
-    from spen_plugins.registry.kinds import KINDS
-
     text = (ROOT / "docs/plugins.md").read_text()
     [(key, kind)] = [(key, kind) for key, kind in KINDS.items() if kind.hook == hook]
     if kind.base is None:
