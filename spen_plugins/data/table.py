@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,10 +26,9 @@ class Attribute:
 class Table:
     """A file's contents as numbers: a numeric cell is its value, a nominal one the index of its value, NaN is missing.
 
-    Exactly one of `dense` and the sparse triple (`start`, `column`, `code`, as in a CSR matrix) is not None.
-
     Attributes:
-        dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros.
+        dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros. None of sparse rows.
+        sparse: the same of sparse rows, a `csr_array`.
         line: `(rows,)` line number of each row.
         paths: the cells of the hierarchical column, as text.
         sets: names of the labels of each row, None where they are unknown, if they are no attributes.
@@ -43,9 +42,7 @@ class Table:
     attributes: list[Attribute]
     line: list[int] = field(default_factory=list)
     dense: np.ndarray | None = None
-    start: np.ndarray | None = None
-    column: np.ndarray | None = None
-    code: np.ndarray | None = None
+    sparse: Any = None
     paths: list[str] = field(default_factory=list)
     sets: list[tuple[str, ...] | None] | None = None
     listed: bool = False
@@ -59,15 +56,11 @@ class Table:
     @property
     def density(self) -> float:
         """Share of written cells; 1 for dense rows."""
-        return 1.0 if self.column is None else len(self.column) / max(len(self) * len(self.attributes), 1)
+        return 1.0 if self.sparse is None else self.sparse.nnz / max(len(self) * len(self.attributes), 1)
 
     def filled(self) -> np.ndarray:
         """`dense`, or the dense form of the sparse rows, `(rows, attributes)` float32."""
-        if self.dense is not None:
-            return self.dense
-        dense = np.zeros((len(self), len(self.attributes)), dtype=np.float32)
-        dense[np.repeat(np.arange(len(self)), np.diff(self.start)), self.column] = self.code
-        return dense
+        return self.sparse.toarray() if self.dense is None else self.dense
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,11 @@ if TYPE_CHECKING:
         one_hot_gold,
         padded,
     )
-    from spen_plugins.sentences.role_parts import (
+    from spen_plugins.sentences.tag_parts import SentencesConfig, hide_tags
+    from spen_plugins.sentences.tasks import (
+        PredicateTask,
+        SenseTask,
+        SentenceTask,
         collect_roles,
         hide_roles,
         kept,
@@ -58,5 +62,3 @@ if TYPE_CHECKING:
         role_formats,
         unseen_roles,
     )
-    from spen_plugins.sentences.tag_parts import SentencesConfig, hide_tags
-    from spen_plugins.sentences.tasks import PredicateTask, SenseTask, SentenceTask

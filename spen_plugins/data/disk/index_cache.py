@@ -12,9 +12,8 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.data.catalogue import cache_folder
+from spen_plugins.data.catalogue import cache_folder, is_pattern, split_pattern
 from spen_plugins.data.disk.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
-from spen_plugins.data.folders import is_pattern, split_pattern
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import DataError, RunError
 from spen_plugins.files import make_folder, read_json, save_json, save_text, to_json, writing_folder

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.folders import find_conll_2012_files, find_files, image_files, is_pattern
+from spen_plugins.data.catalogue import find_conll_2012_files, find_files, image_files, is_pattern
 from spen_plugins.data.text import open_as_is, opened, sha256
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file

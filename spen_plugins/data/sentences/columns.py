@@ -1,4 +1,4 @@
-r"""Reads tagged sentences in columns: one token per line, a blank line between sentences.
+r"""Tagged sentences in columns, read and written: one token per line, a blank line between sentences.
 
 Cells are separated by tabs if a line holds one, otherwise by blanks:
 
@@ -216,3 +216,25 @@ def cell(text: str) -> str:
     if any(mark in text for mark in "\t\n\r"):
         raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
     return text
+
+
+def write_columns(
+    sentences: Sequence[TaggedSentence], words: int = 0, tags: int = -1, more: Mapping[str, int] | None = None
+) -> str:
+    """A token a line, cells apart by tabs; at most as many columns as are numbered, negative ones from the end, `_` in
+    the others."""
+    places = [words, tags, *(more or {}).values()]
+    least = max(place + 1 if place >= 0 else -place for place in places)
+    width = next(
+        n for n in range(least, least + len(places) + 1) if len({place % n for place in places}) == len(places)
+    )
+    lines = []
+    for sentence in sentences:
+        for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True)):
+            cells = ["_"] * width
+            cells[words % width], cells[tags % width] = cell(word), cell(tag)
+            for name, place in (more or {}).items():
+                cells[place % width] = cell(sentence.columns[name][i])
+            lines.append("\t".join(cells))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)

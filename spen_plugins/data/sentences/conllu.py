@@ -1,4 +1,4 @@
-"""Reads CoNLL-U (Universal Dependencies) as tagged sentences."""
+"""Tagged sentences in CoNLL-U (Universal Dependencies), read and written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.columns import TaggedSentence, cell
 from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
@@ -104,3 +104,15 @@ def _value(path: Path, word: Word, name: str) -> str:
         raise DataError(path, word.line, found, "the 10 of CoNLL-U, apart by tabs")
     values = [word.fields[of] for of in name.split("+")]
     return _BLANK if all(value == _BLANK for value in values) else "+".join(values)
+
+
+def write_conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
+    """CoNLL-U with the tags in a field, or in several, as in "upos+xpos"; `_` in the others."""
+    fields = tags.split("+")
+    lines = []
+    for sentence in sentences:
+        for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True), 1):
+            cells = {"form": cell(word) or _BLANK} | dict(zip(fields, tag.split("+", len(fields) - 1), strict=False))
+            lines.append("\t".join([str(i), *(cells.get(name) or _BLANK for name in FIELDS)]))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)

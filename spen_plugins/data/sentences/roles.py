@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.folders import CONLL_2012, count_other_files, find_conll_2012_files, find_files, is_pattern
+from spen_plugins.data.catalogue import CONLL_2012, count_other_files, find_conll_2012_files, find_files, is_pattern
 from spen_plugins.data.formats import JSON_LINES, Format, Head, is_prose, recognise
 from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.schemes import spans

@@ -69,6 +69,8 @@ def _converter(attribute: Attribute) -> Callable[[str], float]:
 
 def read_sparse(table: Table, rows: Sequence[tuple[int, str]]) -> None:
     """Fill a table with rows `{index value, ...}`."""
+    from scipy.sparse import csr_array
+
     attributes = table.attributes
     if any(attribute.kind in ("hierarchical", "text") for attribute in attributes):
         raise DataError(table.path, rows[0][0], "a sparse row", "dense rows, as an attribute is a text or hierarchical")
@@ -93,8 +95,8 @@ def read_sparse(table: Table, rows: Sequence[tuple[int, str]]) -> None:
             )
             raise DataError(table.path, line, shorten(cell), wanted) from None
         ends.append(len(columns))
-    table.start, table.column = np.array(ends), np.array(columns, dtype=np.int32)
-    table.code = np.array(codes, dtype=np.float32)
+    places = np.array(columns, dtype=np.int32), np.array(ends)
+    table.sparse = csr_array((np.array(codes, dtype=np.float32), *places), shape=(len(rows), len(attributes)))
 
 
 def read_dense(table: Table, rows: Sequence[tuple[int, str]]) -> None:

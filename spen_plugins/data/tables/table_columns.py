@@ -60,7 +60,8 @@ def number_columns(table: Table, labels: Sequence[str]) -> list[np.ndarray | Non
     for a, value in zip(attributes, true, strict=True):
         if value is None:
             raise DataError(table.path, a.line, f"{{{', '.join(a.values)}}} for label {a.name!r}", "{0, 1}")
-    if table.dense is None and all(value == 1 for value in true) and _has_only_0_and_1(table, columns):
+    is_sparse = table.dense is None and all(value == 1 for value in true)
+    if is_sparse and np.isin(table.sparse[:, columns].data, (0, 1)).all():
         return list(pick_ones(table, columns))
     codes = table.filled()[:, columns]
     missing = np.isnan(codes)
@@ -74,22 +75,11 @@ def number_columns(table: Table, labels: Sequence[str]) -> list[np.ndarray | Non
     return [None if absent[i] else gold[i] for i in range(len(gold))]
 
 
-def _has_only_0_and_1(table: Table, columns: Sequence[int]) -> bool:
-    ours = np.zeros(len(table.attributes), dtype=bool)
-    ours[list(columns)] = True
-    return bool(np.isin(table.code[ours[table.column]], (0, 1)).all())
-
-
 def pick_ones(table: Table, columns: Sequence[int]) -> Ragged:
     """The columns that are 1 in each row of a sparse table, as sorted indices into `columns`."""
-    place = np.full(len(table.attributes), -1, dtype=np.int32)
-    place[list(columns)] = np.arange(len(columns))
-    row = np.repeat(np.arange(len(table)), np.diff(table.start))
-    keep = (place[table.column] >= 0) & (table.code == 1)
-    row, value = row[keep], place[table.column[keep]]
-    order = np.lexsort((value, row))
-    start = np.concatenate([[0], np.bincount(row, minlength=len(table)).cumsum()])
-    return Ragged(start, value[order])
+    ones = table.sparse[:, columns] == 1
+    ones.sort_indices()
+    return Ragged(ones.indptr, ones.indices.astype(np.int32))
 
 
 SPARSE = 0.25
@@ -189,8 +179,7 @@ class Columns:
         attributes = [table.attributes[where[name]] for name in self.features]
         true = [true_value(a.values) for a in attributes]
         if self.sparse:
-            assert table.start is not None and table.column is not None
-            return Ragged(table.start, table.column, table.code)
+            return Ragged(table.sparse.indptr, table.sparse.indices.astype(np.int32), table.sparse.data)
         if table.dense is None and all(t == 1 for t in true):  # omitted cells are "no": keep the written ones
             return pick_ones(table, [where[name] for name in self.features])
         filled = table.filled()

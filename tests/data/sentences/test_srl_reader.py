@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.data.sentences import write_roles
+from spen_plugins.data.sentences import roles
 from spen_plugins.data.sentences.srl import Layout, read_srl
 from spen_plugins.errors import DataError
 from spen_plugins.samples.srl import sample_corpus
@@ -166,6 +166,6 @@ def test_bad_files_are_named_by_line(write, case):
 
 def test_written_files_read_back(tmp_path):
     sentences = sample_corpus()["test"]
-    (tmp_path / "sample.conll").write_text(write_roles.columns(sentences))
+    (tmp_path / "sample.conll").write_text(roles.columns(sentences))
     assert read_srl(tmp_path / "sample.conll") == sentences
     assert [path.name for path in tmp_path.iterdir()] == ["sample.conll"]

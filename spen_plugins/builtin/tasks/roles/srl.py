@@ -32,8 +32,7 @@ from spen_plugins.sentences.batches import (
     Vocabulary,
     one_hot_gold,
 )
-from spen_plugins.sentences.role_parts import hide_roles, kept, read_parts, role_formats, unseen_roles
-from spen_plugins.sentences.tasks import PredicateTask
+from spen_plugins.sentences.tasks import PredicateTask, hide_roles, kept, read_parts, role_formats, unseen_roles
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown, WordInputs, Writer

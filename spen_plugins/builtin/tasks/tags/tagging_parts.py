@@ -10,8 +10,9 @@ from pydantic import Field
 
 from spen_plugins.data.parts.file_parts import OnDiskConfig
 from spen_plugins.data.schemes import BrokenTags, Scheme, Span, complete_tags, spans, write_tags
-from spen_plugins.data.sentences import write_tags as writers
-from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.columns import TaggedSentence, write_columns
+from spen_plugins.data.sentences.conllu import write_conllu
+from spen_plugins.data.sentences.docbin import write_docbin
 from spen_plugins.data.sentences.items import parse_tagged
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.sentences.tag_parts import PredicatesConfig, SentencesConfig
@@ -166,14 +167,14 @@ def tag_formats(config: Any, values: Mapping[str, Sequence[str]]) -> dict[str, W
     def columns(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
         tagged = sentences(predictions, examples)
         if any(isinstance(place, str) for place in (config.words, config.tags, *config.columns.values())):
-            return writers.columns(tagged)  # the config's are fields of CoNLL-U
-        return writers.columns(tagged, config.words or 0, -1 if config.tags is None else config.tags, config.columns)
+            return write_columns(tagged)  # the config's are fields of CoNLL-U
+        return write_columns(tagged, config.words or 0, -1 if config.tags is None else config.tags, config.columns)
 
     def conllu(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        return writers.conllu(sentences(predictions, examples), field or "upos")
+        return write_conllu(sentences(predictions, examples), field or "upos")
 
     def docbin(predictions: Sequence[Any], examples: Sequence[Any]) -> bytes:
-        return writers.docbin(sentences(predictions, examples), config.scheme, field)
+        return write_docbin(sentences(predictions, examples), config.scheme, field)
 
     known: dict[str, Writer] = {"conll": columns, "docbin": docbin}
     return known if config.scheme != "none" and field is None else known | {"conllu": conllu}
