@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
-from accelerate import Accelerator
 
 import spen_plugins as sp
 from spen_e2e.unroll import Unroll
@@ -17,8 +15,6 @@ from spen_plugins.builtin.losses.basic import Ssvm
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.trainers.basic import EnergyAlone
 from spen_plugins.loop.evaluation import evaluate
-from spen_plugins.loop.mistakes import rehearse
-from spen_plugins.loop.recipe import Recipe
 from spen_plugins.testing import check_trainer
 from spen_seal.dynamic import Dynamic
 from spen_seal.margin import Margin
@@ -210,14 +206,13 @@ def test_a_net_that_makes_no_steps_is_refused() -> None:
         trainer().stages(model, task)
 
 
-def test_an_energy_without_a_second_derivative_is_found_before_anything_is_trained() -> None:
+def test_an_energy_without_a_second_derivative_is_found_before_anything_is_trained(tmp_path) -> None:
     task, _ = toy("tags")
     model = sp.Model(net_for(task).float(), Bad(sp.Config(), task), None)
-    one, before = trainer(init_epochs=1), deepcopy(model.state_dict())
-    recipe = Recipe(model, task, one.stages(model, task), one.config, 0)
+    loop = loop_for(model, task, trainer(init_epochs=1), tmp_path / "run")
     with pytest.raises(sp.ConfigError, match="second derivative in y, and Bad has none"):
-        rehearse(one, recipe, Accelerator(cpu=True))
-    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+        loop.run()
+    assert loop.folder.history() == []
 
 
 def test_an_interrupted_run_resumes_bit_for_bit_in_every_stage(tmp_path) -> None:

@@ -56,7 +56,7 @@ class Bad(sp.Energy):
     """Attention, whose kernel has no second derivative."""
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        q = y.flatten(2).unsqueeze(2)
+        q = y.flatten(2).unsqueeze(-1)
         return nn.functional.scaled_dot_product_attention(q, q, q).flatten(2).sum(-1)
 
 
