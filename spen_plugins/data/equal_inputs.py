@@ -8,7 +8,6 @@ from itertools import combinations
 
 import numpy as np
 
-from spen_plugins.data.row_split import PARTS
 from spen_plugins.data.table import Ragged
 
 
@@ -53,7 +52,7 @@ def describe_repeats(inputs: np.ndarray) -> str:
 
 def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
     """A warning if parts share inputs; `parts` has the key of each row's input."""
-    known = {part: set(parts[part]) for part in PARTS if part in parts}
+    known = {part: set(parts[part]) for part in ("train", "validation", "test") if part in parts}
     return warn_of_shared(
         (one, other, sum(key in known[one] for key in parts[other]), len(parts[other]))
         for one, other in combinations(known, 2)

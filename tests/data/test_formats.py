@@ -14,9 +14,8 @@ import pytest
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check, make_task
 from spen_plugins.data.formats import ARFF, JSON_LINES, LOOKED_AT, PARQUET, read_head, recognise
-from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.parts.split import read_split, split_file
 from spen_plugins.data.records import CSV, read_json_lines, records
-from spen_plugins.data.row_split import read_split
 from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
 from spen_plugins.data.text import LARGEST, check_encoding, read_in_encoding, read_lines, sha256
 from spen_plugins.data.texts.labelled_texts import read_texts

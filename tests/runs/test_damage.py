@@ -22,8 +22,8 @@ from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.data.parts.split import read_split
 from spen_plugins.data.records import read_json_lines
-from spen_plugins.data.row_split import read_split
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
 from spen_plugins.data.sentences.tagged_rows import tagged_rows

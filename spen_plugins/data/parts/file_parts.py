@@ -145,13 +145,7 @@ def check_corpus_keys(config: Any, keys: Sequence[str]) -> None:
 def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
     """True if the training part is kept on disk: as `task.on_disk` says, or without a word if it is large.
 
-    Args:
-        config: the task's.
-        files: as `named_files`.
-        unfit: settings that need all examples in memory, as far as they are given.
-
-    Raises:
-        ConfigError: `task.on_disk` is true, and the data or another setting do not allow it.
+    An error if `task.on_disk` is true, and the data or another setting, one of `unfit`, do not allow it.
     """
     if config.on_disk is False:
         return False
@@ -197,15 +191,10 @@ def read_file_parts(
     """The parts of `name_files`.
 
     Args:
-        files: not empty.
         read: a file -> its sentences, and what it was recognised as.
-        strata: what a sentence is stratified by, None where it is unknown.
-        what: that in words.
+        strata: what a sentence is stratified by, None where it is unknown; `what` says so in words.
         input_of: a sentence -> a key that equal inputs have in common.
         keys: as of `divide_file`, of one file without a split.
-
-    Raises:
-        DataError: a file is missing or broken.
     """
     checksums = hash_files(files)
     places = {key: locate(name) for key, name in files.items() if key != "split"}
