@@ -13,7 +13,6 @@ import pytest
 import spen_plugins as sp
 from spen_plugins.data.records import records
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.predict import tokenised
 from spen_plugins.runs.predict.tokenised import TokenisedText
 from spen_plugins.task_parts import read_text
@@ -105,14 +104,14 @@ def test_predicates_are_found_by_a_run(runs):
     tagged = sp.load(runs["predicates"]).predict([{"words": some} for some in words])
     found = TokenisedText("", finder=runs["predicates"]).predicates(words)
     assert found == [[entity["start"] for entity in one["entities"]] for one in tagged]
-    with pytest.raises(ConfigError, match=r"--predicates .*: it tags no predicates; `spen-run predicates`"):
+    with pytest.raises(sp.ConfigError, match=r"--predicates .*: it tags no predicates; `spen-run predicates`"):
         TokenisedText("", finder=runs["ner"]).predicates(words)
 
 
 def test_predicates_are_found_by_an_installed_plugin(site, runs, tmp_path, monkeypatch):
     monkeypatch.setattr(tokenised, "Registry", lambda: sp.Registry([str(site.path)]))
     said = r"the input has no predicates marked; name a run that finds them.*--predicates RUN.*pip install spen-en"
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(sp.ConfigError, match=said):
         TokenisedText("").predicates([["Go", "!"]])
     model = tmp_path / "model"
     model.mkdir()
@@ -157,7 +156,7 @@ def test_no_other_character_ends_a_line(runs):
     assert [example.text for example in examples] == [*lines, "", "the band"]
     citation = "A. Writer. A\u2028Title. 1999."
     assert len(loaded("implicit.citations", corpus="sample").read_text(TokenisedText(f"{citation}\r\n{citation}"))) == 2
-    with pytest.raises(DataError, match="raw text; other formats are read from a file"):
+    with pytest.raises(sp.DataError, match="raw text; other formats are read from a file"):
         tokenised.read_standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
 
 
@@ -222,9 +221,9 @@ def test_what_is_no_input_is_said(runs, words, given, says):
 
 def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
+    with pytest.raises(sp.ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
         TokenisedText("Anna left.").sentences()
-    with pytest.raises(ConfigError, match="the run's task does not read it"):
+    with pytest.raises(sp.ConfigError, match="the run's task does not read it"):
         read_text(loaded("multilabel", corpus="sample"), TokenisedText("x"))
 
 
@@ -257,7 +256,7 @@ def test_roles_are_read_back_from_each_format(runs, tmp_path):
     for name, writer in task.formats().items():
         (tmp_path / "out").write_text(writer(predictions, examples))
         if name == "props":
-            with pytest.raises(DataError, match="without words"):
+            with pytest.raises(sp.DataError, match="without words"):
                 read_roles(tmp_path / "out")
             (tmp_path / "out.words").write_text(
                 "".join(f"{w}\n" if w else "\n" for w in [*first, "", "Yes", "!", ""] * 2)
@@ -353,7 +352,7 @@ def test_spans_have_no_field_in_conllu(runs):
 def test_words_with_tabs_go_to_json_alone(runs):
     task = sp.load(runs["ner"]).task
     item = {"words": ["a\tb"], "tags": ["O"], "entities": []}
-    with pytest.raises(DataError, match=r"the word 'a\\tb'; expected words without tabs"):
+    with pytest.raises(sp.DataError, match=r"the word 'a\\tb'; expected words without tabs"):
         task.formats()["conll"]([item], [task.parse(item)])
 
 

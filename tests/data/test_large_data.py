@@ -28,12 +28,10 @@ from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.tagged import TagPlaces
 from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.data.tables.label_columns import ColumnKeys
-from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
 from spen_plugins.loop.order import MIXED, Epochs, batches_of_pass, plan_epochs
 from spen_plugins.runs.train import runner, signals
-from spen_plugins.trainer import TrainerConfig
 from tests.builtin.features.test_encoders import save_model
 from tests.loaded import QUIET, ROOT, loaded
 
@@ -179,7 +177,7 @@ def test_texts_on_disk_for_an_encoder_come_in_the_order_of_those_in_memory(folde
     parquet.write_table(table, folder / "text" / "0.parquet")
     (tmp_path / "model").mkdir()
     indexer = PieceIndexer("p", AutoTokenizer.from_pretrained(save_model(tmp_path / "model")), 40)
-    config = TrainerConfig(batch_size=4)
+    config = sp.TrainerConfig(batch_size=4)
     for words in ("rule", "blanks"):
         disk, memory = (task_of(folder, "text", on_disk, words=words, keep_empty=False) for on_disk in (True, False))
         assert set(plan_epochs(disk, disk.part("train"), config, 0, 0).lengths) == {1}
@@ -305,7 +303,7 @@ def test_a_checksum_is_computed_once(folder: Path, kind: str, monkeypatch: pytes
     task_of(folder, kind)
     summed: list[str] = []
     monkeypatch.setattr(
-        "spen_plugins.data.disk.shards.sha256", lambda path: (summed.append(path.name), sha256(path))[1]
+        "spen_plugins.data.disk.shards.sha256", lambda path: (summed.append(path.name), sp.sha256(path))[1]
     )
     task_of(folder, kind)
     assert sorted(summed) == ["0.parquet", "1.parquet", "2.parquet", "3.arrow", f"{kind}.parquet"]

@@ -13,7 +13,6 @@ import spen_plugins as sp
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.tables.label_columns import ColumnKeys
-from spen_plugins.errors import ConfigError, DataError
 from tests.loaded import loaded, parquet_file, parsed, trained, written
 
 COLUMNS = "Anna@\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit@\tPRP\tO\nrains\tVBZ\tO\n\n"
@@ -110,7 +109,7 @@ def test_files_that_a_task_wants(task: str, corpus: str) -> None:
         ({"corpus": corpus, "train": "x"}, rf"task\.corpus is '{corpus}' and task\.train names a file.*data=files"),
         ({"file": "x", "split": "y", "test": "z"}, r"task\.file alone or with task\.split"),
     ):
-        with pytest.raises(ConfigError, match=found):
+        with pytest.raises(sp.ConfigError, match=found):
             loaded(task, **given)
 
 
@@ -200,38 +199,38 @@ def test_large_files_are_not_divided(tmp_path: Path) -> None:
     columns = {"text": [f"it is{chr(97 + n) * 2}" for n in range(26)], "labels": [["a"], ["b"]] * 13}
     path = str(parquet_file(tmp_path / "x.parquet", columns))
     loaded("text", file=path)
-    with pytest.raises(ConfigError, match=r"task\.validation: .*x\.parquet stays on disk, .*name a file to"):
+    with pytest.raises(sp.ConfigError, match=r"task\.validation: .*x\.parquet stays on disk, .*name a file to"):
         loaded("text", file=path, on_disk=True)
 
 
 @pytest.mark.parametrize(
     ("text", "given", "error", "found"),
     [
-        ("just words\nand more words than that\n", {}, DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
-        (twenty(TABLE, 1), {}, ConfigError, "the columns x, word, t_a, t_b: which are labels"),
-        ("x\tt_a\tt_b\n" + "2.5\t1\t0\n" * 9, {}, ConfigError, "TSV with the columns x, t_a, t_b: which are labels"),
-        ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, ConfigError, "the columns text, t_a, t_b: which are labels"),
+        ("just words\nand more words than that\n", {}, sp.DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
+        (twenty(TABLE, 1), {}, sp.ConfigError, "the columns x, word, t_a, t_b: which are labels"),
+        ("x\tt_a\tt_b\n" + "2.5\t1\t0\n" * 9, {}, sp.ConfigError, "TSV with the columns x, t_a, t_b: which are labels"),
+        ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, sp.ConfigError, "the columns text, t_a, t_b: which are labels"),
         (
             '[{"text": "a", "labels": ["x"]}, {"text": "b", "labels": []}]',
             {},
-            DataError,
+            sp.DataError,
             "found one JSON list; expected",
         ),
-        ('[\n {\n  "text": "a, b"\n }\n]', {}, DataError, "found one JSON list; expected one of these formats"),
-        (twenty(COLUMNS), {"labels": 1}, ConfigError, "labels=: .* is read as columns, .*; tags= is the tags'"),
-        (twenty(TEXTS, 1), {"tags": 1}, ConfigError, "tags=: .* is read as CSV, which has no tags of words"),
+        ('[\n {\n  "text": "a, b"\n }\n]', {}, sp.DataError, "found one JSON list; expected one of these formats"),
+        (twenty(COLUMNS), {"labels": 1}, sp.ConfigError, "labels=: .* is read as columns, .*; tags= is the tags'"),
+        (twenty(TEXTS, 1), {"tags": 1}, sp.ConfigError, "tags=: .* is read as CSV, which has no tags of words"),
         (
             twenty("id,note,t_a\n1,so @ it is,1\n2,go @ on,0\n", 1),
             {"labels": "t_*"},
-            DataError,
+            sp.DataError,
             "or text= and labels= with the names",
         ),
-        (twenty(TEXTS, 1), {"label": "x"}, ConfigError, "unknown key 'label'. Did you mean 'labels'"),
-        (twenty(COLUMNS), {"tags": "ner"}, ConfigError, "go by number"),
-        (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count=: .* is read as columns"),
-        (COLUMNS, {}, DataError, "found 2 rows; expected more rows"),
-        ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are no columns"),
-        (twenty(TABLE, 1), {"labels": "q_*"}, ConfigError, "no column of .* begins with 'q_'"),
+        (twenty(TEXTS, 1), {"label": "x"}, sp.ConfigError, "unknown key 'label'. Did you mean 'labels'"),
+        (twenty(COLUMNS), {"tags": "ner"}, sp.ConfigError, "go by number"),
+        (twenty(COLUMNS), {"label_count": 2}, sp.ConfigError, "label_count=: .* is read as columns"),
+        (COLUMNS, {}, sp.DataError, "found 2 rows; expected more rows"),
+        ("1 1:2\n2 1:3\n", {"label_count": 2}, sp.ConfigError, "labels of .* are no columns"),
+        (twenty(TABLE, 1), {"labels": "q_*"}, sp.ConfigError, "no column of .* begins with 'q_'"),
     ],
 )
 def test_what_cannot_be_split(tmp_path: Path, text: str, given: dict, error: type, found: str) -> None:
@@ -260,7 +259,7 @@ def test_a_split_warns_of_what_training_rejects(tmp_path: Path, separator: str, 
     assert len(sentences) == 2 and sentences[0].startswith("warning: ")
     said = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*drop=NAME"
     assert re.search(said, sentences[0])
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(sp.DataError, match=said):
         loaded("multilabel", file=str(path), split=str(made), labels="t_*")
     loaded("multilabel", file=str(path), split=str(made), labels="t_a", drop=["age"])
     path.write_text("\n".join(rows[:-1]).replace(",", separator))
@@ -298,9 +297,9 @@ def test_texts_are_the_column_that_a_run_reads(tmp_path: Path, separator: str, k
         parts, sentences = parts_of_inputs(path, comments, labels="mood", **given)
         assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
     found = "found columns uid, comment, mood; expected a header with a text column named 'text'"
-    with pytest.raises(DataError, match=found):
+    with pytest.raises(sp.DataError, match=found):
         split_file(path, labels="mood")
-    with pytest.raises(DataError, match=found):
+    with pytest.raises(sp.DataError, match=found):
         loaded("text", file=str(path), labels="mood")
 
 

@@ -18,7 +18,6 @@ from spen_e2e.unroll import Unroll
 from spen_e2e.unrolled import Unrolled
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import ConfigError
 from spen_plugins.testing import ToyTags, check_energy, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
 from tests.e2e.test_arcs_task import make as make_task
@@ -228,9 +227,9 @@ def test_a_run_with_trees(method, tmp_path):
 
 def test_another_task_is_refused():
     for cls in (Arcs, ArcScorer):
-        with pytest.raises(ConfigError, match=r"choose task 'e2e\.arcs'"):
+        with pytest.raises(sp.ConfigError, match=r"choose task 'e2e\.arcs'"):
             make(cls, ToyTags())
-    with pytest.raises(ConfigError, match="TextInputs"):
+    with pytest.raises(sp.ConfigError, match="TextInputs"):
         ArcScorer(ArcScorer.Config(), SimpleNamespace(inputs=sp.TextInputs([]), space=None), None)
 
 
@@ -254,6 +253,6 @@ def test_files_of_ones_own():
     given = {"data": "a.conll", "validation": "b.conll", "trees": "t.conllu"}
     task = evaluate("arcs", given)["task"]
     assert task == {"type": "e2e.arcs", "train": "a.conll", "validation": "b.conll", "trees": ["t.conllu"]}
-    with pytest.raises(ConfigError, match="trees= go with a training file"):
+    with pytest.raises(sp.ConfigError, match="trees= go with a training file"):
         evaluate("arcs", {"trees": "t.conllu"})
     assert evaluate("arcs", {**given, "encoder": "bert-base-cased"})["features"]["model"] == "bert-base-cased"

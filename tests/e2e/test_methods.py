@@ -10,7 +10,6 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import ConfigError
 from tests.loaded import built, spen, trained
 
 SMALL = {
@@ -88,7 +87,7 @@ def test_a_run_without_its_data_and_a_search_on_top_of_it(tagger, tagged, tmp_pa
     tagger.save(tmp_path / "small")
     words = [{"words": ["She", "sleeps"]}]
     assert sp.load(tmp_path / "small").predict(words) == tagger.predict(words)
-    with pytest.raises(ConfigError):
+    with pytest.raises(sp.ConfigError):
         tagger.save(tmp_path / "without", energy=False)
     refined = sp.load(tagger.folder.path, refine={"type": "gbi", "steps": 2})
     assert refined.predict(words)

@@ -16,7 +16,6 @@ from spen_infnet.tag_lm import TagLm
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.inference.descent import Descent, minimise
 from spen_plugins.nn import Gradient, entropy, gradient_at
-from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.testing import ToyLabels, ToyTags, check_inference_net
 from spen_seal.self_attention import SelfAttention
 from tests.e2e.toys import KINDS, Bad, Curved, check_slope, energy_for, make, net_for, toy
@@ -344,7 +343,7 @@ def test_settings_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize("method", ["mirror", "logits"])
 def test_a_place_with_a_graph_and_without(method: str) -> None:
-    space = LabelSet(["a", "b"])
+    space = sp.LabelSet(["a", "b"])
     place = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
 
     def objective(y):
@@ -371,7 +370,7 @@ def test_a_rate_may_be_a_tensor() -> None:
 
 
 def test_entropy_is_twice_differentiable_even_where_a_probability_is_0() -> None:
-    space, mask = TagSequence(list("abc")), torch.tensor([[True, True, False]])
+    space, mask = sp.TagSequence(list("abc")), torch.tensor([[True, True, False]])
     logits = torch.tensor([[[[0.3, -0.2, 0.0], [0.0, -95.0, -200.0], [0.0, 0.0, 0.0]]]], requires_grad=True)
     y = space.relax(logits, mask)
     [slope] = torch.autograd.grad(entropy(space, y).sum(), y, create_graph=True)
@@ -379,7 +378,7 @@ def test_entropy_is_twice_differentiable_even_where_a_probability_is_0() -> None
     [curve] = torch.autograd.grad((slope * torch.ones_like(slope)).sum(), logits)
     assert curve.isfinite().all() and curve[0, 0, 0].any()
     free = torch.rand(1, 2, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda y: entropy(LabelSet(list("abcd")), y), free)
+    assert torch.autograd.gradgradcheck(lambda y: entropy(sp.LabelSet(list("abcd")), y), free)
 
 
 def test_toy_tags_have_padding() -> None:

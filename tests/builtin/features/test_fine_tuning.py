@@ -14,7 +14,6 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.stored import check_upper
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.tuning import Lora, add_adapters, check_adapters, find_layers, find_lowest, freeze
-from spen_plugins.errors import ConfigError
 from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
 from tests.loaded import loaded
 
@@ -83,7 +82,7 @@ def test_learned_marks_are_trained_through_frozen_layers(task, tmp_path) -> None
 
 
 def test_too_many_frozen_layers_are_a_config_error(task, tmp_path) -> None:
-    with pytest.raises(ConfigError, match=r"features\.frozen: found 3; expected at most 2"):
+    with pytest.raises(sp.ConfigError, match=r"features\.frozen: found 3; expected at most 2"):
         ready(task, Transformer, model=save_model(tmp_path), frozen=3)
 
 
@@ -155,18 +154,18 @@ def test_adapters_are_saved_and_loaded(task, tmp_path) -> None:
 def test_adapters_that_can_t_be_made_are_config_errors(task, tmp_path, monkeypatch) -> None:
     model = save_model(tmp_path)
     if find_spec("peft"):
-        with pytest.raises(ConfigError, match=r"features\.lora\.targets: found \['quary'\].*query, key, value"):
+        with pytest.raises(sp.ConfigError, match=r"features\.lora\.targets: found \['quary'\].*query, key, value"):
             ready(task, Transformer, model=model, lora={"targets": ["quary"]})
-        with pytest.raises(ConfigError, match="leaves nothing to adapt"):
+        with pytest.raises(sp.ConfigError, match="leaves nothing to adapt"):
             ready(task, Transformer, model=model, lora={}, frozen="all")
-        with pytest.raises(ConfigError, match="frozen=2, which leaves nothing to adapt"):
+        with pytest.raises(sp.ConfigError, match="frozen=2, which leaves nothing to adapt"):
             ready(task, Transformer, model=model, lora={}, frozen=2)
-        with pytest.raises(ConfigError, match=r"found \['query', 'quary'\].* ends in 'quary'; .*query, key, value"):
+        with pytest.raises(sp.ConfigError, match=r"found \['query', 'quary'\].* ends in 'quary'; .*query, key, value"):
             ready(task, Transformer, model=model, lora={"targets": ["query", "quary"]})
-        with pytest.raises(ConfigError, match=r"targets: found \['quary'\].* ends in 'quary'"):
+        with pytest.raises(sp.ConfigError, match=r"targets: found \['quary'\].* ends in 'quary'"):
             ready(task, Transformer, model=model, lora={"targets": ["quary"]}, frozen=1)
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(ConfigError, match=r"pip install 'spen-plugins\[lora\]'"):
+    with pytest.raises(sp.ConfigError, match=r"pip install 'spen-plugins\[lora\]'"):
         ready(task, Transformer, model=model, lora={})
 
 
@@ -187,7 +186,7 @@ def test_upper_layers_have_adapters_wherever_they_are(kind, targets) -> None:
 
 def test_linear_layers_of_gpt2_are_told() -> None:
     with pytest.raises(
-        ConfigError, match=r"'quary'; expected ends of names of its linear layers: c_attn, c_proj, c_fc"
+        sp.ConfigError, match=r"'quary'; expected ends of names of its linear layers: c_attn, c_proj, c_fc"
     ):
         check_adapters(tiny("gpt2"), Lora(targets=["quary"]), 0)
 
@@ -317,7 +316,7 @@ def test_lowest_layers_of_many_encoders_can_be_stored(kind) -> None:
 @pytest.mark.parametrize("kind", ["gpt2", "mpnet"])
 def test_layers_above_what_is_trained_or_drops_out_are_a_config_error(kind) -> None:
     """GPT-2's positions are trained, and MPNet's position bias, which is of all layers."""
-    with pytest.raises(ConfigError, match=rf"the states of the frozen layers of '{kind}' change in training"):
+    with pytest.raises(sp.ConfigError, match=rf"the states of the frozen layers of '{kind}' change in training"):
         check_lowest(tiny(kind))
 
 
@@ -379,7 +378,7 @@ def test_a_full_store_says_so_once(task, tmp_path) -> None:
 
 @pytest.mark.parametrize(("frozen", "types", "said"), [(0, 2, "freezes none"), (1, 1, "marked by vectors")])
 def test_what_moves_is_not_stored(task, tmp_path, frozen, types, said) -> None:
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(sp.ConfigError, match=said):
         ready(task, Transformer, model=save_model(tmp_path, types=types), frozen=frozen, store_gib=1)
 
 
@@ -401,5 +400,5 @@ def test_layers_that_say_more_than_vectors_are_a_config_error(task, tmp_path, mo
 
     monkeypatch.setattr(BertEmbeddings, "forward", embedded)
     monkeypatch.setattr(BertLayer, "forward", forward)
-    with pytest.raises(ConfigError, match=r"features\.store_gib: the upper layers of 'bert' take more"):
+    with pytest.raises(sp.ConfigError, match=r"features\.store_gib: the upper layers of 'bert' take more"):
         ready(task, Transformer, model=save_model(tmp_path), frozen=1, store_gib=1)

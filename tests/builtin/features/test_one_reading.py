@@ -11,12 +11,9 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.batch import X
 from spen_plugins.builtin.features.one_reading import OneReading
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import ConfigError
 from spen_plugins.loop.order import Epochs, batches_of_pass
-from spen_plugins.model import Model
 from spen_plugins.testing import check_feature_network
 from tests.builtin.features.test_encoders import save_model
 from tests.loaded import built, trained
@@ -25,7 +22,7 @@ BILSTM = {"type": "bilstm", "word_dim": 8, "affix_dim": 6, "char_dim": 3, "hidde
 READERS = ("bilstm", "transformer")
 
 
-def build_small(**tables: object) -> tuple[sp.Task, Model]:
+def build_small(**tables: object) -> tuple[sp.Task, sp.Model]:
     """The sample's task and a small model in float64, with an energy."""
     config = {
         "task": {"type": "srl", "corpus": "sample"},
@@ -37,7 +34,7 @@ def build_small(**tables: object) -> tuple[sp.Task, Model]:
     return found.task, found.model.double().eval()
 
 
-def made(reader: str, folder: Path, net: str = "independent", **others: object) -> tuple[sp.Task, Model]:
+def made(reader: str, folder: Path, net: str = "independent", **others: object) -> tuple[sp.Task, sp.Model]:
     """A model whose sentences are read once."""
     if reader == "transformer":
         save_model(folder)
@@ -55,7 +52,7 @@ def some(task: sp.Task) -> list:
     return [train[row] for row in [*shared[::2], 0, *shared[1::2], 11]]
 
 
-def row_by_row(task: sp.Task, x: X) -> X:
+def row_by_row(task: sp.Task, x: sp.X) -> sp.X:
     """The same inputs without a word about sentences: each row is read."""
     return replace(x, inputs={name: value for name, value in x.inputs.items() if not name.startswith("sentence")})
 
@@ -70,7 +67,7 @@ def test_scores_and_gradients_are_those_of_reading_each_row(reader: str, net: st
     assert len(batch.x.inputs["sentence.words"]) < len(examples)
     gold = batch.gold.double()
 
-    def found(x: X) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def found(x: sp.X) -> tuple[torch.Tensor, list[torch.Tensor]]:
         values = torch.stack([model.propose(x).log_prob(gold), model.energy.at(x)(gold)])
         weights = torch.arange(1.0, values.numel() + 1).view_as(values)
         parameters = [p for p in model.parameters() if p.requires_grad]
@@ -147,9 +144,9 @@ def test_only_this_network_changes_order_and_batches(task: sp.Task) -> None:
 
 
 def test_what_it_needs_is_said(task: sp.Task, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="found no reader; expected one"):
+    with pytest.raises(sp.ConfigError, match="found no reader; expected one"):
         OneReading(OneReading.Config(), task)
-    with pytest.raises(ConfigError, match="have 0"):
+    with pytest.raises(sp.ConfigError, match="have 0"):
         made("bilstm", tmp_path, task={"type": "tagging", "corpus": "ner"})
 
 
@@ -216,7 +213,7 @@ NETWORKS = [
 ]
 
 
-def build_tagger(network: dict, reader: dict | None) -> tuple[sp.Task, Model]:
+def build_tagger(network: dict, reader: dict | None) -> tuple[sp.Task, sp.Model]:
     features = network | ({} if reader is None else {"reader": reader})
     return build_small(task={"type": "tagging", "corpus": "pos"}, features=features, energy=None)
 

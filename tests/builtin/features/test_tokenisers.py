@@ -17,7 +17,6 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, find_longest, load
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.errors import ConfigError
 from tests.builtin.features.test_encoders import ready
 from tests.loaded import loaded
 
@@ -118,7 +117,7 @@ def test_a_tokeniser_that_can_t_read_words_so_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spen_plugins.builtin.features.pretrained._glues_words", lambda fast: True)
-    with pytest.raises(ConfigError, match="as if no space were between them"):
+    with pytest.raises(sp.ConfigError, match="as if no space were between them"):
         load(save(bytes_of(plain()), tmp_path))
 
 
@@ -181,7 +180,7 @@ def test_a_sentence_without_pieces_is_read(task: sp.Task, tmp_path: Path, poolin
 def test_a_tokeniser_without_an_unknown_piece_is_a_config_error(tmp_path: Path, model: Callable[[], Any]) -> None:
     tokenizer = Tokenizer(model())
     tokenizer.pre_tokenizer = Whitespace()
-    with pytest.raises(ConfigError, match=r"could not be loaded \(.*(?i:unk)"):
+    with pytest.raises(sp.ConfigError, match=r"could not be loaded \(.*(?i:unk)"):
         load(save(tokenizer, tmp_path))
 
 

@@ -14,11 +14,9 @@ import torch
 import spen_plugins as sp
 from spen_plugins.builtin.features.bilstm import BiLstm, Encoder
 from spen_plugins.builtin.features.word_tables import AFFIXES, SPELLING, WordIndexer
-from spen_plugins.data.text import sha256
 from spen_plugins.data.words import read_clusters, read_vectors
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.train import runner
-from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags, check_feature_network
 from tests.builtin.features.test_encoders import check_second, ready
 from tests.loaded import parsed, trained, written
@@ -124,7 +122,7 @@ class Tagged(ToyTags):
 
     def set_up(self) -> None:
         super().set_up()
-        self.inputs = WordInputs(self.WORDS, {"predicate": 2}, {"pos": 5})
+        self.inputs = sp.WordInputs(self.WORDS, {"predicate": 2}, {"pos": 5})
 
     def collate(self, examples, rows=None):
         batch = super().collate(examples, rows)
@@ -343,8 +341,8 @@ def test_a_run_knows_its_files_by_checksum(tmp_path, files):
     run = trained(config, tmp_path / "run")
     environment = json.loads((run / "environment.json").read_text())
     named = [options["file"] for options in files.values()]
-    assert environment["data_sha256"] == {path: sha256(path)}
-    assert environment["files_sha256"] == {name: sha256(name) for name in named}
+    assert environment["data_sha256"] == {path: sp.sha256(path)}
+    assert environment["files_sha256"] == {name: sp.sha256(name) for name in named}
     (run / "metrics.json").unlink()
     other = written(tmp_path / "glove.txt", GLOVE.replace("1", "7"))
     with pytest.raises(ConfigError, match=f"can't be resumed: files it reads changed since it began: {other}$"):

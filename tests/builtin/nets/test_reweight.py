@@ -16,7 +16,6 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.choosers import BLOCK, TEMPERATURES, WEIGHTS, Rerank, Reweight, _draw_by_token
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.errors import ConfigError
 from spen_plugins.loop import evaluate as scored
 from spen_plugins.report.compare import compare
 from spen_plugins.runs.many.groups import read_groups
@@ -195,17 +194,17 @@ def test_long_sentences_draw_in_blocks() -> None:
 
 def test_other_outputs_and_nets_are_refused() -> None:
     task = ToyImages()
-    with pytest.raises(ConfigError, match="decides on label sets and tag sequences"):
+    with pytest.raises(sp.ConfigError, match="decides on label sets and tag sequences"):
         Reweight(Reweight.Config(), task, net=Independent.__new__(Independent))
-    with pytest.raises(ConfigError, match=r"give it one as inference_net\.net"):
+    with pytest.raises(sp.ConfigError, match=r"give it one as inference_net\.net"):
         Reweight(Reweight.Config(), ToyLabels())
     tags = ToyTags()
     x = collate(tags, tags.part("train")[:2]).x
     crf = Crf(Crf.Config(), tags, ToyFeatures(tags)).double()
-    with pytest.raises(ConfigError, match="labels or tags are independent"):
+    with pytest.raises(sp.ConfigError, match="labels or tags are independent"):
         Reweight(Reweight.Config(), tags, net=crf)
     net = Reweight(Reweight.Config(), tags, net=Rerank(Rerank.Config(), tags, net=crf))
-    with pytest.raises(ConfigError, match="labels or tags are independent"):
+    with pytest.raises(sp.ConfigError, match="labels or tags are independent"):
         net(x, chain_for(tags).at(x))
 
 

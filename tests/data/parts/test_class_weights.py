@@ -12,7 +12,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.data.parts.given import pairs
 from spen_plugins.data.parts.gold import weigh_labels, weigh_tags
 from spen_plugins.testing.comparing import double
@@ -121,7 +120,7 @@ def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
     logits, mask, gold = context.proposal.logits[:, 0], batch.x.mask, batch.gold[:, 0].argmax(-1)
     each = F.cross_entropy(logits.transpose(1, 2), gold, batch.class_weights.double(), reduction="none") * mask
     wanted = each.sum(1) / (mask.sum(1) if per_variable else 1)
-    torch.testing.assert_close(cross_entropy(context, per_variable), wanted)
+    torch.testing.assert_close(sp.cross_entropy(context, per_variable), wanted)
 
 
 def test_without_weights_a_batch_has_none() -> None:

@@ -15,19 +15,15 @@ from rich.console import Console
 from scipy.sparse import csr_array
 from sklearn import metrics
 
-from spen_plugins.batch import Batch, X
+import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.tables.scaling import Scaling, Size
-from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.report.group_scores import find_score
-from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.samples import labels as sample
 from spen_plugins.scores.label_scores import GRID, LabelDecoder, at_k, average_precision, scores
-from spen_plugins.spaces import LabelSet, Proposal
-from spen_plugins.task import PARTS
 from tests.loaded import in_memory, loaded, parquet_file
 
 task = partial(loaded, "multilabel")
@@ -157,7 +153,7 @@ def test_parse(mixed):
     ],
 )
 def test_bad_items(mixed, item, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(sp.DataError, match=message):
         task(**mixed).parse(item)
 
 
@@ -166,9 +162,9 @@ def test_separate_files(tmp_path, mixed):
     rows = rows.splitlines()
     for name, some in (("tr", rows[:3]), ("va", rows[3:]), ("te", rows[4:])):
         (tmp_path / f"{name}.arff").write_text(head + "@data\n" + "\n".join(some))
-    paths = {part: str(tmp_path / f"{part[:2]}.arff") for part in PARTS}
+    paths = {part: str(tmp_path / f"{part[:2]}.arff") for part in sp.PARTS}
     it = task(**paths, label_count=2, drop=["id"])
-    assert [len(it.part(name)) for name in PARTS] == [3, 2, 1]
+    assert [len(it.part(name)) for name in sp.PARTS] == [3, 2, 1]
     assert it.scaling.mean[0] == 15  # of the training file alone
     assert set(it.checksums()) == set(paths.values()) and all(len(s) == 64 for s in it.checksums().values())
 
@@ -201,18 +197,18 @@ def test_labels_beside_the_file(tmp_path, mixed):
     ],
 )
 def test_configs_that_describe_no_data(fields, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(sp.ConfigError, match=message):
         task(**fields)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"drop": ["idd"]}, ConfigError, "'idd' of .* is no column. Did you mean 'id'"),
-        ({"drop": []}, DataError, "attribute 'id' of type text"),
-        ({"label_count": 9}, ConfigError, "label_count"),
-        ({"label_count": None}, ConfigError, "which of them are labels"),
-        ({"drop": ["id", "a"]}, ConfigError, "'a' of .* is a label"),
+        ({"drop": ["idd"]}, sp.ConfigError, "'idd' of .* is no column. Did you mean 'id'"),
+        ({"drop": []}, sp.DataError, "attribute 'id' of type text"),
+        ({"label_count": 9}, sp.ConfigError, "label_count"),
+        ({"label_count": None}, sp.ConfigError, "which of them are labels"),
+        ({"drop": ["id", "a"]}, sp.ConfigError, "'a' of .* is a label"),
     ],
 )
 def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
@@ -241,7 +237,7 @@ def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
 )
 def test_bad_splits(tmp_path, mixed, split, message):
     (tmp_path / "split.json").write_text(split)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(sp.DataError, match=message):
         task(**mixed)
 
 
@@ -250,15 +246,15 @@ def test_rows_without_labels_may_be_trained_on_but_not_scored(tmp_path, mixed):
     it = task(**mixed)
     assert it.collate(it.part("train")).labelled.tolist() == [True, True, False, True]
     (tmp_path / "split.json").write_text('{"train": [0], "valid": [1], "test": [2]}')
-    with pytest.raises(DataError, match="1 rows without labels in the test part"):
+    with pytest.raises(sp.DataError, match="1 rows without labels in the test part"):
         task(**mixed)
 
 
-def proposal(p: torch.Tensor, gold: torch.Tensor, labelled=None) -> tuple[Proposal, Batch]:
-    space = LabelSet([f"l{i}" for i in range(p.shape[1])])
-    x = X({}, None, len(p))
+def proposal(p: torch.Tensor, gold: torch.Tensor, labelled=None) -> tuple[sp.Proposal, sp.Batch]:
+    space = sp.LabelSet([f"l{i}" for i in range(p.shape[1])])
+    x = sp.X({}, None, len(p))
     labelled = torch.ones(len(p), dtype=torch.bool) if labelled is None else labelled
-    return space.independent(torch.logit(p).unsqueeze(1)), Batch(
+    return space.independent(torch.logit(p).unsqueeze(1)), sp.Batch(
         x, torch.arange(len(p)), gold.float().unsqueeze(1), labelled
     )
 
@@ -310,7 +306,7 @@ def test_a_metric_takes_batches_without_gold():
     made, batch = proposal(p, gold, none)
     metric.update(made, dataclasses.replace(batch, gold=None))
     metric.update(made, batch)
-    with pytest.raises(DataError, match="no example with gold"):
+    with pytest.raises(sp.DataError, match="no example with gold"):
         metric.compute()
     metric.update(*proposal(p, gold))
     assert metric.compute() == scores(p > 0.5, gold)
@@ -372,7 +368,7 @@ def test_the_root_of_a_hierarchy_can_be_a_label(tmp_path):
     assert [example.gold.tolist() for example in again.read(files["train"])] == [[0, 1], [0, 1, 2]]
     flat = tmp_path / "flat.arff"
     flat.write_text("@relation r\n@attribute a numeric\n@attribute c {0,1}\n@data\n1,1\n2,0\n")
-    with pytest.raises(ConfigError, match=r"task\.root"):
+    with pytest.raises(sp.ConfigError, match=r"task\.root"):
         task(train=str(flat), validation=str(flat), label_count=1, root=True)
 
 
@@ -407,7 +403,7 @@ def test_only_some_training_rows_have_labels(mixed, tmp_path):
     assert it.protocol()["split"].endswith("; 2 training examples with gold, 7 without")
     assert str(tmp_path / "more.arff") in it.checksums() and "without" not in every.protocol()["split"]
     assert len(task(**some, rest=False).part("train")) == 6
-    with pytest.raises(DataError, match=r"found 4 training examples; expected at least task\.labelled, 5"):
+    with pytest.raises(sp.DataError, match=r"found 4 training examples; expected at least task\.labelled, 5"):
         task(**mixed, labelled=5)
     parts = {name: (np.eye(8), np.eye(8)[:, :2]) for name in ("train", "validation")}
     given = in_memory("multilabel", parts, labelled=3)
@@ -439,9 +435,9 @@ def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):
     given = {"file": str(tmp_path / "x.arff"), "split": str(tmp_path / "s.json")}
     assert task(**given).space.labels == ["1", "1/2"]
     for unused in ({"labels": "x.xml"}, {"label_count": 1}):
-        with pytest.raises(ConfigError, match=f"{next(iter(unused))}=.*hierarchical"):
+        with pytest.raises(sp.ConfigError, match=f"{next(iter(unused))}=.*hierarchical"):
             task(**given, **unused)
-    with pytest.raises(ConfigError, match=r"'c' of .* is a label"):
+    with pytest.raises(sp.ConfigError, match=r"'c' of .* is a label"):
         task(**given, drop=["c"])
 
 
@@ -451,7 +447,7 @@ def test_genbase_is_binary_and_split():
         file="data:multilabel/genbase/genbase.arff", split="data:multilabel/splits/genbase.json", drop=["protein"]
     )
     assert it.inputs.binary and it.inputs.size == 1185 and len(it.space.labels) == 27
-    assert [len(it.part(name)) for name in PARTS] == [397, 132, 133]
+    assert [len(it.part(name)) for name in sp.PARTS] == [397, 132, 133]
 
 
 LISTS = [["rain", "wind"], ["rain"], ["wind"], [], ["sun"]] * 6
@@ -494,11 +490,11 @@ def test_a_column_of_lists_of_another_file(tmp_path):
     plain = tmp_path / "plain.csv"
     plain.write_text("age,seen,day\n1,0,d1\n")
     assert [example.gold for example in it.read(str(plain))] == [None]
-    with pytest.raises(DataError, match="attribute 'kinds'"):
+    with pytest.raises(sp.DataError, match="attribute 'kinds'"):
         it.read(other)
     it.config = it.config.model_copy(update={"labels": "kinds", "separator": "|"})
     assert [len(example.gold) for example in it.read(other)] == [len(labels) for labels in LISTS]
-    with pytest.raises(DataError, match=r"label 'rain\|wind'; expected one of the 3 labels"):
+    with pytest.raises(sp.DataError, match=r"label 'rain\|wind'; expected one of the 3 labels"):
         it.config = it.config.model_copy(update={"separator": ";"})
         it.read(other)
 
@@ -507,9 +503,9 @@ def test_another_separator_in_a_column_of_lists_is_an_error(tmp_path):
     path = lists_file(tmp_path, "csv", separator="|")
     found = r"lists\.csv:2: found label 'rain\|wind' beside 'rain' and 'wind'; .* pass \"separator=\|\" to split it"
     for load in (lambda: task(file=path, labels="tags"), lambda: split_file(path, labels="tags")):
-        with pytest.raises(DataError, match=found):
+        with pytest.raises(sp.DataError, match=found):
             load()
-    with pytest.raises(ConfigError, match=r"task\.labels: found 3; .* label_count="):
+    with pytest.raises(sp.ConfigError, match=r"task\.labels: found 3; .* label_count="):
         task(file=path, labels=3)
 
 
@@ -525,7 +521,7 @@ def test_a_column_that_was_learned_from_cannot_be_dropped_later(tmp_path):
     path.write_text("x,y,a\n1,2.5,1\n2,1.5,0\n")
     it = task(train=str(path), validation=str(path), labels="a")
     it.config = it.config.model_copy(update={"drop": ["x"]})
-    with pytest.raises(ConfigError, match="drop=: the run learned from the column 'x'"):
+    with pytest.raises(sp.ConfigError, match="drop=: the run learned from the column 'x'"):
         it.read(str(path))
 
 
@@ -581,12 +577,12 @@ def test_they_come_at_the_end_and_do_not_crowd_the_table(tmp_path):
     (tmp_path / "metrics.json").write_text(json.dumps(found))
     (tmp_path / "config.json").write_text("{}")
     console = Console(width=200, record=True)
-    print_scores(console, RunFolder(tmp_path))
+    print_scores(console, sp.RunFolder(tmp_path))
     printed = console.export_text()
     assert printed.count("precision") == 2  # precision and r_precision, in one line
     assert "constant_predictor: score example_f1, validation 0.2967\n" in printed
     assert "the 1, 2 likeliest labels, validation: precision 0." in printed and "│ label_ap" in printed
     assert find_score(found["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
     assert find_score(found["validation"], "ranking.7.ndcg") is None
-    with pytest.raises(ConfigError, match=r"task\.at\.0': found 0"):
+    with pytest.raises(sp.ConfigError, match=r"task\.at\.0': found 0"):
         task(corpus="sample", at=[0])

@@ -15,7 +15,6 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
-from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.data.tables.label_columns import read_names
@@ -23,9 +22,7 @@ from spen_plugins.data.texts.own_columns import find_text_columns
 from spen_plugins.data.texts.reuters import read_reuters, shared_topics
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.registry import Registry
 from spen_plugins.samples import labels as sample
-from spen_plugins.task import PARTS, TextInputs
 from spen_plugins.testing import ToyLabels, ToyTags
 from tests.loaded import ROOT, loaded, parquet_file, parsed, spen, trained, written
 
@@ -136,12 +133,12 @@ def test_reuters_wants_files(tmp_path):
 def test_files_with_numbers_and_names(files):
     it = task(**files)
     assert it.space.labels == ["joy", "grief", "awe"]
-    assert [[e.gold.tolist() for e in it.part(name)] for name in PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
+    assert [[e.gold.tolist() for e in it.part(name)] for name in sp.PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
     assert list(it.inputs.words) == ["!", "a", "day", "here", "it's", "nothing", "raining", "what"]
     assert set(it.checksums()) == set(files.values())
     assert list(task(**files, min_count=2).inputs.words) == []
     few = task(**files, keep_empty=False)
-    assert [len(few.part(name)) for name in PARTS] == [2, 1, 1] and "left out" in few.protocol()["split"]
+    assert [len(few.part(name)) for name in sp.PARTS] == [2, 1, 1] and "left out" in few.protocol()["split"]
 
 
 def test_labels_by_name_are_those_of_all_files(files, tmp_path):
@@ -170,7 +167,7 @@ def test_labels_by_name_are_those_of_all_files(files, tmp_path):
 )
 def test_wrong_settings_and_labels(files, change, error, found):
     for name, text in change.items():
-        if isinstance(text, str) and name in PARTS:
+        if isinstance(text, str) and name in sp.PARTS:
             written(Path(files[name]), text)
         else:
             files[name] = text
@@ -180,7 +177,7 @@ def test_wrong_settings_and_labels(files, change, error, found):
 
 def test_words(files):
     def words(text, **fields):
-        return TextLabels(TextLabels.Config(**fields)).words(text)
+        return sp.TextLabels(sp.TextLabels.Config(**fields)).words(text)
 
     text = "Don’t PAY 1,950 dlrs :) 🎉 B\xfcrgi's"
     assert words(text) == ["don't", "pay", "0", ",", "000", "dlrs", ":", ")", "🎉", "b\xfcrgi's"]
@@ -191,8 +188,8 @@ def test_words(files):
 def test_reuters_parts(stories):
     it = task(reuters=str(stories))
     assert it.space.labels == ["earn", "grain", "wheat"]
-    assert [len(it.part(name)) for name in PARTS] == [18, 2, 2]
-    gold = {e.text: e.gold.tolist() for name in PARTS for e in it.part(name)}
+    assert [len(it.part(name)) for name in sp.PARTS] == [18, 2, 2]
+    gold = {e.text: e.gold.tolist() for name in sp.PARTS for e in it.part(name)}
     assert gold["GRAIN & none\nnone rose at B\xfcrgi.\n REUTER"] == []  # stays, without labels
     assert gold["GRAIN & two\ntwo rose at B\xfcrgi.\n REUTER"] == [1]  # 'rare' is in no test document
     assert gold["*******LOOSE <XYZ> TEXT"] == [1, 2]
@@ -201,7 +198,7 @@ def test_reuters_parts(stories):
     again = task(reuters=str(stories))
     assert [e.text for e in again.part("validation")] == [e.text for e in it.part("validation")]
     assert len(it.checksums()) == 2
-    assert sum(len(task(reuters=str(stories), keep_empty=False).part(name)) for name in PARTS) == 21
+    assert sum(len(task(reuters=str(stories), keep_empty=False).part(name)) for name in sp.PARTS) == 21
 
 
 def test_read_takes_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
@@ -262,7 +259,7 @@ def test_a_run_reads_the_csv_that_it_writes(tmp_path, train, fields):
     """The user's columns stay, so that texts and gold are found again; those without names are the texts alone."""
     path = written(tmp_path / "train.csv", train)
     it = task(train=path, validation=path, **fields)
-    again = TextLabels(it.config)
+    again = sp.TextLabels(it.config)
     again.restore(json.loads(json.dumps(it.facts())))
     labels = it.space.labels
     examples = again.read(path)
@@ -322,8 +319,8 @@ def test_only_some_training_texts_have_labels(files, tmp_path):
 
 
 def network(known=("a", "b", "c"), **fields) -> Ngrams:
-    it = TextLabels(TextLabels.Config(corpus="sample"))
-    it.inputs = TextInputs(list(known))
+    it = sp.TextLabels(sp.TextLabels.Config(corpus="sample"))
+    it.inputs = sp.TextInputs(list(known))
     return Ngrams(Ngrams.Config(hidden=[5], **fields), it)
 
 
@@ -449,7 +446,7 @@ def test_networks_for_other_inputs_say_so():
 def test_every_data_set_with_every_method_is_an_experiment(data, method):
     given = {"validation": "v.tsv", "test": "t.tsv", "labels": "n.txt"} if data == "mine.tsv" else {}
     config = evaluate(CONFIG, {"data": data, "method": method, **given})
-    check(config, CONFIG, Registry())
+    check(config, CONFIG, sp.Registry())
     assert ("energy" in config) == (method != "cross_entropy")
     if data == "mine.tsv":
         assert config["task"] == {
@@ -516,10 +513,10 @@ def test_a_run_predicts_without_its_data(run, tmp_path, monkeypatch):
 @real_data
 def test_goemotions_counts():
     folder = "data:text/goemotions/"
-    parts = {name: folder + file for name, file in zip(PARTS, ("train.tsv", "dev.tsv", "test.tsv"), strict=True)}
+    parts = {name: folder + file for name, file in zip(sp.PARTS, ("train.tsv", "dev.tsv", "test.tsv"), strict=True)}
     it = task(**parts, labels=folder + "labels.txt", min_count=2)
-    assert [len(it.part(name)) for name in PARTS] == [43410, 5426, 5427] and len(it.space.labels) == 28
-    single = np.mean([len(e.gold) == 1 for name in PARTS for e in it.part(name)])
+    assert [len(it.part(name)) for name in sp.PARTS] == [43410, 5426, 5427] and len(it.space.labels) == 28
+    single = np.mean([len(e.gold) == 1 for name in sp.PARTS for e in it.part(name)])
     assert 0.83 < single < 0.84  # Demszky et al. 2020, Sec. 3
     assert it.space.labels[it.part("train")[2].gold[0]] == "anger"
 

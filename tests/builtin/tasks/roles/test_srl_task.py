@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.errors import DataError
-from spen_plugins.task import PARTS, Indexer
+import spen_plugins as sp
 from tests.builtin.tasks.tags.test_tagging import says
 from tests.loaded import loaded
 
@@ -37,16 +35,16 @@ TEST = """0\tBo\tNNP\t*\t-\t-\t(A0*)
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> SemanticRoles:
+def task(tmp_path: Path) -> sp.SemanticRoles:
     (tmp_path / "train").write_text(TRAIN)
     (tmp_path / "test").write_text(TEST)
     (tmp_path / "dev").write_text(TRAIN)
-    paths = {part: str(tmp_path / name) for part, name in zip(PARTS, ("train", "dev", "test"), strict=True)}
+    paths = {part: str(tmp_path / name) for part, name in zip(sp.PARTS, ("train", "dev", "test"), strict=True)}
     return loaded("srl", **paths)
 
 
 @pytest.fixture(scope="module")
-def sample() -> SemanticRoles:
+def sample() -> sp.SemanticRoles:
     return loaded("srl", corpus="sample")
 
 
@@ -181,7 +179,7 @@ def test_predictions(task):
 
 def test_restore_needs_no_files(task):
     facts = json.loads(json.dumps(task.facts()))
-    other = SemanticRoles(SemanticRoles.Config(train="gone", test="gone"))
+    other = sp.SemanticRoles(sp.SemanticRoles.Config(train="gone", test="gone"))
     other.restore(facts)
     assert other.space.tags == task.space.tags and list(other.inputs.words) == list(task.inputs.words)
     (read,) = other.read(task.config.test)
@@ -206,17 +204,17 @@ def test_restore_needs_no_files(task):
     ],
 )
 def test_bad_items(task, item):
-    with pytest.raises(DataError):
+    with pytest.raises(sp.DataError):
         task.parse(item)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", sp.PARTS)
 def test_files_without_predicates_are_refused(task, tmp_path, part):
     (tmp_path / "none").write_text("0\tAnn\tNNP\t*\t-\t-\n")
-    paths = {name: getattr(task.config, name) for name in PARTS} | {part: str(tmp_path / "none")}
+    paths = {name: getattr(task.config, name) for name in sp.PARTS} | {part: str(tmp_path / "none")}
     if part == "train":  # the layout can't be told from a file without brackets
         paths["layout"] = "propbank"
-    with pytest.raises(DataError, match=rf"none: found no predicate \(task\.{part}\)"):
+    with pytest.raises(sp.DataError, match=rf"none: found no predicate \(task\.{part}\)"):
         loaded("srl", **paths)
 
 
@@ -228,7 +226,7 @@ def test_a_metric_takes_batches_without_gold(task):
     metric.update(proposal, without)
     zero = torch.zeros(1, 1, 2, len(task.space.tags))
     metric.update(proposal, dataclasses.replace(without, gold=zero))
-    with pytest.raises(DataError, match="no predicate with gold"):
+    with pytest.raises(sp.DataError, match="no predicate with gold"):
         metric.compute()
     metric.update(says(task, known, "B-A0 B-V O O O O"), known)
     metric.update(proposal, without)
@@ -238,7 +236,7 @@ def test_a_metric_takes_batches_without_gold(task):
 def test_indexers_see_each_sentence_once(task):
     seen = []
 
-    class Lengths(Indexer):
+    class Lengths(sp.Indexer):
         def index(self, words):
             seen.append(words)
             return [len(word) for word in words]
@@ -268,11 +266,11 @@ def test_scoring_five_thousand_predicates_takes_seconds(sample):
     assert calls["call"] + calls["c_call"] < 400 * len(part)
 
 
-def test_only_some_training_sentences_have_roles(task: SemanticRoles, tmp_path: Path) -> None:
+def test_only_some_training_sentences_have_roles(task: sp.SemanticRoles, tmp_path: Path) -> None:
     (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n1\tfell\tVBD\t*\tfall\t-\n")
     given = {**task.config.model_dump(), "labelled": 1, "repeat": 2, "unlabelled": str(tmp_path / "more")}
 
-    def few(**more: object) -> SemanticRoles:
+    def few(**more: object) -> sp.SemanticRoles:
         return loaded("srl", **{**given, **more})
 
     found = few()
@@ -288,11 +286,11 @@ def test_only_some_training_sentences_have_roles(task: SemanticRoles, tmp_path: 
     batch = found.collate(train[1:3])
     assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
     assert [len(made.part("train")) for made in (few(rest=False), few(unlabelled=None, repeat=1))] == [5, 3]
-    with pytest.raises(DataError, match=r"expected at least task\.labelled, 3"):
+    with pytest.raises(sp.DataError, match=r"expected at least task\.labelled, 3"):
         few(labelled=3)
     (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n")
-    with pytest.raises(DataError, match=r"no predicate \(task\.unlabelled\)"):
+    with pytest.raises(sp.DataError, match=r"no predicate \(task\.unlabelled\)"):
         few()
     (tmp_path / "train").write_text("0\tSnow\tNN\t*\t-\t-\n\n" + TRAIN)
-    with pytest.raises(DataError, match=r"no predicate with roles \(task\.train\)"):
+    with pytest.raises(sp.DataError, match=r"no predicate with roles \(task\.train\)"):
         few(unlabelled=None)

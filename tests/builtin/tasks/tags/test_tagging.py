@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.tasks.tags.tagging import Tagging
+import spen_plugins as sp
 from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.registry import Registry
 from spen_plugins.runs.many.groups import find_task_selection
-from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS, Indexer
 from tests.loaded import loaded, written
 
 TRAIN = """Ann NNP I-PER
@@ -37,23 +34,23 @@ Mars NNP I-ORG
 CONLLU = "1\tshe\tshe\tPRON\tPRP\t_\t_\t_\t_\t_\n2\truns\trun\tVERB\tVBZ\t_\t_\t_\t_\t_\n"
 
 
-def make(tmp_path: Path, train: str = TRAIN, test: str = TEST, **options) -> Tagging:
+def make(tmp_path: Path, train: str = TRAIN, test: str = TEST, **options) -> sp.Tagging:
     for name, text in (("train", train), ("validation", train), ("test", test)):
         (tmp_path / name).write_text(text)
-    return loaded("tagging", **{part: str(tmp_path / part) for part in PARTS}, **options)
+    return loaded("tagging", **{part: str(tmp_path / part) for part in sp.PARTS}, **options)
 
 
 @pytest.fixture
-def pos(tmp_path: Path) -> Tagging:
+def pos(tmp_path: Path) -> sp.Tagging:
     return make(tmp_path, tags=1)
 
 
 @pytest.fixture
-def ner(tmp_path: Path) -> Tagging:
+def ner(tmp_path: Path) -> sp.Tagging:
     return make(tmp_path, scheme="iob1", encoding="bioes", columns={"pos": 1})
 
 
-def says(task: Tagging, batch, *rows: str) -> Proposal:
+def says(task: sp.Tagging, batch, *rows: str) -> sp.Proposal:
     """A proposal that is sure of these tags, less so of `TAG:LOGIT`."""
     logits = torch.zeros(len(rows), 1, batch.x.mask.shape[1], len(task.space.tags))
     for i, row in enumerate(rows):
@@ -63,7 +60,7 @@ def says(task: Tagging, batch, *rows: str) -> Proposal:
     return task.space.independent(logits, batch.x.mask)
 
 
-def scored(task: Tagging, examples, *rows: str):
+def scored(task: sp.Tagging, examples, *rows: str):
     batch = task.collate(examples)
     metric = task.metric()
     metric.update(says(task, batch, *rows), batch)
@@ -202,7 +199,7 @@ def test_rows_without_gold(ner):
         scored(ner, [unknown], "O O").compute()
 
 
-def warnings_of(task: Tagging) -> list[str]:
+def warnings_of(task: sp.Tagging) -> list[str]:
     return [note for note in task.notes() if "can't be learned" in note]
 
 
@@ -296,7 +293,7 @@ def test_read_with_and_without_tags(ner, tmp_path):
 
 def test_facts_are_enough_to_predict(ner):
     facts = json.loads(json.dumps(ner.facts()))
-    other = Tagging(ner.config)
+    other = sp.Tagging(ner.config)
     other.restore(facts)
     assert other.space.tags == ner.space.tags and other.inputs == ner.inputs and other.facts() == ner.facts()
     item = {"words": ["Ann", "SAW", "99"], "columns": {"pos": ["NNP", "VBD", "?"]}}
@@ -305,7 +302,7 @@ def test_facts_are_enough_to_predict(ner):
 
 
 def test_checksums_and_protocol(ner, pos, tmp_path):
-    assert list(ner.checksums()) == [str(tmp_path / part) for part in PARTS]
+    assert list(ner.checksums()) == [str(tmp_path / part) for part in sp.PARTS]
     assert ner.selection == "f1" and pos.selection == "accuracy"
     assert ner.protocol()["metric"].startswith("f1:") and pos.protocol()["metric"].startswith("accuracy:")
     assert ner.protocol()["scheme"] == "iob1, learned as bioes" and "under bioes" in ner.protocol()["decoding"]
@@ -313,12 +310,12 @@ def test_checksums_and_protocol(ner, pos, tmp_path):
 
 
 def test_comparisons_find_the_score_of_either_kind():
-    found = [find_task_selection({"type": "tagging", "scheme": scheme}, Registry()) for scheme in ("none", "bio")]
+    found = [find_task_selection({"type": "tagging", "scheme": scheme}, sp.Registry()) for scheme in ("none", "bio")]
     assert found == ["accuracy", "f1"]
 
 
 def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
-    class Counting(Indexer):
+    class Counting(sp.Indexer):
         calls = 0
 
         def index(self, words):
@@ -390,8 +387,8 @@ def test_gold_scores_one_on_the_sample(corpus, options):
     assert "sample" in task.protocol()["split"] and task.checksums() == {}
 
 
-def perfect(task: Tagging) -> None:
-    for part in PARTS:
+def perfect(task: sp.Tagging) -> None:
+    for part in sp.PARTS:
         metric = task.metric()
         for i in range(0, len(task.part(part)), 200):
             batch = task.collate(task.part(part)[i : i + 200])
@@ -419,9 +416,9 @@ DATA = Path(os.environ.get("SPEN_DATA", "/nowhere"))
 )
 def test_real_data_is_read_and_gold_scores_one(paths, options, counts):
     folder, names = paths.split(": ")
-    files = {part: f"data:{folder}{name}" for part, name in zip(PARTS, names.split(), strict=True)}
+    files = {part: f"data:{folder}{name}" for part, name in zip(sp.PARTS, names.split(), strict=True)}
     task = loaded("tagging", **files, **options)
-    assert tuple(len(task.part(part)) for part in PARTS) == counts
+    assert tuple(len(task.part(part)) for part in sp.PARTS) == counts
     perfect(task)
 
 
