@@ -97,7 +97,11 @@ def read_columns(
     tag = tags + width if tags < 0 else tags
     taken = next((name for name, place in places.items() if place == tag), None)
     if gold:
-        _check_tags(path, blocks[0].first, width, tags, taken)
+        if taken is not None:
+            found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
+            wanted = "a column of its own for tags; name it (task.tags) if it is another"
+            raise DataError(path, blocks[0].first, found, wanted)
+        _place(path, blocks[0].first, width, "tags", tags)
     tagged = taken is None and 0 <= tag < width
     _check_header(path, blocks[0], tag if tagged else -1)
     if plain and tagged:
@@ -165,14 +169,6 @@ def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
         key = name if name in ("words", "tags") else f"columns.{name}"
         raise DataError(path, line, found, f"that column, or another number (task.{key}), {-width} to {width - 1}")
     return column % width
-
-
-def _check_tags(path: Path, line: int, width: int, tags: int, taken: str | None) -> None:
-    """Raise DataError if there is no column of tags; `taken` is the use of their column, if it has another."""
-    if taken is not None:
-        found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
-        raise DataError(path, line, found, "a column of its own for tags; name it (task.tags) if it is another")
-    _place(path, line, width, "tags", tags)
 
 
 def _check_header(path: Path, block: _Block, tag: int) -> None:

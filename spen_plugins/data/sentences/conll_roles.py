@@ -61,7 +61,11 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
     for block in blocks:
-        _check_width(path, block)
+        width = len(block.rows[0])
+        for number, row in enumerate(block.rows, block.first):
+            if len(row) != width or width <= FRAME:
+                wanted = f"{max(width, FRAME + 1)}, as in the sentence's first line"
+                raise DataError(path, number, f"{len(row)} columns", wanted)
     after = int(not any("*" in row[-1] for block in blocks for row in block.rows if _verbs(row)))
     if not any(_verbs(row) for block in blocks for row in block.rows):
         if gold:
@@ -74,14 +78,6 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
 def _verbs(row: Sequence[str]) -> int:
     """The number of columns of brackets that have their verb in this row."""
     return sum(bool(_VERB.search(cell)) for cell in row[FRAME + 1 :])
-
-
-def _check_width(path: Path, block: Block) -> None:
-    width = len(block.rows[0])
-    for number, row in enumerate(block.rows, block.first):
-        if len(row) != width or width <= FRAME:
-            found = f"{len(row)} columns"
-            raise DataError(path, number, found, f"{max(width, FRAME + 1)}, as in the sentence's first line")
 
 
 def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Sentence:

@@ -37,12 +37,13 @@ def read_conllu(
         columns: name of each further field to read -> the field.
         gold: if true, tags are required; otherwise they may be `_` throughout.
     """
-    wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
+    columns = columns or {}
+    wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in columns.items()}}
     check_fields(wanted, FIELDS, "CoNLL-U")
     sentences = [some for _, some in conllu_sentences(path)]
     if not sentences:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
-    values = {key: [tuple(_value(path, word, of) for word in some) for some in sentences] for key, of in wanted.items()}
+    values = {key: [_values(path, some, of) for some in sentences] for key, of in wanted.items()}
     empty = {key for key, rows in values.items() if all(value == _BLANK for row in rows for value in row)}
     for key in wanted:
         if key in empty and (gold or key != "tags"):
@@ -52,7 +53,7 @@ def read_conllu(
         TaggedSentence(
             values["words"][i],
             None if "tags" in empty else values["tags"][i],
-            {name: values[f"columns.{name}"][i] for name in columns or {}},
+            {name: values[f"columns.{name}"][i] for name in columns},
             some[0].line,
             tuple(word.line for word in some),
         )
@@ -96,14 +97,17 @@ def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> It
             name, words = None, []
 
 
-def _value(path: Path, word: Word, name: str) -> str:
-    """A field's text, or those of several fields with + between; `_` if missing."""
-    missing = next((of for of in name.split("+") if of not in word.fields), None)
-    if missing is not None:
-        found = f"{len(word.fields) + 1} fields, no {missing!r}"
-        raise DataError(path, word.line, found, "the 10 of CoNLL-U, apart by tabs")
-    values = [word.fields[of] for of in name.split("+")]
-    return _BLANK if all(value == _BLANK for value in values) else "+".join(values)
+def _values(path: Path, words: Sequence[Word], name: str) -> tuple[str, ...]:
+    """A field's text for each word, or those of several fields with + between; `_` if missing."""
+    names, found = name.split("+"), []
+    for word in words:
+        missing = next((of for of in names if of not in word.fields), None)
+        if missing is not None:
+            problem = f"{len(word.fields) + 1} fields, no {missing!r}"
+            raise DataError(path, word.line, problem, "the 10 of CoNLL-U, apart by tabs")
+        values = [word.fields[of] for of in names]
+        found.append(_BLANK if all(value == _BLANK for value in values) else "+".join(values))
+    return tuple(found)
 
 
 def write_conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:

@@ -42,11 +42,6 @@ Bounds = list[tuple[int, int]]
 """First character of each word and the one after its last."""
 
 
-def usual_tags(scheme: str) -> tuple[str, ...]:
-    """Keys of tags that are looked for where none is given."""
-    return ("tags", "pos_tags", "upos") if scheme == "none" else ("tags", "ner_tags")
-
-
 def is_sentence(value: Any) -> bool | None:
     """True for a sentence of words, or a text with spans; None if a text's labels are empty, so either."""
     if not isinstance(value, Mapping) or any(key in value for key in (*WORDS, "entities", "spans", "data")):
@@ -83,7 +78,8 @@ def _is_words(values: Any) -> bool:
 
 
 def _of_lists(value: Mapping[str, Any], words: str, places: Any) -> dict[str, Any]:
-    tags = next((key for key in (places.tags, *usual_tags(places.scheme)) if key in value), None)
+    usual = ("tags", "pos_tags", "upos") if places.scheme == "none" else ("tags", "ner_tags")
+    tags = next((key for key in (places.tags, *usual) if key in value), None)
     named = {n: value[key] for n, key in places.columns.items() if isinstance(key, str) and key in value}
     form = {key: value[key] for key in ("columns", "entities") if key in value} | {"words": value[words]}
     if named:
@@ -97,7 +93,10 @@ def _of_lists(value: Mapping[str, Any], words: str, places: Any) -> dict[str, An
 
 def _of_text(value: Mapping[str, Any], places: Any, moved: list[str]) -> dict[str, Any]:
     text = value["text"]
-    bounds = _given_bounds(text, value["tokens"]) if "tokens" in value else _bounds(text, places.language)
+    if "tokens" in value:
+        bounds = _given_bounds(text, value["tokens"])
+    else:
+        bounds = [(t.idx, t.idx + len(t)) for t in _tokeniser(places.language)(text) if not t.is_space]
     form: dict[str, Any] = {"words": [text[start:end] for start, end in bounds]}
     key = next((key for key in (places.tags, *SPANS) if key in value), None)
     if key is not None and places.scheme != "none":
@@ -106,10 +105,6 @@ def _of_text(value: Mapping[str, Any], places: Any, moved: list[str]) -> dict[st
         spans = [_word_span(text, span, bounds, moved) for span in value[key] or []]
         form["tags"] = tags_of(spans, "entity", len(bounds), places.scheme)
     return form
-
-
-def _bounds(text: str, language: str) -> Bounds:
-    return [(t.idx, t.idx + len(t)) for t in _tokeniser(language)(text) if not t.is_space]
 
 
 @lru_cache(maxsize=4)

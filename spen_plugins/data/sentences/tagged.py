@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.disk.shards import check_in_memory, is_sharded, shards
-from spen_plugins.data.formats import JSON_LINES, Format, Head, is_prose, read_head, recognise
+from spen_plugins.data.formats import JSON_LINES, Format, is_prose, read_head, recognise
 from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.data.sentences.conllu import read_conllu
@@ -97,7 +97,7 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     if name == "columns":
         sentences = read_columns(path, **settings, plain=gold and places.tags is None and places.scheme == "none")
         said = "the last column" if places.tags is None else f"column {places.tags}"
-        return TagFile(sentences, form, f", tags of {said}" if gold else "")
+        return TagFile(sentences, form, f", tags of {said}" * gold)
     if name == "conllu":
         return TagFile(read_conllu(path, **settings), form)
     read = read_docbin if name == "docbin" else read_token_rows
@@ -163,7 +163,10 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
         return given
     if path.suffix == ".conllu" and path.is_file():
         return "conllu"
-    _check_one_line(read_head(path))
+    head = read_head(path)
+    if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
+        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
+        raise DataError(path, head.first, "a JSON object over several lines", wanted)
     found = recognise(path, list(FORMATS.values()))
     name = next(name for name, form in FORMATS.items() if form is found)
     return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
@@ -208,9 +211,3 @@ def _made(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSenten
         return make(item)
     except DataError as error:
         raise DataError(path, None, f"item {number} with {error.found}", error.expected) from None
-
-
-def _check_one_line(head: Head) -> None:
-    if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
-        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
-        raise DataError(head.path, head.first, "a JSON object over several lines", wanted)
