@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from spen_e2e.gbi_figures import read_trajectory
 from spen_images.images import list_images, read_image
 from spen_images.masks import read_arrays
+from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
 from spen_plugins.config.evaluation import evaluate
@@ -30,7 +31,6 @@ from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.data.tables.table_files import read_table
 from spen_plugins.data.text import read_lines, sha256
 from spen_plugins.data.texts.labelled_texts import Layout, read_texts
-from spen_plugins.data.texts.reuters import read_reuters
 from spen_plugins.data.words import read_clusters, read_vectors
 from spen_plugins.errors import DataError
 from spen_plugins.files import read_json, save_json

@@ -1,4 +1,4 @@
-"""Parts of the tasks with label sets: files divided, gold hidden, weights given."""
+"""Parts of the tasks with label sets: files divided, gold hidden, weights given; and all columns of a table's file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,77 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spen_plugins.data.catalogue import locate
+from spen_plugins.data.disk.shards import is_sharded, shards
 from spen_plugins.data.equal_inputs import shared_inputs
+from spen_plugins.data.formats import PARQUET, read_head, recognise
 from spen_plugins.data.parts import given
 from spen_plugins.data.parts.file_parts import hash_files, named_files, note_unseen, with_file_encoding
 from spen_plugins.data.parts.gold import WithoutGold, hide_gold
 from spen_plugins.data.parts.split import divide_rows, select_keys
 from spen_plugins.data.parts.strata import Kind
+from spen_plugins.data.records import CSV, find_separator, read_json_lines, records
 from spen_plugins.data.tables.label_columns import ColumnKeys
-from spen_plugins.data.texts.own_columns import Columns
+from spen_plugins.data.tables.table_files import FORMATS
+from spen_plugins.data.texts.labelled_texts import (
+    FASTTEXT,
+    JSON,
+    LIBMULTILABEL,
+    file_records,
+    find_format,
+    open_columns,
+)
+from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import DataError
+from spen_plugins.files import to_json
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import Task
 from spen_plugins.task_parts import ReadsInputs, TakesExamples
+
+Columns = tuple[list[str], list[list[Any]]]
+"""Names of columns, and the cells of each row."""
+
+
+def find_table_columns(path: Path) -> Columns | None:
+    """Columns of a file that `read_table` has read; None for ARFF and libsvm."""
+    form = recognise(path, FORMATS)
+    if form is PARQUET:
+        return _read_shards(path)
+    if form is not CSV:
+        return None
+    names, *rows = [cells for _, cells in records(path, find_separator(read_head(path)) or ",")]
+    return names, rows
+
+
+def find_text_columns(path: Path, layout: Layout) -> Columns | None:
+    """Columns of a file that `read_texts` has read without gold; None if they have no names."""
+    if is_sharded(path):
+        return _read_shards(path)
+    form = find_format(path, layout, None)
+    if form is JSON:
+        return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
+    if form in (None, FASTTEXT, LIBMULTILABEL):
+        return None
+    columns, rows = open_columns(path, form, layout, None)
+    return None if columns.names is None else (columns.names, [cells for _, cells in rows])
+
+
+def _read_shards(path: Path) -> Columns:
+    rows: list[dict[str, Any]] = []
+    for shard in shards(path):
+        names, *records = [cells for _, cells in file_records(shard, PARQUET, "")]
+        rows += [dict(zip(names, cells, strict=True)) for cells in records]
+    return _align(rows, "")
+
+
+def _align(rows: list[dict[str, Any]], absent: str | None) -> Columns:
+    """Columns by name, as rows may have them in another order, or lack some; a list or a table is JSON."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return names, [[_cell(row.get(name, absent)) for name in names] for row in rows]
+
+
+def _cell(value: Any) -> Any:
+    return to_json(value) if isinstance(value, (list, dict)) else value
+
 
 Rows = Mapping[str, tuple[str, Sequence[int]]]
 """Part -> the setting that names its file, and its rows there."""
@@ -126,12 +185,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
     def _divide(
         self, gold: Mapping[str, Sequence[np.ndarray | None]], inputs: Mapping[str, Sequence[Hashable]]
     ) -> Rows:
-        """The rows of each part; notes how files were divided.
-
-        Args:
-            gold: label numbers of each row of each file, by its setting.
-            inputs: of each row, a key that equal inputs have in common.
-        """
+        """The rows of each part, by the label numbers and keys of each file's rows; notes how files were divided."""
         files = named_files(self.config)
         self._files |= hash_files({key: name for key, name in files.items() if name not in self._files})
         parts, made = divide_rows(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)

@@ -14,10 +14,9 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
-from spen_plugins.builtin.tasks.labels.label_parts import LabelParts
+from spen_plugins.builtin.tasks.labels.label_parts import Columns, LabelParts
 from spen_plugins.data.parts.gold import ClassWeightConfig, collate_weights, weigh_labels
 from spen_plugins.data.records import written
-from spen_plugins.data.texts.own_columns import Columns
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, LabelConfidences

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from spen_plugins.builtin.tasks.labels.label_parts import Columns as OwnColumns
+from spen_plugins.builtin.tasks.labels.label_parts import find_table_columns
 from spen_plugins.builtin.tasks.labels.label_settings import VectorsConfig, check_data
 from spen_plugins.builtin.tasks.labels.vector_parts import (
     Example,
+    Scaling,
+    Size,
     VectorParts,
     collate_vectors,
     make_example,
@@ -22,11 +26,8 @@ from spen_plugins.data.equal_inputs import make_row_keys
 from spen_plugins.data.parts import given
 from spen_plugins.data.table import Ragged
 from spen_plugins.data.tables.matrix import Matrix, parse_item
-from spen_plugins.data.tables.scaling import Scaling, Size
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.tables.table_files import ListColumn, read_table
-from spen_plugins.data.texts.own_columns import Columns as OwnColumns
-from spen_plugins.data.texts.own_columns import find_table_columns
 from spen_plugins.errors import ConfigError
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown

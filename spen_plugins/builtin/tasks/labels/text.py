@@ -9,8 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
+from spen_plugins.builtin.tasks.labels.label_parts import Columns, find_text_columns
 from spen_plugins.builtin.tasks.labels.label_settings import TextsConfig, check_data
 from spen_plugins.builtin.tasks.labels.label_task import find_label_separator
+from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters
 from spen_plugins.builtin.tasks.labels.text_parts import Example, TextParts
 from spen_plugins.data.disk.shards import is_sharded
 from spen_plugins.data.formats import read_head
@@ -18,8 +20,6 @@ from spen_plugins.data.parts import given
 from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.text import RawText, read_lines, split_lines
 from spen_plugins.data.texts.labelled_texts import has_labels, read_texts
-from spen_plugins.data.texts.own_columns import Columns, find_text_columns
-from spen_plugins.data.texts.reuters import read_reuters
 from spen_plugins.errors import DataError
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown, TextInputs

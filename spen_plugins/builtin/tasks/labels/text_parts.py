@@ -12,6 +12,7 @@ import numpy as np
 
 from spen_plugins.builtin.tasks.labels import reuters_parts
 from spen_plugins.builtin.tasks.labels.label_task import LabelTask
+from spen_plugins.builtin.tasks.labels.reuters_parts import Document, sgm_files
 from spen_plugins.builtin.tasks.labels.text_on_disk import TextMaker, text_index
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.on_disk import Index, OnDisk
@@ -23,7 +24,6 @@ from spen_plugins.data.tables.label_cells import SEPARATOR, joined_label
 from spen_plugins.data.tables.label_columns import lists_names, read_names
 from spen_plugins.data.text import sha256
 from spen_plugins.data.texts.labelled_texts import TextFile, read_texts
-from spen_plugins.data.texts.reuters import Document, sgm_files
 from spen_plugins.data.texts.text_columns import Layout, Row
 from spen_plugins.data.texts.words import is_unspaced, words_of
 from spen_plugins.errors import ConfigError, DataError, did_you_mean

@@ -18,8 +18,8 @@ from sklearn import metrics
 import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.labels.vector_parts import Scaling, Size
 from spen_plugins.data.parts.split import split_file
-from spen_plugins.data.tables.scaling import Scaling, Size
 from spen_plugins.report.group_scores import find_score
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.samples import labels as sample

@@ -15,11 +15,11 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
+from spen_plugins.builtin.tasks.labels.label_parts import find_text_columns
+from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters, shared_topics
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.data.tables.label_columns import read_names
-from spen_plugins.data.texts.own_columns import find_text_columns
-from spen_plugins.data.texts.reuters import read_reuters, shared_topics
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.samples import labels as sample
