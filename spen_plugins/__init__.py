@@ -25,7 +25,7 @@ hookimpl = pluggy.HookimplMarker("spen_plugins")
 """Marks a plugin's hook implementations."""
 
 __getattr__, _NAMES = lazy_names(globals())
-__all__ = ["__version__", "hookimpl", *_NAMES]
+__all__ = ["__version__", "hookimpl", "lazy_names", *_NAMES]
 
 
 def __dir__() -> list[str]:
@@ -34,7 +34,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
-    from spen_plugins.builtin.losses.dvn import Dvn
+    from spen_plugins.builtin.losses.basic import Dvn
     from spen_plugins.builtin.tasks.labels.text import TextLabels
     from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
     from spen_plugins.builtin.tasks.tags.tagging import Tagging
@@ -48,10 +48,9 @@ if TYPE_CHECKING:
         net_terms,
     )
     from spen_plugins.component import Component
-    from spen_plugins.data.catalogue.catalogue import DataSet
-    from spen_plugins.data.catalogue.places import locate
+    from spen_plugins.data.catalogue import DataSet, locate
     from spen_plugins.data.disk.shards import checksum
-    from spen_plugins.data.jsonl import read_json_lines
+    from spen_plugins.data.records import read_json_lines
     from spen_plugins.data.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.energy import BoundEnergy, Energy
     from spen_plugins.energy_loss import EnergyLoss, Terms

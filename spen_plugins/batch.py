@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
@@ -61,10 +61,11 @@ class Batch:
         cls,
         inputs: Mapping[str, Any],
         mask: Tensor | None,
-        gold: Tensor,
-        labelled: Sequence[bool],
+        gold: Tensor | None,
+        labelled: Sequence[bool] | Tensor,
         rows: Sequence[int] | None = None,
-    ) -> Batch:
+        **fields: Any,
+    ) -> Self:
         """A batch of examples that a task collates.
 
         Args:
@@ -72,10 +73,11 @@ class Batch:
             gold: zero in rows without gold.
             labelled: for each example, whether it has gold.
             rows: None: from 0.
+            fields: further fields of the batch.
         """
-        known = torch.tensor(labelled)
-        numbers = torch.arange(len(known)) if rows is None else torch.tensor(list(rows))
-        return cls(X(dict(inputs), mask, len(known)), numbers, gold if known.any() else None, known)
+        known = torch.as_tensor(labelled)
+        numbers = torch.arange(len(known)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return cls(X(dict(inputs), mask, len(known)), numbers, gold if known.any() else None, known, **fields)
 
     def __len__(self) -> int:
         return self.x.size

@@ -76,11 +76,9 @@ class Energy(Component):
 class BoundEnergy:
     """E_x(y): encodes x at the first call and keeps the features; valid until the energy's parameters change."""
 
-    def __init__(self, energy: Energy, x: X, features: Any = None) -> None:
+    def __init__(self, energy: Energy, x: X) -> None:
         self.energy, self.x = energy, x
         self._gradients = torch.is_grad_enabled()
-        if features is not None:
-            self.__dict__["features"] = features
 
     @cached_property
     def features(self) -> Any:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.component import Component
-from spen_plugins.energy import BoundEnergy, Energy
+from spen_plugins.energy import BoundEnergy
 from spen_plugins.spaces import Proposal
 
 Terms = Mapping[str, Tensor]
@@ -22,9 +22,6 @@ class EnergyLoss(Component):
     have defaults. All return one number per example, 0 in rows without gold (except `net_terms`), and never detach: the
     phase decides which parameters are trained.
     """
-
-    def check_energy(self, energy: Energy) -> None:
-        """Raise `ConfigError` if the loss can't train this energy; called once, before training. By default it can."""
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The energy's loss, if it has one term, `(batch,)`."""

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.data.catalogue.places import locate
-from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import DataError
 from spen_plugins.settings.config import Config

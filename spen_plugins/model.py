@@ -22,8 +22,6 @@ class Model(nn.Module):
         self.energy_loss = energy_loss
         self.predicts_in: torch.dtype | None = None
         """Dtype of the multiplications of `propose`, if not the weights' own: `torch.bfloat16`."""
-        if energy_loss is not None and energy is not None:
-            energy_loss.check_energy(energy)
         for part in () if energy_loss is None else list(energy_loss.modules()):
             if isinstance(part, CostNet):
                 part.bind(inference_net)

@@ -113,7 +113,7 @@ class Player(Config):
 
     def multiplier(self, name: str) -> float:
         """Multiplier of a parameter's rate, by its name in the model."""
-        prefix = max((p for p in self.groups if is_below(name, p)), key=_length, default=None)
+        prefix = max((p for p in self.groups if is_below(name, p)), key=lambda p: len(p) * (p != ALL), default=None)
         return 1.0 if prefix is None else self.groups[prefix]
 
     def parameter_groups(self, parameters: Mapping[str, nn.Parameter]) -> dict[float, list[nn.Parameter]]:
@@ -147,10 +147,6 @@ def layers_below_top(names: Iterable[str]) -> dict[str, int]:
         if match and match["encoder"] in top and name not in below:
             below[name] = top[match["encoder"]] + 1
     return below
-
-
-def _length(prefix: str) -> int:
-    return 0 if prefix == ALL else len(prefix)
 
 
 def is_below(name: str, prefix: str) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.data.raw_text import RawText
 from spen_plugins.data.tables.matrix import is_matrix
+from spen_plugins.data.text import RawText
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal

@@ -15,7 +15,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import Terms
 from spen_plugins.errors import PluginError
-from spen_plugins.inference.probe import ProbeConfig
+from spen_plugins.inference.descent import ProbeConfig
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.settings.config import Config

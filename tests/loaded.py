@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from click.testing import Result
 from typer.testing import CliRunner
@@ -17,6 +17,9 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import Built, build, check
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
@@ -79,6 +82,35 @@ def _call(app: Any, words: tuple[object, ...], status: int, settings: Mapping[st
     done = CliRunner().invoke(app, [str(word) for word in words], **{"env": {"COLUMNS": "200"}, **settings})
     assert done.exit_code == status, done.output
     return done
+
+
+def piped(factory: str, **config: Any) -> Language:
+    """A blank spaCy pipeline with one component; its models may be paths."""
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe(factory, config={key: str(v) if isinstance(v, Path) else v for key, v in config.items()})
+    return nlp
+
+
+def small_bert(folder: Path, words: Iterable[str], *, lower: bool = True, **sizes: Any) -> str:
+    """The folder of a small BERT with these pieces, and of its tokeniser; sizes are those of its `BertConfig`."""
+    import pytest
+
+    transformers = pytest.importorskip("transformers")
+    folder.mkdir(exist_ok=True)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
+    vocabulary = written(folder / "vocab.txt", "\n".join(pieces) + "\n")
+    transformers.BertTokenizerFast(vocabulary, do_lower_case=lower).save_pretrained(folder)
+    small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8} | sizes
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **small)).save_pretrained(folder)
+    return str(folder)
+
+
+def of_six_digits(number: str) -> float:
+    """A number of a JSON text, which has six digits behind the point at most."""
+    assert round(float(number), 6) == float(number), number
+    return float(number)
 
 
 def written(path: Path, text: str) -> str:

@@ -21,8 +21,8 @@ def spen_feature_network() -> Classes:
     return {
         "mlp": "spen_plugins.builtin.features.mlp:Mlp",
         "bilstm": "spen_plugins.builtin.features.bilstm:BiLstm",
-        "encoder": "spen_plugins.builtin.features.encoder:Encoder",
-        "bag": "spen_plugins.builtin.features.bag:Bag",
+        "encoder": "spen_plugins.builtin.features.bilstm:Encoder",
+        "bag": "spen_plugins.builtin.features.ngrams:Bag",
         "ngrams": "spen_plugins.builtin.features.ngrams:Ngrams",
         "transformer": "spen_plugins.builtin.features.transformer:Transformer",
         "one_reading": "spen_plugins.builtin.features.one_reading:OneReading",
@@ -36,10 +36,9 @@ def spen_inference_net() -> Classes:
         "independent": "spen_plugins.builtin.nets.independent:Independent",
         "choice": "spen_plugins.builtin.nets.choice:Choice",
         "crf": "spen_plugins.builtin.nets.crf:Crf",
-        "fcn": "spen_plugins.builtin.nets.fcn:Fcn",
         "gbi": "spen_plugins.inference.gbi:Gbi",
-        "rerank": "spen_plugins.builtin.nets.rerank:Rerank",
-        "reweight": "spen_plugins.builtin.nets.reweight:Reweight",
+        "rerank": "spen_plugins.builtin.nets.choosers:Rerank",
+        "reweight": "spen_plugins.builtin.nets.choosers:Reweight",
     }
 
 
@@ -48,25 +47,24 @@ def spen_energy() -> Classes:
     return {
         "local": "spen_plugins.builtin.energies.basic:Local",
         "linear_chain": "spen_plugins.builtin.energies.basic:LinearChain",
-        "conv": "spen_plugins.builtin.energies.conv:Conv",
-        "sum": "spen_plugins.builtin.energies.sum:Sum",
+        "sum": "spen_plugins.builtin.energies.basic:Sum",
     }
 
 
 @hookimpl
 def spen_energy_loss() -> Classes:
     return {
-        "ssvm": "spen_plugins.builtin.losses.ssvm:Ssvm",
-        "dvn": "spen_plugins.builtin.losses.dvn:Dvn",
-        "likelihood": "spen_plugins.builtin.losses.likelihood:Likelihood",
+        "ssvm": "spen_plugins.builtin.losses.basic:Ssvm",
+        "dvn": "spen_plugins.builtin.losses.basic:Dvn",
+        "likelihood": "spen_plugins.builtin.losses.basic:Likelihood",
     }
 
 
 @hookimpl
 def spen_trainer() -> Classes:
     return {
-        "cross_entropy": "spen_plugins.builtin.trainers.cross_entropy:CrossEntropy",
-        "energy": "spen_plugins.builtin.trainers.energy_alone:EnergyAlone",
+        "cross_entropy": "spen_plugins.builtin.trainers.basic:CrossEntropy",
+        "energy": "spen_plugins.builtin.trainers.basic:EnergyAlone",
         "one_vs_rest": "spen_plugins.builtin.trainers.one_vs_rest:OneVsRest",
     }
 
@@ -78,22 +76,19 @@ def spen_command() -> Functions:
         "evaluate": "spen_plugins.cli.runs:evaluate",
         "score": "spen_plugins.cli.runs:score",
         "calibrate": "spen_plugins.cli.runs:calibrate",
-        "decode": "spen_plugins.cli.decode:decode",
+        "decode": "spen_plugins.cli.runs:decode",
         "plugins": "spen_plugins.cli.plugins:list_plugins",
         "describe": "spen_plugins.cli.plugins:describe",
-        "together": "spen_plugins.cli.together:together",
+        "together": "spen_plugins.cli.many:together",
         "compare": "spen_plugins.cli.compare:compare",
-        "sweep": "spen_plugins.cli.sweep:sweep",
-        "report": "spen_plugins.cli.report:report",
-        "plot": "spen_plugins.cli.figures:app",
+        "sweep": "spen_plugins.cli.many:sweep",
+        "report": "spen_plugins.cli.compare:report",
+        "plot": "spen_plugins.cli.plot:app",
         "data": "spen_plugins.cli.data:app",
-        "configs": "spen_plugins.cli.configs:app",
+        "configs": "spen_plugins.cli.plugins:app",
     }
 
 
 @hookimpl
 def spen_figure() -> Functions:
-    return {
-        "training": "spen_plugins.cli.plot:training",
-        "gradients": "spen_plugins.cli.plot:gradients",
-    }
+    return {"training": "spen_plugins.cli.plot:training"}

@@ -25,6 +25,7 @@ FIGURES = {
     "denoise": "spen-images",
     "game": "spen-infnet",
     "gbi": "spen-e2e",
+    "gradients": "spen-seal",
     "hessian": "spen-implicit",
     "masks": "spen-images",
     "trajectory": "spen-e2e",
@@ -104,14 +105,7 @@ class Figures(Commands):
 
 
 class PluginCommand(TyperCommand):
-    """A command of a plugin, imported when it, or its own help, is run.
-
-    Args:
-        host: the plugin host.
-        kind: "command" or "figure".
-        plugins: names of the plugins that register the command.
-        name: the typed name.
-    """
+    """A command of a plugin, imported when it, or its own help, is run."""
 
     def __init__(self, host: PluginHost, kind: str, plugins: Sequence[str], name: str) -> None:
         self._host, self._kind, self._plugins, self._short = host, kind, plugins, name.replace("-", "_")

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -29,13 +28,6 @@ Against = Annotated[
         help="The baseline of paired differences, the first RUN by default; may be given more than once.",
     ),
 ]
-
-
-class Part(StrEnum):
-    """A part of the data on which runs were scored."""
-
-    test = "test"
-    validation = "validation"
 
 
 INTERRUPTED = 130
@@ -197,7 +189,7 @@ def read_columns(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     """Values of `key=value` words for columns, by key, as `spen-run` parses them; inside, files of text are in the
     `encoding=` that they name."""
     from spen_plugins.config.evaluation import parse_arguments, parse_value
-    from spen_plugins.data.encodings import read_in_encoding
+    from spen_plugins.data.text import read_in_encoding
 
     keys = {key: parse_value(text) for key, text in parse_arguments(words or []).items()}
     with read_in_encoding(keys.pop("encoding", None)):

@@ -1,15 +1,15 @@
-"""`spen compare`: groups of runs in one table."""
+"""`spen compare` and `spen report`: groups of runs in one table, or on one page."""
 
 from __future__ import annotations
 
 import io
 import sys
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from spen_plugins.cli.common import Against, Out, Part, report_errors
+from spen_plugins.cli.common import Against, Out, report_errors, writable_file
 from spen_plugins.errors import ConfigError, visible
 from spen_plugins.figures.options import Runs
 
@@ -17,16 +17,9 @@ if TYPE_CHECKING:
     from spen_plugins.report.compare import Comparison
 
 
-class Format(StrEnum):
-    """Format of the table."""
-
-    table = "table"
-    markdown = "markdown"
-    csv = "csv"
-    latex = "latex"
-
-
-SUFFIXES = {".md": Format.markdown, ".csv": Format.csv, ".tex": Format.latex}
+Form = Literal["table", "markdown", "csv", "latex"]
+Part = Literal["test", "validation"]
+SUFFIXES: dict[str, Form] = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 PartOption = Annotated[Part, typer.Option(help="Whose scores.")]
 Scores = Annotated[
@@ -43,17 +36,32 @@ Intervals = Annotated[
     bool, typer.Option("--intervals", help="In LaTeX, also a column with the difference to each baseline.")
 ]
 FormatOption = Annotated[
-    Format | None,
+    Form | None,
     typer.Option(
         "--format", "-f", help="Default: by the suffix of --out (.md, .csv, .tex), or a table on the terminal."
     ),
 ]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        callback=writable_file,
+        help="The .html file (default: report.html in the run's folder, in the folder of the seeds' or methods' "
+        "folders, or in runs/ for several RUNs).",
+        show_default=False,
+    ),
+]
+Examples = Annotated[int, typer.Option(min=0, help="Number of worst examples to show.")]
+ErrorsOf = Annotated[
+    Part | None,
+    typer.Option(help="Part whose errors are shown (default: test if scored).", show_default=False),
+]
+Device = Annotated[str, typer.Option(help="Device of the models: cpu, cuda, cuda:1, mps.")]
 
 
 @report_errors
 def compare(
     runs: Runs,
-    part: PartOption = Part.test,
+    part: PartOption = "test",
     scores: Scores = None,
     against: Against = None,
     costs: Costs = False,
@@ -63,7 +71,7 @@ def compare(
 ) -> None:
     """Compare runs: scores over seeds, differences to baselines with a paired bootstrap over test examples, costs."""
     if form is None:
-        form = Format.table if out is None and sys.stdout.isatty() else Format.markdown
+        form = "table" if out is None and sys.stdout.isatty() else "markdown"
         if out is not None and out.suffix not in SUFFIXES:
             raise ConfigError(f"--out {out}: found suffix {out.suffix!r}; expected .md, .csv or .tex, or a --format")
         form = SUFFIXES[out.suffix] if out is not None else form
@@ -72,16 +80,16 @@ def compare(
     from spen_plugins.runs.many.groups import read_groups
 
     wanted = [name.strip() for name in (scores or "").split(",") if name.strip()]
-    comparison = comparing(read_groups(runs), part.value, wanted, against or (), sizes=costs)
-    if out is not None or form in (Format.table, Format.csv):  # others have the notes in their text
+    comparison = comparing(read_groups(runs), part, wanted, against or (), sizes=costs)
+    if out is not None or form in ("table", "csv"):  # others have the notes in their text
         for note in comparison.notes:
             typer.secho(f"note: {visible(note)}", err=True, fg=typer.colors.YELLOW)
-    if form is Format.table:
+    if form == "table":
         text = _render(comparison, out is not None)
-    elif form is Format.latex:
+    elif form == "latex":
         text = tables.latex(comparison, intervals)
     else:
-        text = (tables.markdown if form is Format.markdown else tables.comma_separated)(comparison)
+        text = (tables.markdown if form == "markdown" else tables.comma_separated)(comparison)
     if out is None:
         typer.echo(text, nl=False)
         return
@@ -99,3 +107,22 @@ def _render(comparison: Comparison, is_file: bool) -> str:
     with console.capture() as captured:
         console.print(terminal(comparison, console.width))
     return captured.get()
+
+
+@report_errors
+def report(
+    runs: Runs,
+    out: Page = None,
+    examples: Examples = 10,
+    part: ErrorsOf = None,
+    against: Against = None,
+    device: Device = "cpu",
+) -> None:
+    """Write one HTML page on finished runs: scores, curves, config, environment, worst examples, confusions."""
+    from spen_plugins.report.report import default_path, write_report
+    from spen_plugins.runs.many.groups import read_groups
+
+    groups = read_groups(runs)
+    path = out or default_path(groups)
+    write_report(groups, path, examples, part, against or (), device)
+    typer.echo(str(path))

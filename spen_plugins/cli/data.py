@@ -53,9 +53,9 @@ def data() -> None:
 @report_errors
 def get(name: Name, yes: Yes = False) -> None:
     """Download a data set from its origin, check it, and store it in the data cache."""
-    from spen_plugins.data.download import fetch
+    from spen_plugins.data import download
 
-    folder = fetch.get(
+    folder = download.get(
         name,
         yes,
         lambda question: typer.confirm(question, err=True),
@@ -68,9 +68,9 @@ def get(name: Name, yes: Yes = False) -> None:
 @report_errors
 def list_data() -> None:
     """List the data sets, their licences, and how to get those that can't be downloaded."""
-    from spen_plugins.data.catalogue import catalogue
+    from spen_plugins.data.catalogue import CATALOGUE
 
-    entries = catalogue()
+    entries = CATALOGUE.values()
     for entry, line in zip(entries, columns([[e.name, e.about] for e in entries]), strict=True):
         typer.echo(line)
         typer.echo(f"    licence: {entry.licence}")
@@ -94,6 +94,14 @@ def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> Non
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
     """Write a column file with the tags predicted by a run, as a column between words and tags."""
     check_kept(out, file)
-    from spen_plugins.runs.predict import tag_columns as columns_of_tags
+    from dataclasses import replace
 
-    columns_of_tags.tag_columns(run, file, out, words, tags)
+    from spen_plugins.data.catalogue import locate
+    from spen_plugins.data.sentences.columns import read_columns, write_columns
+    from spen_plugins.files import save_text
+    from spen_plugins.runs.predict.predictor import load
+
+    sentences = read_columns(locate(file), words, tags)
+    predictions = load(run).predict([{"words": list(sentence.words)} for sentence in sentences])
+    tagged = [replace(s, columns={"predicted": p["tags"]}) for s, p in zip(sentences, predictions, strict=True)]
+    save_text(write_columns(tagged, 0, 2, {"predicted": 1}), out)

@@ -1,15 +1,18 @@
-"""`spen plugins` and `spen describe`: installed plugins, and the settings of their components."""
+"""`spen plugins`, `spen describe`, `spen configs`: plugins, the settings of their components, and shipped configs."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import columns, report_errors, say, spell_command
+from spen_plugins.config import shipped
 from spen_plugins.errors import visible
 
 if TYPE_CHECKING:
@@ -21,6 +24,10 @@ Kind = Annotated[
     str, typer.Argument(show_default=False, help="A kind: a config's key (energy, trainer, …), command or model.")
 ]
 Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind (default: list all).")]
+app = make_app("List the configs that ship with the package, or copy one to change it.")
+
+Name = Annotated[str, typer.Argument(show_default=False, help="Name of a shipped config, as listed by `spen configs`.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Target folder; created if missing.")]
 
 
 @report_errors
@@ -119,3 +126,19 @@ def _facts(kind: str, cls: type) -> list[str]:
     if kind == "task" and hasattr(cls, "selection"):
         lines.append(f"selects by: {cls.selection}")
     return lines
+
+
+@app.callback(invoke_without_command=True)
+@report_errors
+def configs(context: typer.Context) -> None:
+    """List the configs that ship with the package. `spen-run NAME` trains one; with --arguments it explains it."""
+    if context.invoked_subcommand is None:
+        typer.echo("\n".join(columns([[name, text] for name, text in shipped.summaries().items()])))
+
+
+@app.command()
+@report_errors
+def copy(name: Name, folder: Folder) -> None:
+    """Copy a shipped config and the libraries it imports to a folder, to change it there."""
+    for path in shipped.copy(name, folder):
+        typer.echo(str(path))

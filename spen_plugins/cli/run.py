@@ -101,29 +101,21 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
     lists = {name: arguments.pop(name) for name in asked if name not in own}
     if both := [name for name in lists if name.removesuffix("s") in arguments]:
         raise ConfigError(f"{both[0].removesuffix('s')} and {both[0]} are both given; leave one out")
-    if "methods" in lists:
-        if "method" not in own:
-            raise ConfigError(f"methods=…: {config} has no argument 'method'")
-        methods = parse_methods(lists["methods"])
-        own_seed = evaluate(config, {**arguments, "method": methods[0]}).get("seed", 0)
-        seeds = parse_seeds(lists["seeds"]) if "seeds" in lists else [own_seed]
+    if "methods" in lists and "method" not in own:
+        raise ConfigError(f"methods=…: {config} has no argument 'method'")
+    methods = parse_methods(lists["methods"]) if "methods" in lists else [""]
 
-        def evaluate_method(method: str, seed: int) -> dict[str, Any]:
-            return evaluate(config, {**arguments, "method": method, "seed": str(seed)})
+    def evaluate_run(method: str, seed: int | None) -> dict[str, Any]:
+        given = {"method": method} if method else {}
+        return evaluate(config, {**arguments, **given, **({} if seed is None else {"seed": str(seed)})})
 
-        from spen_plugins.runs.many.seeds import run_methods
+    if lists:
+        seeds = parse_seeds(lists["seeds"]) if "seeds" in lists else None
+        first = evaluate_run(methods[0], seeds and seeds[0])  # torch is imported after the config is checked
+        from spen_plugins.runs.many.seeds import run_many
 
-        return _print_choice(run_methods(evaluate_method, methods, seeds, str(config), out, options), options)
-    if "seeds" in lists:
-        seeds = parse_seeds(lists["seeds"])
-
-        def evaluate_seed(seed: int) -> dict[str, Any]:
-            return evaluate(config, {**arguments, "seed": str(seed)})
-
-        evaluate_seed(seeds[0])
-        from spen_plugins.runs.many.seeds import run_seeds
-
-        return run_seeds(evaluate_seed, seeds, str(config), out, options)
+        seeds = [first.get("seed", 0)] if seeds is None else seeds
+        return _print_choice(run_many(evaluate_run, methods, seeds, str(config), out, options), options)
     if options.jobs > 1:
         raise ConfigError(
             f"--jobs {options.jobs} runs several seeds or methods side by side; give them, as in seeds=0..4"
@@ -138,33 +130,35 @@ def _resume(path: Path, options: RunOptions) -> Path:
     """Resume a run, or the seeds or methods of a folder."""
     from spen_plugins.runs.folder.folder import read_methods
     from spen_plugins.runs.many.plans import has_seeds
-    from spen_plugins.runs.many.seeds import resume_methods, resume_seeds
+    from spen_plugins.runs.many.seeds import resume_many
     from spen_plugins.runs.train import runner
 
-    if read_methods(path):
-        return _print_choice(resume_methods(path, options), options)
-    if has_seeds(path):
-        return resume_seeds(path, options)
+    if read_methods(path) or has_seeds(path):
+        return _print_choice(resume_many(path, options), options)
     return runner.resume(path, options)
 
 
 def _print_choice(outcome: Outcome, options: RunOptions) -> Path:
-    """The folder of several methods, after their scores and the choice are printed."""
-    from spen_plugins.console import Console
-    from spen_plugins.report.chosen import print_choice
+    """The folder of several runs, after scores of several methods, on the test part if they have it, are printed."""
+    if outcome.choice is not None and not options.quiet:
+        from spen_plugins.console import Console
+        from spen_plugins.report.compare import compare
+        from spen_plugins.report.tables import terminal
+        from spen_plugins.runs.many.groups import read_group
 
-    if not options.quiet:
-        print_choice(outcome, Console())
+        console, choice = Console(), outcome.choice
+        groups = [read_group(method, outcome.folder / method) for method in outcome.done]
+        tested = all("test" in (run.metrics() or {}) for group in groups for run in group.runs)
+        table = compare(groups, "test" if tested else "validation", [choice.record["score"]])
+        console.print(terminal(table, console.width))
+        for line in (*(f"note: {note}" for note in table.notes), *choice.lines):
+            console.print(line, soft_wrap=True)
     outcome.check()
     return outcome.folder
 
 
 def parse_seeds(text: str) -> list[int]:
-    """`0..4` (both ends) or `0,3,7` -> the seeds.
-
-    Raises:
-        ConfigError: the text has another form, or a seed occurs twice.
-    """
+    """`0..4` (both ends) or `0,3,7` -> the seeds."""
     if ends := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text.strip()):
         seeds = list(range(int(ends[1]), int(ends[2]) + 1))
     else:
@@ -175,11 +169,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def parse_methods(text: str) -> list[str]:
-    """`cross_entropy,nce` -> the methods.
-
-    Raises:
-        ConfigError: a method occurs twice or has no name, or there is but one.
-    """
+    """`cross_entropy,nce` -> the methods."""
     methods = [method.strip() for method in text.split(",")]
     has_names = all(re.fullmatch(r"[A-Za-z]\w*", method) for method in methods)  # which name folders
     if not has_names or len(set(methods)) < max(len(methods), 2):
@@ -195,8 +185,7 @@ def _list_arguments(config: Path, words: list[str]) -> None:
     rows = [[p.name, "required" if p.default is None else p.default, p.doc] for p in known]
     typer.echo("\n".join(["arguments:" if rows else "arguments: none in this file", *columns(rows, "  "), ""]))
     evaluated = evaluate(config, parse_arguments(words))
-    from spen_plugins.config.experiment import check
-    from spen_plugins.config.listing import keys
+    from spen_plugins.config.experiment import check, keys
     from spen_plugins.registry import Registry
 
     rows = [_row(field) for field in keys(check(evaluated, str(config), Registry()))]

@@ -1,25 +1,16 @@
-"""`spen predict`, `spen evaluate`, `spen score`, `spen calibrate`: commands for finished runs."""
+"""`spen predict`, `evaluate`, `score`, `calibrate` and `decode`: commands for finished runs."""
 
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, report_errors, say_all, write_lines
 from spen_plugins.errors import ConfigError
-
-
-class OwnPart(StrEnum):
-    """A part of a run's data."""
-
-    train = "train"
-    validation = "validation"
-    test = "test"
-
+from spen_plugins.runs.options import RunOptions
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 Gold = Annotated[
@@ -62,7 +53,7 @@ Language = Annotated[
     ),
 ]
 PartOption = Annotated[
-    OwnPart | None,
+    Literal["train", "validation", "test"] | None,
     typer.Option(
         "--part", help="A part of the run's own data, by its own split, in place of FILE.", show_default=False
     ),
@@ -85,6 +76,15 @@ Precision = Annotated[
     typer.Option(help="no, or bf16: faster on processors that multiply in bfloat16 (AMX, AVX512-BF16) and on GPUs."),
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; low is good.")]
+Finished = Annotated[
+    Path, typer.Argument(help="A finished run: of label sets, or with --refine of any task.", show_default=False)
+]
+New = Annotated[Path, typer.Argument(help="The new run folder.", show_default=False)]
+By = Annotated[
+    Literal["threshold", "expected_f1", "validation"], typer.Option("--by", help="task.decode: how labels are decided.")
+]
+Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
+Temperature = Annotated[str, typer.Option(help="task.decode_temperature of expected F1: a number, or validation.")]
 
 
 @report_errors
@@ -187,3 +187,30 @@ def calibrate(
     from spen_plugins.runs.predict import predictor
 
     write_lines([predictor.load(run, device).calibrate(file)], None, indent=2)
+
+
+@report_errors
+def decode(
+    run: Finished,
+    out: New,
+    by: By = "validation",
+    threshold: Threshold = "validation",
+    temperature: Temperature = "validation",
+    refine: Refine = None,
+    device: Device = "cpu",
+) -> None:
+    """Decide on a run's outputs in another way, fitted to its validation part: a new run folder, with its scores."""
+    from spen_plugins.config.evaluation import parse_value
+    from spen_plugins.runs.train.decoding import decode as decoding
+    from spen_plugins.runs.train.decoding import decode_by_energy
+
+    if refine is not None:
+        if (by, threshold, temperature) != ("validation", "validation", "validation"):
+            raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
+        decode_by_energy(run, out, parse_value(refine), RunOptions(device))
+        return
+    for name, value, other in (("threshold", threshold, "expected_f1"), ("temperature", temperature, "threshold")):
+        if by == other and value != "validation":
+            raise ConfigError(f"--by {by} has no {name}: omit --{name}, or take another --by")
+    settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
+    decoding(run, out, settings, RunOptions(device))

@@ -31,14 +31,6 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
 
     A config that takes `data` and would use an embedded corpus is evaluated with `data=files` if an override names
     training files instead: its other defaults are then those for a user's files, too.
-
-    Args:
-        path: a `.jsonnet`, `.json` or `.yaml` file; or a table.
-        arguments: values by name.
-
-    Raises:
-        ConfigError: no such file, a syntax error (with file and line), an unknown name, or a file that is nested too
-            deeply.
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
@@ -61,7 +53,10 @@ def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
             if parameter.default is None and (name := parameter.name) not in passed:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
         config = jsonnet.evaluate(path, text, passed)
-        if "data" in known and "data" not in passed and _has_corpus(config) and _names_files(arguments):
+        task = config.get("task") if isinstance(config, dict) else None
+        has_corpus = isinstance(task, dict) and task.get("corpus") is not None
+        has_files = any(parse_value(arguments.get(name, "null")) is not None for name in FILES)
+        if "data" in known and "data" not in passed and has_corpus and has_files:
             config = jsonnet.evaluate(path, text, {**passed, "data": "files"})
     else:
         config = _read_json(path, text) if path.suffix == ".json" else _read_yaml(path, text)
@@ -80,11 +75,7 @@ def _set_keys(
 
 
 def parse_arguments(words: Iterable[str]) -> dict[str, str]:
-    """`name=value` words of a command line.
-
-    Raises:
-        ConfigError: a word without `=`, or a name given twice.
-    """
+    """`name=value` words of a command line."""
     arguments: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -105,21 +96,13 @@ def parse_value(text: str) -> Any:
 
 
 def parameters(path: str | Path) -> list[Parameter]:
-    """The arguments of a jsonnet config, with defaults and comments; empty if it is no function.
-
-    Raises:
-        ConfigError: as `evaluate`.
-    """
+    """The arguments of a jsonnet config, with defaults and comments; empty if it is no function."""
     path = find(path)
     return jsonnet.parameters(_text(path)) if path.suffix == ".jsonnet" else []
 
 
 def find(path: str | Path) -> Path:
-    """The config file for a user's path: their own, or a shipped config of that name.
-
-    Raises:
-        ConfigError: the file does not exist, or has an unknown suffix.
-    """
+    """The config file for a user's path: their own, or a shipped config of that name."""
     file = shipped.find(Path(path))
     if not file.is_file():
         problem = f"is {no_file(file)}" if file.exists() else "does not exist"
@@ -175,15 +158,6 @@ def _text(path: Path) -> str:
 
 
 # Overrides
-
-
-def _has_corpus(config: Any) -> bool:
-    task = config.get("task") if isinstance(config, dict) else None
-    return isinstance(task, dict) and task.get("corpus") is not None
-
-
-def _names_files(arguments: Mapping[str, str]) -> bool:
-    return any(parse_value(arguments[name]) is not None for name in FILES if name in arguments)
 
 
 def _override(config: dict[str, Any], name: str, value: Any, path: Path, parameters: Sequence[str]) -> None:

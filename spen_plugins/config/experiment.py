@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+import pydantic
+from pydantic import BaseModel
 
 from spen_plugins.config.node import Node, find_network, make, parse
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.settings.config import Config
-from spen_plugins.settings.fields import validate
+from spen_plugins.settings.fields import Field, fields, validate
 
 if TYPE_CHECKING:
     from spen_plugins.model import Model
     from spen_plugins.task import Task
     from spen_plugins.trainer import Trainer
+
 
 Precision = Literal["no", "bf16", "fp16"]
 NETS = ("inference_net", "energy", "energy_loss")
@@ -41,7 +45,7 @@ class Init(Config):
 class ExperimentConfig(Config):
     """The keys of an evaluated config."""
 
-    seed: int = Field(0, ge=0, lt=2**63)
+    seed: int = pydantic.Field(0, ge=0, lt=2**63)
     """Seed of initial weights, row order, dropout and sampling."""
     task: dict[str, Any]
     """The problem: reader, output space and score."""
@@ -93,19 +97,7 @@ class Built:
 
 
 def check(config: Mapping[str, Any], source: object, registry: Registry) -> Experiment:
-    """Check a config as far as possible without data.
-
-    Args:
-        config: the evaluated config.
-        source: the file it comes from, for messages.
-        registry: source of the types.
-
-    Returns:
-        The experiment: every table is parsed once, here.
-
-    Raises:
-        ConfigError, PluginError: with the key, what was found and the known names.
-    """
+    """Check a config as far as possible without data."""
     settings = validate(ExperimentConfig, config, "", source)
 
     def node(name: str, shared: Node | None = None) -> Node | None:
@@ -141,20 +133,12 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     """The objects of an experiment.
 
     Weights depend on the seed alone. The inference net is built first, so that for a given seed it starts from the same
-    weights whatever the energy is.
-
-    Args:
-        experiment: from `check`.
-        task: a restored task; None to build one and load its data.
-        assets: folder in which a run's feature networks saved their files.
-
-    Raises:
-        ConfigError, DataError: the data don't match the config, or the nets don't fit the data.
-        RunError: the nets don't fit the memory.
+    weights whatever the energy is. Without a restored task its data are loaded. `assets` is the folder in which a run's
+    feature networks saved their files.
     """
     import torch
 
-    from spen_plugins.loop.memory import translate_memory_errors
+    from spen_plugins.loop.torch_modes import translate_memory_errors
     from spen_plugins.model import Model
 
     if task is None:
@@ -172,3 +156,48 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
 def make_task(experiment: Experiment) -> Task:
     """The experiment's task, before `load` or `restore`."""
     return experiment.task.cls(experiment.task.config)
+
+
+def keys(experiment: Experiment) -> Iterator[Field]:
+    """Every dotted key of a checked config, in the config's order; a field's `default` is the value there.
+
+    A key with a table is replaced by the keys of that table; one that is null is listed itself.
+    """
+    for field in fields(ExperimentConfig):
+        value = getattr(experiment, field.name)
+        if field.name not in NODES:
+            yield from _leaves(field, value)
+        elif value is None:
+            yield replace(field, type="table", default="null")
+        else:
+            yield from _node_fields(value)
+
+
+def _node_fields(node: Node) -> Iterator[Field]:
+    yield Field(f"{node.where}.type", f"{node.kind} type", json.dumps(node.type), _first_line(node.cls))
+    yield from _model_fields(node.config, f"{node.where}.")
+    if node.own_features is not None:
+        yield from _node_fields(node.own_features)
+    for part in node.parts.values():
+        for inner in [part] if isinstance(part, Node) else part.values():
+            yield from _node_fields(inner)
+
+
+def _model_fields(model: BaseModel, prefix: str) -> Iterator[Field]:
+    for field in fields(type(model), prefix):
+        yield from _leaves(field, getattr(model, field.name.removeprefix(prefix)))
+
+
+def _leaves(field: Field, value: Any) -> Iterator[Field]:
+    if isinstance(value, BaseModel):
+        yield from _model_fields(value, f"{field.name}.")
+    else:
+        yield replace(field, default=json.dumps(value, default=_plain, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0]

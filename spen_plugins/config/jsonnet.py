@@ -37,15 +37,8 @@ class Parameter:
 def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
     """The value of a config, called with arguments if it is a function.
 
-    Imports are searched beside the file that imports, then among the shipped configs.
-
-    Args:
-        path: the file.
-        text: its content, without a byte order mark, which the evaluator rejects.
-        values: arguments, JSON values by parameter name.
-
-    Raises:
-        ConfigError: a syntax error or an error the config raises, with file and line.
+    Imports are searched beside the file that imports, then among the shipped configs. `text` is the file's content
+    without a byte order mark, which the evaluator rejects.
     """
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
     codes = {name: json.dumps(value) for name, value in values.items() if name not in texts}

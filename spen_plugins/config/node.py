@@ -44,9 +44,7 @@ class Node:
     @property
     def own_features(self) -> Node | None:
         """The node of its own feature network; None if it uses the experiment's."""
-        return (
-            self.features if self.features is not None and self.features.where == _make_own_path(self.where) else None
-        )
+        return self.features if self.features is not None and self.features.where == f"{self.where}.features" else None
 
     def table(self) -> dict[str, Any]:
         """The table as JSON values, with its defaults; parsing it again gives an equal node."""
@@ -61,17 +59,7 @@ class Node:
 def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, shared: Node | None = None) -> Node:
     """A table of a config, with the tables in it.
 
-    Args:
-        registry: source of the types.
-        kind: a key of `KINDS`.
-        spec: the table.
-        where: its path in the config.
-        source: the config's file, for messages.
-        shared: the node of the experiment's feature network, for components that need one and have no own.
-
-    Raises:
-        ConfigError: a key or a value is wrong, or a feature network is missing or not used.
-        PluginError: a type's plugin is missing or broken.
+    `shared` is the experiment's feature network, for components that need one and have no own.
     """
     cls, config = registry.parse(kind, spec, where, source)
     if not KINDS[kind].features:  # a task, a feature network or a trainer: without a feature network of its own
@@ -92,18 +80,13 @@ def _features(
             )
         return None
     if spec.get("features") is not None:
-        return parse(registry, "features", spec["features"], _make_own_path(where), source)
+        return parse(registry, "features", spec["features"], f"{where}.features", source)
     if shared is None:
         raise ConfigError(
             f"{source}: {where} {spec['type']!r} needs a feature network; give a table 'features' or "
-            f"'{_make_own_path(where)}'. `spen describe features` lists what is installed."
+            f"'{where}.features'. `spen describe features` lists what is installed."
         )
     return shared
-
-
-def _make_own_path(where: str) -> str:
-    """The path of a component's own feature network."""
-    return f"{where}.features"
 
 
 def _parts(
@@ -143,9 +126,6 @@ def make(
         assets: folder in which a run's feature networks saved their files.
         of_net: the inference net's feature network, which those that share it get.
         parts: inner components that exist already, by key.
-
-    Raises:
-        ConfigError: a component refuses its config or the task's inputs.
     """
     features = None if node.features is None else _make_features(node.features, task, assets, of_net)
     for key, part in node.parts.items():

@@ -21,11 +21,7 @@ def names() -> list[str]:
 
 
 def find(path: Path) -> Path:
-    """The file for a user's path: `path` itself, or the shipped config of that name if no such file exists.
-
-    Raises:
-        ConfigError: two plugins ship a config of that name.
-    """
+    """The file for a user's path: `path` itself, or the shipped config of that name if no such file exists."""
     if path.is_file() or path.name != str(path) or path.suffix not in ("", ".jsonnet"):
         return path
     core = FOLDER / f"{path.stem}.jsonnet"
@@ -47,12 +43,7 @@ def summaries() -> dict[str, str]:
 def copy(name: str, folder: Path) -> list[Path]:
     """Write a shipped config and the libraries it imports to a folder; files that are there already stay.
 
-    Returns:
-        The files, the config first.
-
-    Raises:
-        ConfigError: the config is unknown, or one of the files exists with other contents.
-        RunError: a file can't be written.
+    Returns the files, the config first.
     """
     sources = list(dict.fromkeys(_walk_imports(_find_shipped(name))))
     own = sources[0].parent

@@ -8,7 +8,6 @@ from itertools import combinations
 
 import numpy as np
 
-from spen_plugins.data.row_split import PARTS
 from spen_plugins.data.table import Ragged
 
 
@@ -52,12 +51,8 @@ def describe_repeats(inputs: np.ndarray) -> str:
 
 
 def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
-    """A warning if parts share inputs.
-
-    Args:
-        parts: part -> the key of each row's input.
-    """
-    known = {part: set(parts[part]) for part in PARTS if part in parts}
+    """A warning if parts share inputs; `parts` has the key of each row's input."""
+    known = {part: set(parts[part]) for part in ("train", "validation", "test") if part in parts}
     return warn_of_shared(
         (one, other, sum(key in known[one] for key in parts[other]), len(parts[other]))
         for one, other in combinations(known, 2)
@@ -76,11 +71,8 @@ def warn_of_shared(pairs: Iterable[tuple[str, str, int, int]]) -> list[str]:
 
 
 def hash_rows(columns: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64.
-
-    Args:
-        columns: of each list's column, `(number,)` the numbers, row after row, and `(row,)` how many a row has; int64.
-    """
+    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64; of each column int64 arrays: the numbers, row
+    after row, and `(row,)` how many a row has."""
     hashes = np.zeros(len(columns[0][1]), dtype=np.uint64)
     for numbers, lengths in columns:
         ends = lengths.cumsum()

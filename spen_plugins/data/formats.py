@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
-from spen_plugins.data.encodings import recode_head
-from spen_plugins.data.text import opened, shorten, split_lines
+from spen_plugins.data.text import opened, recode_head, shorten, split_lines
 from spen_plugins.errors import DataError
 
 LOOKED_AT = 1 << 16
@@ -23,13 +24,7 @@ _KNOWN_BINARY = {
 
 @dataclass(frozen=True)
 class Head:
-    """A file's first bytes.
-
-    Args:
-        path: the file.
-        data: at most `LOOKED_AT` bytes, of text in UTF-8.
-        whole: true if that is all of it.
-    """
+    """A file's first bytes, at most `LOOKED_AT`, of text in UTF-8; `whole` if that is all of it."""
 
     path: Path
     data: bytes
@@ -69,13 +64,8 @@ class Head:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files.
-
-    Args:
-        name: in configs and messages, as in "CSV".
-        shape: the look of a file of it, for a message that lists formats.
-        fits: true for the head of a file that looks so.
-    """
+    """A format of files: its name in configs and messages, the look of a file of it, for a message that lists formats,
+    and what is true of the head of a file that looks so."""
 
     name: str
     shape: str
@@ -83,11 +73,7 @@ class Format:
 
 
 def read_head(path: str | Path) -> Head:
-    """The beginning of a file.
-
-    Raises:
-        DataError: the file does not exist, is not readable, is empty, or is too large to be read.
-    """
+    """The beginning of a file."""
     with opened(path) as file:
         data = file.read(LOOKED_AT + 1)
     if not data.strip():
@@ -96,11 +82,7 @@ def read_head(path: str | Path) -> Head:
 
 
 def recognise(path: str | Path, formats: Sequence[Format]) -> Format:
-    """The first of some formats that a file looks like.
-
-    Raises:
-        DataError: as `read_head`; or it looks like none of them, which the message lists.
-    """
+    """The first of some formats that a file looks like."""
     head = read_head(path)
     form = next((form for form in formats if form.fits(head)), None)
     if form is None:
@@ -125,3 +107,24 @@ def _is_json_lines(head: Head) -> bool:
 ARFF = Format("ARFF", "@relation, @attribute and @data lines", _is_arff)
 PARQUET = Format("Parquet", "a binary file that begins with PAR1", lambda head: head.data.startswith(b"PAR1"))
 JSON_LINES = Format("JSONL", "a JSON object a line", _is_json_lines)
+
+
+_ENDS_A_SENTENCE = re.compile(r"\w[.!?…][\"'”’)]*$")
+
+
+def is_prose(head: Head) -> bool:
+    """True for raw text: sentences or paragraphs a line, not a token a line.
+
+    No line has a tab, some have several words, and one of these holds: most lines end a sentence, with a mark at the
+    last word; or most have several words, and either a blank line is between any two or their numbers of words differ.
+    """
+    lines = [line.strip() for line in head.lines if not line.startswith("#")]
+    rows = [len(line.split()) for line in lines if line]
+    if not any(n > 1 for n in rows) or any("\t" in line for line in lines) or head.filled[0][0] in "{[":
+        return False
+    if sum(bool(_ENDS_A_SENTENCE.search(line)) for line in lines) * 2 > len(rows):
+        return True
+    runs = [len(list(block)) for filled, block in groupby(lines, bool) if filled]
+    (usual, count), *_ = Counter(rows).most_common(1)
+    several = sum(n > 1 for n in rows) * 2 > len(rows)
+    return several and ((max(runs) == 1 and usual > 2) or (len(rows) > 2 and count * 2 < len(rows)))

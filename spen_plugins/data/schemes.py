@@ -11,6 +11,7 @@ A span of three words of type X, directly followed by one of a single word of ty
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 Scheme = Literal["bio", "iob1", "bioes", "io"]
@@ -31,13 +32,7 @@ class Span(NamedTuple):
 
 
 class BrokenTags(ValueError):
-    """Tags that are invalid in their scheme.
-
-    Args:
-        index: index of the wrong tag, from 0.
-        found: the invalid tags.
-        expected: valid tags, and a remedy.
-    """
+    """Tags that are invalid in their scheme: index of the wrong one, the tags found, and valid ones with a remedy."""
 
     def __init__(self, index: int, found: str, expected: str) -> None:
         self.index, self.found, self.expected = index, found, expected
@@ -106,7 +101,6 @@ def convert(tags: Sequence[str], source: Scheme, target: Scheme) -> list[str]:
 
 
 def _parts(i: int, tag: str, scheme: Scheme) -> tuple[str, str]:
-    """A tag's prefix and type."""
     if tag == "O":
         return "O", ""
     prefix, dash, kind = tag.partition("-")
@@ -139,3 +133,30 @@ def _may_stop(i: int, tag: str | None, before: str, kind: str, scheme: Scheme) -
     where = "the sentence's end" if tag is None else tag
     fix = f"S-{kind} is a span of one word; task.scheme=bio reads spans without E- and S-"
     raise BrokenTags(i - (tag is None), f"{where} after {before}", f"I-{kind} or E-{kind} there ({fix})")
+
+
+def write_span_tags(size: int, predicate: int, spans: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
+    """BIO tags of arguments `(role, first, last)`; a word in several is the shortest's, the predicate V's."""
+    if not any(role == "V" and first <= predicate <= last for role, first, last in spans):
+        spans = [("V", predicate, predicate), *spans]
+    owner: list[int | None] = [None] * size
+    for number, (_, first, last) in sorted(enumerate(spans), key=lambda span: span[1][1] - span[1][2]):
+        owner[first : last + 1] = [number] * (last + 1 - first)
+    verb = next(n for n, (role, first, last) in enumerate(spans) if role == "V" and first <= predicate <= last)
+    owner[predicate] = verb
+    return write_owner_tags(owner, [role for role, _, _ in spans])
+
+
+def write_owner_tags(owner: Sequence[int | None], roles: Sequence[str]) -> tuple[str, ...]:
+    """BIO tags of words that each belong to an argument or to none; later pieces of an argument are C-X."""
+    cuts = [0, *(i for i, (a, b) in enumerate(pairwise(owner), 1) if a != b), len(owner)]
+    seen: set[int] = set()
+    spans = []
+    for start, end in pairwise(cuts):
+        number = owner[start]
+        if number is None:
+            continue
+        role = roles[number]
+        spans.append(Span(f"C-{role}" if number in seen and not role.startswith("C-") else role, start, end))
+        seen.add(number)
+    return tuple(write_tags(spans, len(owner), "bio"))

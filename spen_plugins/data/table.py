@@ -1,10 +1,15 @@
-"""Tables of features and labels as numbers, whatever the format of their file."""
+"""Tables of features and labels as numbers, whatever the format of their file: yes-no columns, numbers, categories."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
+
+from spen_plugins.data.text import is_number, shorten
+from spen_plugins.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -21,10 +26,9 @@ class Attribute:
 class Table:
     """A file's contents as numbers: a numeric cell is its value, a nominal one the index of its value, NaN is missing.
 
-    Exactly one of `dense` and the sparse triple (`start`, `column`, `code`, as in a CSR matrix) is not None.
-
     Attributes:
-        dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros.
+        dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros. None of sparse rows.
+        sparse: the same of sparse rows, a `csr_array`.
         line: `(rows,)` line number of each row.
         paths: the cells of the hierarchical column, as text.
         sets: names of the labels of each row, None where they are unknown, if they are no attributes.
@@ -38,9 +42,7 @@ class Table:
     attributes: list[Attribute]
     line: list[int] = field(default_factory=list)
     dense: np.ndarray | None = None
-    start: np.ndarray | None = None
-    column: np.ndarray | None = None
-    code: np.ndarray | None = None
+    sparse: Any = None
     paths: list[str] = field(default_factory=list)
     sets: list[tuple[str, ...] | None] | None = None
     listed: bool = False
@@ -54,15 +56,11 @@ class Table:
     @property
     def density(self) -> float:
         """Share of written cells; 1 for dense rows."""
-        return 1.0 if self.column is None else len(self.column) / max(len(self) * len(self.attributes), 1)
+        return 1.0 if self.sparse is None else self.sparse.nnz / max(len(self) * len(self.attributes), 1)
 
     def filled(self) -> np.ndarray:
         """`dense`, or the dense form of the sparse rows, `(rows, attributes)` float32."""
-        if self.dense is not None:
-            return self.dense
-        dense = np.zeros((len(self), len(self.attributes)), dtype=np.float32)
-        dense[np.repeat(np.arange(len(self)), np.diff(self.start)), self.column] = self.code
-        return dense
+        return self.sparse.toarray() if self.dense is None else self.dense
 
 
 @dataclass(frozen=True)
@@ -92,3 +90,91 @@ class Ragged:
         """Column numbers of the true cells of a boolean `(rows, columns)` matrix."""
         start = np.concatenate([[0], np.count_nonzero(hit, axis=1).cumsum()])
         return cls(start, np.nonzero(hit)[1].astype(np.int32))
+
+
+BINARY = ("0", "1")
+CATEGORIES = 100
+"""Most different texts in a column of categories; one with more is a name or a text, no feature."""
+MISSING = frozenset(("", "?"))
+"""Cells without a value."""
+
+KEYS = ("id", "uid", "uuid", "index")
+"""Names, in any case, of columns that number the rows if their values all differ."""
+
+Known = Mapping[str, tuple[str, ...]]
+"""Columns of the training file: name -> a category's values, `BINARY`, or () for a number."""
+Cells: TypeAlias = np.ndarray | list[str | None]
+"""A column: numbers `(rows,)` with NaN for missing ones, or texts, None for missing ones."""
+
+
+def is_key(name: str, cells: Collection[str]) -> bool:
+    """True for a column that tells rows apart and nothing else: a usual name, and different texts or whole numbers."""
+    is_whole = all(not is_number(cell) or float(cell).is_integer() for cell in cells)
+    return name.casefold() in KEYS and is_whole and len({*cells}) == len(cells)
+
+
+def left_out(name: str) -> str:
+    """A note about such a column."""
+    return f"column {name!r} is left out: its values all differ"
+
+
+def make_table(
+    path: object,
+    columns: Mapping[str, Cells],
+    line: list[int],
+    known: Known | None = None,
+    unused: Collection[str] = (),
+) -> Table:
+    """A table of columns, by name; `known` and `unused` as of `read_table`, `line` `(rows,)` the line of each row.
+
+    A column of 0 and 1 is binary, others of numbers are numeric; texts are categories if there are few of them, else
+    of kind text, as unused ones are.
+    """
+    table = Table(str(path), [], line, np.zeros((len(line), len(columns)), dtype=np.float32))
+    assert table.dense is not None
+    for at, (name, cells) in enumerate(columns.items()):
+        values: tuple[str, ...] | None = None
+        if name not in unused:
+            values = known[name] if known and name in known else _list_values(table, name, cells)
+        if values is not None:
+            table.dense[:, at] = _numbers(table, name, cells, values)
+        kind = "text" if values is None else "nominal" if values else "numeric"
+        table.attributes.append(Attribute(name, kind, values or (), 1))
+    return table
+
+
+def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | None:
+    """`BINARY`, () for numbers, or a category's values in order; None for too many texts to be categories."""
+    if isinstance(cells, np.ndarray):
+        is_binary = np.isin(cells, (0, 1)).any() and (np.isin(cells, (0, 1)) | np.isnan(cells)).all()
+        return BINARY if is_binary else ()
+    filled = [cell for cell in cells if cell is not None]
+    values = sorted({*filled})
+    numbers = {value for value in values if is_number(value.replace(",", ".", 1))}
+    is_mostly_numbers = 2 * len(numbers) > len(values) or 2 * sum(cell in numbers for cell in filled) > len(filled)
+    row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), None)
+    if row is not None and is_mostly_numbers:
+        wanted = "numbers with a decimal point, as most of its values are, and an empty cell for a missing one"
+        problem = f"{shorten(cells[row] or '')} in column {name!r}"
+        raise DataError(table.path, table.line[row], problem, f"{wanted}; drop=NAME leaves it out")
+    return tuple(values) if len(values) <= CATEGORIES else None
+
+
+def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np.ndarray:
+    """The cells as numbers, those of a category as indices into its values, `(rows,)`."""
+    codes: np.ndarray
+    if not values or values == BINARY:
+        wanted = "0 or 1" if values else "numbers"
+        codes = cells if isinstance(cells, np.ndarray) else np.full(len(cells), np.inf)
+        is_wrong = ~np.isin(codes, (0, 1)) & ~np.isnan(codes) if values else np.isinf(codes)
+    else:
+        wanted = f"{', '.join(values[:8])}{', …' * (len(values) > 8)}, or an empty cell"
+        place: dict[object, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
+        codes = np.array([place.get(cell, np.inf) for cell in cells], dtype=np.float32)
+        is_wrong = np.isinf(codes)
+    if is_wrong.any():
+        row = int(is_wrong.argmax())
+        cell = cells[row]
+        problem = f"{shorten(cell) if isinstance(cell, str) else f'{cell:g}'} in column {name!r}"
+        raise DataError(table.path, table.line[row], problem, f"{wanted}, as in the training file")
+    return codes

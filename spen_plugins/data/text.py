@@ -1,36 +1,92 @@
-"""Text files, read strictly, compressed by gzip or not."""
+"""Text files, read strictly, compressed by gzip or not, in UTF-8, what a byte order mark says, or an encoding given."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import os
 import zlib
-from io import BufferedReader, BytesIO
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from encodings.aliases import aliases
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol
 
-from spen_plugins.data.encodings import UTF_8, detect_encoding, recode_file
-from spen_plugins.errors import DataError
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.files import no_file, open_file
+
+UTF_8 = (
+    "UTF-8 text; or pass the file's encoding, such as encoding=cp1252 (Western Windows), encoding=utf-16 or "
+    "encoding=gb18030"
+)
+"""The expected text, in an error about a file that is not UTF-8."""
+_MARKS = {
+    codecs.BOM_UTF8: None,
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16's, with which it begins
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_ENCODING: ContextVar[str | None] = ContextVar("encoding", default=None)
+
+
+@contextmanager
+def read_in_encoding(encoding: str | None) -> Iterator[None]:
+    """Text files that are read inside are in an encoding; None: in UTF-8. A byte order mark goes before it."""
+    before = _ENCODING.set(None if encoding is None else check_encoding(encoding))
+    try:
+        yield
+    finally:
+        _ENCODING.reset(before)
+
+
+def check_encoding(name: str) -> str:
+    """The name of an encoding of text; a ConfigError with a similar one if it is unknown."""
+    try:
+        TextIOWrapper(BytesIO(), encoding=name)
+    except (LookupError, ValueError):
+        near = did_you_mean(name.lower(), {*aliases, *(known.replace("_", "-") for known in aliases.values())})
+        wanted = "the name of an encoding, such as cp1252, latin-1, utf-16, gb18030 or shift_jis"
+        raise ConfigError(f"encoding={name}: found no encoding of that name; expected {wanted}.{near}") from None
+    return name
+
+
+def detect_encoding(data: bytes) -> str | None:
+    """The encoding of a file, given its first bytes; None: UTF-8."""
+    return next((encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), _ENCODING.get())
+
+
+def recode_file(where: str | Path, data: bytes) -> bytes:
+    """A file's content in UTF-8; what is in UTF-8 is returned as it is, not checked."""
+    encoding = detect_encoding(data)
+    if encoding is None:
+        return data
+    try:
+        return data.decode(encoding).encode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].decode(encoding, "replace").count("\n") + 1
+        problem = f"byte 0x{data[error.start]:02x}, which is not {encoding}"
+        raise DataError(where, line, problem, f"{encoding} text; or another encoding=") from None
+    except UnicodeError as error:  # without a place: a byte order mark is missing, a surrogate stands alone
+        raise DataError(where, None, f"what is not {encoding} ({error})", "another encoding=") from None
+
+
+def recode_head(data: bytes) -> bytes:
+    """The first bytes of a file in UTF-8; where they are not in its encoding, and at their end, with marks."""
+    encoding = detect_encoding(data)
+    return data if encoding is None else data.decode(encoding, "replace").encode("utf-8", "replace")
+
 
 LARGEST = 1 << 30
 """Most bytes of a file that is read."""
 
 
 def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
-    r"""Lines of a text file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark.
-
-    Line n of the file is item n - 1.
-
-    Args:
-        path: the file.
-        largest: most bytes.
-
-    Raises:
-        DataError: the file does not exist, is empty, is too large, or is not in its encoding (with the line of the
-            first bad byte).
-    """
+    r"""Lines of a text file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark; line
+    n of the file is item n - 1. A file of more than `largest` bytes is an error."""
     with open_text(path, largest) as file:
         data = file.read()
     if not data.strip():
@@ -64,49 +120,27 @@ def decoded(where: str | Path, data: bytes) -> str:
     return text
 
 
-def check_size(path: str | Path, largest: int = LARGEST) -> None:
-    """Check that a file can be kept in memory; `DataError` as `opened`."""
-    opened(path, largest).close()
-
-
 def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
-    """A file opened in binary mode; what is compressed by gzip is decompressed.
-
-    Args:
-        path: the file.
-        largest: most bytes, decompressed.
-
-    Raises:
-        DataError: the file does not exist, is not readable, is no file but a pipe, say, is a damaged gzip file, or is
-            too large.
-    """
+    """A file opened in binary mode; what is compressed by gzip is decompressed. One that is no file, damaged, or of
+    more than `largest` bytes, decompressed, is a DataError."""
     file = open_as_is(path)
     if file.peek(2)[:2] != b"\x1f\x8b":
         if (size := os.fstat(file.fileno()).st_size) > largest:
             file.close()
             raise _make_size_error(path, f"a file of {size / 1e9:.1f} GB", largest)
         return file
-    file.close()
-    unzipped = gzip.GzipFile(path)
-    size = 0
     try:
-        while size <= largest and (data := unzipped.read(1 << 20)):
-            size += len(data)
+        with file:
+            data = gzip.GzipFile(fileobj=file).read(largest + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
-    if size > largest:
-        unzipped.close()
+    if len(data) > largest:
         raise _make_size_error(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
-    unzipped.seek(0)
-    return cast(BinaryIO, unzipped)
+    return BytesIO(data)
 
 
 def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
-    """A text file in UTF-8, whatever its encoding is, opened in binary mode.
-
-    Raises:
-        DataError: as `opened`; or the file is not in its encoding, if that is another than UTF-8.
-    """
+    """A text file in UTF-8, whatever its encoding is, opened in binary mode."""
     file = opened(path, largest)
     start = file.read(4)
     file.seek(0)
@@ -158,3 +192,15 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class RawText(Protocol):
+    """Raw text, and what finds sentences and predicates in it."""
+
+    text: str
+
+    def sentences(self) -> list[list[str]]:
+        """The words of each sentence."""
+
+    def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+        """The words that are predicates, from 0, of each sentence."""

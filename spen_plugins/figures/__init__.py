@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         Record,
         Scale,
         draw_seeds,
-        images_figure,
         mark_stages,
         points,
         save,

@@ -1,10 +1,9 @@
-"""The plotting kit: style, panels of curves and images, and saving."""
+"""The plotting kit: style, panels of curves, and saving."""
 
 from __future__ import annotations
 
 import functools
 import io
-import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.figures.layout import decades, new_figure, visible
+from spen_plugins.figures.layout import decades, visible
 from spen_plugins.files import writing
 
 if TYPE_CHECKING:
@@ -61,26 +60,6 @@ def styled(make: Callable[..., Figure]) -> Callable[..., Figure]:
     return run
 
 
-@styled
-def images_figure(rows: Sequence[Sequence[tuple[str, Any, str]]], width: float) -> Figure:
-    """Rows of images, each with its name above the first row, and its score.
-
-    Args:
-        rows: name, pixels from 0 black to 1 white `(row, column)`, in colours `(row, column, 3)`, and score in words.
-        width: inches of an image.
-    """
-    heights = [width * cells[0][1].shape[0] / cells[0][1].shape[1] for cells in rows]
-    figure = new_figure(width * len(rows[0]), sum(heights) + 0.3 * len(rows) + 0.2)
-    axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=heights)
-    for number, (row, cells) in enumerate(zip(axes, rows, strict=True)):
-        for axis, (name, pixels, score) in zip(row, cells, strict=True):
-            axis.imshow(pixels, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axis.set_axis_off()
-            names = textwrap.wrap(name, int(13 * width)) if number == 0 else []
-            axis.set_title("\n".join(line for line in [*names, score] if line))
-    return figure
-
-
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write `stem`.png and `stem`.svg; the folder is created.
 
@@ -109,11 +88,7 @@ def _use_style() -> Iterator[None]:
 
 
 def svg(figure: Figure, without: Iterable[str]) -> str:
-    """A figure as SVG, with a mark for each character of a label that XML lacks.
-
-    Args:
-        without: metadata that are left out.
-    """
+    """A figure as SVG without some metadata, with a mark for each character of a label that XML lacks."""
     file = io.StringIO()
     with _use_style():
         figure.savefig(file, format="svg", metadata=dict.fromkeys(without))

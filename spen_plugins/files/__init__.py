@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from spen_plugins.files.reading import (
     check_finite,
+    from_json,
     no_file,
     open_file,
     read_json,
     read_json_tables,
     read_tensors,
+    to_json,
 )
 from spen_plugins.files.unfinished import (
     append,
@@ -22,32 +24,9 @@ from spen_plugins.files.unfinished import (
     writing,
     writing_folder,
 )
-from spen_plugins.files.values import from_json, to_json
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = [
-    "append",
-    "check_finite",
-    "from_json",
-    "is_free",
-    "is_stream",
-    "make_folder",
-    "no_file",
-    "open_file",
-    "read_json",
-    "read_json_tables",
-    "read_tensors",
-    "remove_partial",
-    "save_bytes",
-    "save_json",
-    "save_tensors",
-    "save_text",
-    "to_json",
-    "writing",
-    "writing_folder",
-]
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:

@@ -224,3 +224,12 @@ def gradient_at(
 def _make_variable(values: Tensor, create_graph: bool) -> Tensor:
     """The values as a variable that a gradient can be taken in; with the graph behind them, if there is one to keep."""
     return values if create_graph and values.requires_grad else values.detach().requires_grad_()
+
+
+class ProbeConfig(Descent):
+    """Validation scores of gradient-based inference from the net's output and from random starts."""
+
+    every: int = Field(1, ge=1)
+    """Epochs between two probes."""
+    random: int = Field(3, ge=1)
+    """Number of random starts."""

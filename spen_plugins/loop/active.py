@@ -11,8 +11,8 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from spen_plugins.loop.ownership import find_touched, select_parameters
 from spen_plugins.loop.processes import GradientSum
+from spen_plugins.loop.recipe import find_touched
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.trainer import Phase, Stage
@@ -22,10 +22,6 @@ def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> to
     """A player's optimiser; with fused kernels if they exist (several times faster on a CPU).
 
     A parameter group has, besides its rate `lr`, its rate before any schedule, `base_lr`, and its `multiplier`.
-
-    Args:
-        player: the settings.
-        parameters: its parameters, by names in the model.
     """
     groups = [
         {"params": group, "lr": player.lr * multiplier, "base_lr": player.lr * multiplier, "multiplier": multiplier}
@@ -40,12 +36,7 @@ def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> to
 
 
 def planned_updates(stage: Stage, phase: Phase, batches: int) -> int:
-    """Number of updates of a phase in its stage without early stopping.
-
-    Args:
-        stage, phase: the recipe.
-        batches: number of batches per epoch.
-    """
+    """Number of updates of a phase in its stage without early stopping."""
     return stage.epochs * batches // phase.every * stage.rounds * phase.player.steps
 
 
@@ -159,16 +150,10 @@ class ActivePhase:
 def make_phases(
     model: Model, stage: Stage, owned: Mapping[str, Sequence[str]], accelerator: Accelerator, batches: int
 ) -> list[ActivePhase]:
-    """The phases of a stage with parameters; an energy without any is fixed, and its phase has no updates.
-
-    Args:
-        model, stage, accelerator: the run's.
-        owned: names of the parameters that each phase trains.
-        batches: number of batches per epoch.
-    """
+    """The phases of a stage with parameters; an energy without any is fixed, and its phase has no updates."""
     phases = []
     for phase in stage.phases:
-        if own := select_parameters(model, owned[phase.name]):
+        if own := {name: model.get_parameter(name) for name in owned[phase.name]}:
             touches = find_touched(model, own.values())
             phases.append(ActivePhase(phase, own, touches, accelerator, planned_updates(stage, phase, batches)))
     return phases

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import RunError
 from spen_plugins.files import make_folder, read_json, read_tensors, save_json, save_tensors
-from spen_plugins.model import Model
 
 _NAME = re.compile(r"state-(\d+)\.(json|safetensors)")
 """Names of the files of a state, with its number."""
@@ -151,26 +150,16 @@ def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder
                 active.load_state_dict(state["phases"][active.phase.name])
 
 
-@contextmanager
-def translate_misfits(folder: Path) -> Iterator[None]:
+def translate_misfits(folder: Path) -> AbstractContextManager[None]:
     """Raises a `RunError` in place of errors for a state of another run."""
+    return translate_damage(f"the checkpoint in {folder} doesn't fit this run")
+
+
+@contextmanager
+def translate_damage(problem: str) -> Iterator[None]:
+    """Raises a `RunError` in place of errors of Python and torch for what no run of this config has."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
-        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
-        raise RunError(f"the checkpoint in {folder} doesn't fit this run ({reason})") from error
-
-
-class Store(Protocol):
-    """The loop's interface of a run folder."""
-
-    path: Path
-    checkpoint: Checkpoint
-
-    def save_weights(self, model: Model) -> None: ...
-
-    def load_weights(self, model: Model) -> None: ...
-
-    def append_history(self, record: dict[str, Any], seconds: float) -> None: ...
-
-    def truncate_history(self, lines: int) -> None: ...
+        reason = str(error).strip().partition("\n")[0]
+        raise RunError(f"{problem}: {type(error).__name__}: {reason:.200}") from error

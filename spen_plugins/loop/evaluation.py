@@ -1,8 +1,12 @@
-"""Scores of a part under the current weights."""
+"""Scores of a part under the current weights, and of always predicting the same; batches."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,14 +14,16 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
+from spen_plugins.data.disk.on_disk import chosen
 from spen_plugins.errors import PluginError
+from spen_plugins.inference.gbi import Gbi, gbi_score
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.loop.torch_modes import flush_denormals
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
-from spen_plugins.task_parts import Calibrated, FitsDecoder
+from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder
 from spen_plugins.trainer import Stage, TrainerConfig
 
 
@@ -25,6 +31,21 @@ def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: tor
     """All `examples` as batches, in order."""
     for start in range(0, len(examples), batch_size):
         yield task.collate(examples[start : start + batch_size]).to(device)
+
+
+def collate_rows(
+    task: Task, stage: Stage, examples: Sequence[Any], rows: Sequence[int], place: tuple[int, int, int]
+) -> Batch:
+    """The batch of some rows of a stage's examples, without gold if the stage hides it, in the form of one pass.
+
+    The random numbers of `Augments.augment` depend only on `place` (seed, stage, pass) and the row: neither on the
+    batch nor on the number of parts or processes, so that a resumed run sees the same.
+    """
+    some = chosen(examples, rows)
+    if isinstance(task, Augments):
+        some = [task.augment(one, np.random.default_rng((*place, row))) for one, row in zip(some, rows, strict=True)]
+    batch = task.collate(some, rows)
+    return batch if stage.gold else replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
 
 
 def proposals(
@@ -45,12 +66,12 @@ def proposals(
     if not evaluates:
         model.eval()
     for rows in evaluation_batches([task.length(example) for example in examples], batch_size):
-        chosen = rows.tolist()
-        batch = task.collate([examples[i] for i in chosen], chosen).to(device)
+        numbers = rows.tolist()
+        batch = task.collate([examples[i] for i in numbers], numbers).to(device)
         with torch.no_grad():
             with flush_denormals():
                 proposal = model.propose(batch.x)
-            yield proposal, batch, chosen
+            yield proposal, batch, numbers
 
 
 def evaluate(
@@ -87,13 +108,23 @@ def validate(
         return scores, float(stage.select(model, parts))
 
 
-def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:
-    """The metric's `ratios` over `examples` in their own order: `numerator`, `denominator`; empty if it has none.
-
-    Args:
-        metric: the metric of `evaluate` over the same examples.
-        task, examples: as for `evaluate`.
+def probe(
+    model: Model, task: Task, config: TrainerConfig, device: torch.device, epoch: int, scores: dict[str, Any]
+) -> dict[str, Any]:
+    """A history record's `probe`, in epochs that have one: the scores of the net and of gradient-based inference from
+    its output and from random starts.
     """
+    if config.probe is None or model.energy is None or epoch % config.probe.every:
+        return {}
+    batches = list(each_batch(task, task.part("validation"), config.inferred_at_once, device))
+    fields = config.probe.model_dump(exclude={"every"})
+    descents = {f"{start}_gbi": Gbi.Config(**fields, starts=[start]) for start in ("net", "random")}
+    reached = {name: gbi_score(model, task, batches, descent) for name, descent in descents.items()}
+    return {"probe": {"net": float(scores[task.selection]), **reached}}
+
+
+def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:
+    """The metric's `ratios` over `examples` in their own order: `numerator`, `denominator`; empty if it has none."""
     ratios = metric.ratios()
     if ratios is None:
         return {}
@@ -105,3 +136,61 @@ def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[
         )
     back = torch.from_numpy(np.argsort(order))
     return {name: values[back] for name, values in zip(("numerator", "denominator"), ratios, strict=True)}
+
+
+COUNTED = 100_000
+"""About the most training examples in which values are counted; of more, some batches, evenly apart."""
+
+
+class Constant:
+    """A constant predictor, which gives every input the same output: each value has its frequency in the training part.
+
+    Computed when it is first asked for. It is decoded as any other prediction, with a threshold fitted on the
+    validation part if the task fits one.
+    """
+
+    def __init__(self, task: Task, batch_size: int) -> None:
+        self.task, self.batch_size = task, batch_size
+
+    def scores(self, parts: Sequence[str]) -> dict[str, float]:
+        """Its selection score by part, "validation" first; empty if the task's space has no such predictor."""
+        if self._frequencies is None:
+            return {}
+        task, scores = copy(self.task), {}
+        for part in parts:
+            metric = task.metric()
+            for proposal, batch in self._proposals(part, self._frequencies):
+                metric.update(proposal, batch)
+            if part == "validation" and isinstance(task, FitsDecoder):
+                task.fit_threshold(metric)
+            scores[part] = float(metric.compute()[task.selection])
+        return scores
+
+    @cached_property
+    def validation(self) -> float:
+        """Its score on the validation part; lower than any other if there is none."""
+        return self.scores(["validation"]).get("validation", -math.inf)
+
+    @cached_property
+    def _frequencies(self) -> Tensor | None:
+        """Share of each value in the training part's gold; of a large part, in about `COUNTED` examples of it."""
+        total, count = torch.zeros(()), torch.zeros(())
+        examples = self.task.part("train")
+        every = max(1, -(-len(examples) // COUNTED))
+        for start in range(0, len(examples), every * self.batch_size):  # rows side by side are read at once from disk
+            batch = self.task.collate(examples[start : start + self.batch_size])
+            if batch.gold is None:
+                continue
+            tally = self.task.space.tally(batch.gold[batch.labelled])
+            if tally is None:
+                return None
+            total, count = total + tally[0], count + tally[1]
+        return total / count if count > 0 else None
+
+    def _proposals(self, part: str, frequencies: Tensor) -> Iterator[tuple[Proposal, Batch]]:
+        """Every batch of a part with the same distribution for all of its examples."""
+        space = self.task.space
+        for batch in each_batch(self.task, self.task.part(part), self.batch_size, "cpu"):
+            if batch.gold is not None:
+                logits = space.logits(frequencies.expand_as(batch.gold), batch.x.mask)
+                yield space.independent(logits, batch.x.mask), batch

@@ -1,22 +1,23 @@
-"""Statistics of an epoch: sums of losses, gradient norms and measures, the history record, non-finite values."""
+"""Statistics of an epoch: sums of losses, gradient norms and measures; the history record, and the position."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from spen_plugins.errors import NonFiniteLoss, PluginError
+from spen_plugins.errors import PluginError
+from spen_plugins.trainer import Stage
 
 if TYPE_CHECKING:
     from spen_plugins.loop.active import ActivePhase
-    from spen_plugins.loop.checkpoint import Checkpoint
     from spen_plugins.loop.context import LiveContext
-    from spen_plugins.loop.position import Position
-    from spen_plugins.trainer import Stage
+
 
 Sums = dict[str, list[float]]
 """`what:phase.term` -> sum over examples and number of examples; JSON, for the checkpoint."""
@@ -27,12 +28,6 @@ def add(sums: Sums, what: str, name: str, value: float, count: int) -> None:
     entry = sums.setdefault(f"{what}:{name}", [0.0, 0])
     entry[0] += value
     entry[1] += count
-
-
-def add_losses(sums: Sums, phase: str, values: Mapping[str, float], examples: int) -> None:
-    """Add each term's loss, summed over a batch."""
-    for name, value in values.items():
-        add(sums, "loss", f"{phase}.{name}", value, examples)
 
 
 def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelerator: Accelerator) -> None:
@@ -112,14 +107,7 @@ def totals(terms: Mapping[str, Tensor]) -> dict[str, float]:
 def epoch_record(
     stage: Stage, position: Position, phases: Sequence[ActivePhase], validation: Mapping[str, Any], score: float
 ) -> dict[str, Any]:
-    """An epoch's record in the history, without `best`.
-
-    Args:
-        stage, position: the state of training at the epoch's end.
-        phases: the stage's active phases.
-        validation: the task's scores on the validation part, and further entries from a callback.
-        score: the selection score.
-    """
+    """An epoch's record in the history, without `best`."""
     sums = position.sums
     measures = means(sums, "measure")
     return {
@@ -136,15 +124,29 @@ def epoch_record(
     }
 
 
-def not_finite(
-    what: str, value: float, stage: Stage, active: ActivePhase, position: Position, checkpoint: Checkpoint
-) -> NonFiniteLoss:
-    """The error for a value that is NaN or infinite: its place in training, and remedies."""
-    kept = (
-        f"The last good checkpoint is in {checkpoint.folder}" if checkpoint.exists() else "There is no checkpoint yet"
-    )
-    return NonFiniteLoss(
-        f"the {what} of phase {active.phase.name!r} is {value} at stage {stage.name!r}, epoch {position.epoch}, "
-        f"batch {position.batch}, update {active.updates}. {kept}; "
-        f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
-    )
+@dataclass
+class Position:
+    """Position in the training, part of the checkpoint."""
+
+    stage: int = 0
+    started: bool = False
+    """True if the stage's `start` has been called."""
+    epoch: int = 0
+    batch: int = 0
+    best: float = -math.inf
+    best_epoch: int = -1
+    history_lines: int = 0
+    sums: Sums = field(default_factory=dict)
+
+    def is_patience_over(self, stage: Stage) -> bool:
+        """True if there was no better score for the stage's patience."""
+        return stage.patience is not None and self.epoch - self.best_epoch > stage.patience
+
+    def next_epoch(self) -> None:
+        """The beginning of the next epoch."""
+        self.epoch, self.batch, self.sums = self.epoch + 1, 0, {}
+
+    def next_stage(self, goes_on: bool = False) -> Position:
+        """The beginning of the next stage; one that goes on has the same best score to reach."""
+        best = self.best if goes_on else -math.inf
+        return Position(stage=self.stage + 1, history_lines=self.history_lines, best=best)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,34 +15,31 @@ from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, make_phases, use_means
-from spen_plugins.loop.augmentation import collate_rows
-from spen_plugins.loop.checkpoint import Store, put_phases, translate_misfits
-from spen_plugins.loop.constant import Constant
+from spen_plugins.loop.checkpoint import put_phases, translate_misfits
 from spen_plugins.loop.context import LiveContext, NetStates
-from spen_plugins.loop.evaluation import validate
+from spen_plugins.loop.evaluation import Constant, collate_rows, probe, validate
+from spen_plugins.loop.ledger import Position
 from spen_plugins.loop.order import plan_epochs
-from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import Requests, broadcast_weights, gather, restore_own, split_rows, wait_for_all
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import random_state
 from spen_plugins.loop.recipe import ALONE, Callbacks, Recipe
-from spen_plugins.loop.torch_modes import attention_kernels, flush_denormals
+from spen_plugins.loop.torch_modes import attention_kernels, flush_denormals, random_state
 from spen_plugins.trainer import Stage, Update
+
+if TYPE_CHECKING:
+    from spen_plugins.runs.folder.folder import RunFolder
 
 
 class Loop:
-    """Runs a trainer's stages over a task.
-
-    Args:
-        recipe: model, task, stages and settings.
-        folder: store of weights, history and checkpoints.
-        accelerator: device, precision and processes.
-        reporter: progress.
-        callbacks: the caller's part.
-    """
+    """Runs a trainer's stages over a task."""
 
     def __init__(
-        self, recipe: Recipe, folder: Store, accelerator: Accelerator, reporter: Reporter, callbacks: Callbacks = ALONE
+        self,
+        recipe: Recipe,
+        folder: RunFolder,
+        accelerator: Accelerator,
+        reporter: Reporter,
+        callbacks: Callbacks = ALONE,
     ) -> None:
         self.model, self.task, self.stages, self.config = recipe.model, recipe.task, recipe.stages, recipe.config
         self.seed, self.owned = recipe.seed, recipe.owned
@@ -59,12 +56,7 @@ class Loop:
                 )
 
     def run(self, resume: bool = False) -> None:
-        """Train all stages; the model then has the last stage's best weights.
-
-        Raises:
-            NonFiniteLoss: a loss was NaN or infinite.
-            Interrupted: `stop` returned true; a checkpoint is saved.
-        """
+        """Train all stages; the model then has the last stage's best weights."""
         saved = self.folder.checkpoint
         state = saved.load(self.reporter.say) if resume and saved.exists() else None
         if state is not None:
@@ -141,7 +133,8 @@ class Loop:
         if self.has_learned(stage, score):
             for active in self.active:
                 active.epoch_ends(score)
-        entries = {"validation": scores, **self.callbacks.after_validation(at.epoch, scores)}
+        probed = probe(self.model, self.task, self.config, self.accelerator.device, at.epoch, scores)
+        entries = {"validation": scores, **probed}
         record = {**ledger.epoch_record(stage, at, self.active, entries, score), "best": better}
         at.history_lines += 1
         if self.accelerator.is_main_process:
@@ -182,7 +175,7 @@ class Loop:
             for name, value in losses.items():
                 if not math.isfinite(value):
                     raise self._make_divergence_error(f"loss {name!r}", value, active)
-            ledger.add_losses(sums, active.phase.name, losses, len(context.batch))
+                ledger.add(sums, "loss", f"{active.phase.name}.{name}", value, len(context.batch))
             if measure and len(terms) > 1:
                 ledger.add_norms(sums, active.phase.name, ledger.gradient_norms(terms, active.parameters, examples))
             if measure:
@@ -202,8 +195,14 @@ class Loop:
             self.nets.moves[name] += 1
 
     def _make_divergence_error(self, what: str, value: float, active: ActivePhase) -> NonFiniteLoss:
-        place = (self.stages[self.position.stage], active, self.position, self.folder.checkpoint)
-        return ledger.not_finite(what, value, *place)
+        """The error for a value that is NaN or infinite: its place in training, and remedies."""
+        at, saved = self.position, self.folder.checkpoint
+        kept = f"The last good checkpoint is in {saved.folder}" if saved.exists() else "There is no checkpoint yet"
+        return NonFiniteLoss(
+            f"the {what} of phase {active.phase.name!r} is {value} at stage {self.stages[at.stage].name!r}, "
+            f"epoch {at.epoch}, batch {at.batch}, update {active.updates}. {kept}; "
+            f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
+        )
 
     def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
         """The task's scores on the validation part, and the score that chooses the epoch."""

@@ -16,14 +16,11 @@ from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import make_phases
-from spen_plugins.loop.augmentation import collate_rows
 from spen_plugins.loop.context import LiveContext, NetStates
-from spen_plugins.loop.evaluation import each_batch
-from spen_plugins.loop.memory import is_out_of_memory
+from spen_plugins.loop.evaluation import collate_rows, each_batch
 from spen_plugins.loop.order import plan_epochs
-from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.loop.recipe import Recipe
-from spen_plugins.loop.torch_modes import attention_kernels
+from spen_plugins.loop.torch_modes import attention_kernels, is_out_of_memory, random_state, set_random_state
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, Update
 
@@ -36,9 +33,6 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
 
     A copy of the model and the trainer takes part, and random states are restored. Errors that may depend on weights
     are left to training; so is a model that can't be copied.
-
-    Raises:
-        ConfigError, DataError, PluginError: parts of the config don't fit, or a component has a mistake.
     """
     model, task = recipe.model, recipe.task
     shared = {id(part): part for part in (task, *vars(task).values())}

@@ -30,7 +30,10 @@ class Epochs:
         least: fewest batches in an epoch; few examples are passed over several times.
         seed, stage: arguments of the random order.
         most: most batches in an epoch, even if a pass has more; None: no limit.
-        block, groups: as of `epoch_batches`.
+        block: rows in a block of examples on disk: blocks come in random order, and only the rows, and the batches, of
+            64 blocks in succession are mixed, so that few places of the disk are read at a time; None: all are mixed.
+        groups: `SharesSentences.groups` of examples in memory: the groups are shuffled in place of the rows, so that
+            rows of a group, of equal length, are in one batch, or in two where a batch is full.
     """
 
     lengths: np.ndarray
@@ -61,7 +64,7 @@ class Epochs:
         """The rows of each batch of an epoch."""
         first = epoch * self.batches
         numbers = range(self.find_pass(epoch, 0), self.find_pass(epoch, self.batches - 1) + 1)
-        batches = [rows for number in numbers for rows in _batches_of_pass(self, number)]
+        batches = [rows for number in numbers for rows in batches_of_pass(self, number)]
         start = first - numbers[0] * self.batches_of_a_pass
         return batches[start : start + self.batches]
 
@@ -81,55 +84,30 @@ def plan_epochs(task: Task, examples: Sequence[Any], config: TrainerConfig, seed
 
 
 @lru_cache(maxsize=1)  # several epochs may be of one pass
-def _batches_of_pass(epochs: Epochs, number: int) -> list[np.ndarray]:
-    e = epochs
-    return epoch_batches(e.lengths, e.batch_size, e.seed, e.stage, number, e.block, e.groups)
-
-
-def epoch_batches(
-    lengths: Sequence[int] | np.ndarray,
-    batch_size: int,
-    seed: int,
-    stage: int,
-    number: int,
-    block: int | None = None,
-    groups: np.ndarray | None = None,
-) -> list[np.ndarray]:
-    """The rows of each batch of one pass over the examples.
+def batches_of_pass(epochs: Epochs, number: int) -> list[np.ndarray]:
+    """The rows of each batch of one pass over the examples, by its number.
 
     Rows are shuffled by (seed, stage, pass). If lengths differ, rows are sorted by length within pools of 64
     batches, so that a batch holds examples of similar length, and the batches are shuffled again.
-
-    Args:
-        lengths: `Task.length` of every example.
-        batch_size: number of examples in a batch; the last may be smaller.
-        seed, stage, number: arguments of the random order; the number of the pass.
-        block: rows in a block of examples on disk: blocks come in random order, and only the rows, and the batches, of
-            64 blocks in succession are mixed, so that few places of the disk are read at a time; None: of examples in
-            memory, all rows are mixed.
-        groups: `SharesSentences.groups` of examples in memory: the groups are shuffled in place of the rows, so that
-            rows of a group, of equal length, are in one batch, or in two where a batch is full.
     """
-    lengths = np.asarray(lengths)
-    rng = np.random.default_rng([seed, stage, number])
+    lengths, size, block, groups = epochs.lengths, epochs.batch_size, epochs.block, epochs.groups
+    rng = np.random.default_rng([epochs.seed, epochs.stage, number])
     window = len(lengths) if block is None else MIXED * block
     if groups is not None and len(groups):
         rows = np.argsort(rng.permutation(int(groups.max()) + 1)[groups], kind="stable")
+    elif window >= len(lengths):
+        rows = rng.permutation(len(lengths))
     else:
-        rows = (
-            rng.permutation(len(lengths))
-            if window >= len(lengths)
-            else _shuffle_by_blocks(len(lengths), block or 1, rng)
-        )
+        rows = _shuffle_by_blocks(len(lengths), block or 1, rng)
     if len(lengths) and (lengths != lengths[0]).any():
-        pool = POOL * batch_size
+        pool = POOL * size
         parts = [rows[i : i + pool] for i in range(0, len(rows), pool)]
         rows = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in parts])
-        batches = [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
-        near = max(1, -(-window // batch_size))
+        batches = [rows[i : i + size] for i in range(0, len(rows), size)]
+        near = max(1, -(-window // size))
         stretches = [batches[i : i + near] for i in range(0, len(batches), near)]
         return [stretch[i] for stretch in stretches for i in rng.permutation(len(stretch))]
-    return [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
 def _shuffle_by_blocks(size: int, block: int, rng: np.random.Generator) -> np.ndarray:

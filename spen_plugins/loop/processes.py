@@ -16,10 +16,9 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
-from spen_plugins.loop.ledger import merge_sums
-from spen_plugins.loop.position import Position
-from spen_plugins.loop.random_state import set_random_state
+from spen_plugins.loop.ledger import Position, merge_sums
 from spen_plugins.loop.recipe import Callbacks
+from spen_plugins.loop.torch_modes import set_random_state
 from spen_plugins.model import Model
 
 TABLE = (4096, 2**17)
@@ -164,12 +163,7 @@ def restore_own(
 ) -> None:
     """Restore what differs between processes: random states, and the sums of losses.
 
-    Args:
-        state: the main process's state "random", and those of the "others", as many as there were.
-        position: the saved position, with the main process's sums.
-        seed: the run's.
-        accelerator: identifies this process.
-        say: called with a sentence if the number of processes has changed, and random numbers with it.
+    `state` has the main process's state "random", and those of the "others", as many as there were.
     """
     number, others = accelerator.process_index, state.get("others", [])
     if len(others) != accelerator.num_processes - 1:

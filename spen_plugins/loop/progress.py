@@ -31,13 +31,7 @@ FIXED = 67
 
 
 class Reporter:
-    """Progress on a console; none with `quiet`.
-
-    Args:
-        console: the console to print to.
-        selection: name of the validation score shown.
-        quiet: if true, nothing is printed.
-    """
+    """Progress on a console; none with `quiet`."""
 
     def __init__(self, console: Console, selection: str, quiet: bool = False) -> None:
         self.console, self.selection, self.quiet = console, selection, quiet

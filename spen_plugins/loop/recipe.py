@@ -1,34 +1,114 @@
-"""Arguments of the loop: the recipe of a training, and its caller's part."""
+"""Arguments of the loop: the recipe of a training, in which each parameter has one owner, and its caller's part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from spen_plugins.errors import ConfigError
-from spen_plugins.loop.ownership import Owned, check_stages
+from torch import nn
+
+from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.model import Model
+from spen_plugins.player import is_below, layers_below_top
 from spen_plugins.task import Task
-from spen_plugins.trainer import Stage, TrainerConfig
+from spen_plugins.trainer import Phase, Stage, TrainerConfig
+
+Owned: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
+"""Stage -> phase -> names of the parameters that it trains."""
+
+
+def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
+    """Phase name -> its trained parameters, by name.
+
+    A parameter shared by two modules counts once and may be claimed under any of its names.
+    """
+    claims = {phase.name: phase.trains for phase in stage.phases} | {"frozen": stage.frozen}
+    if len(claims) != len(stage.phases) + 1:
+        raise ConfigError(f"stage {stage.name!r}: phases need different names, and none may be called 'frozen'")
+    owned: dict[str, dict[str, nn.Parameter]] = {phase.name: {} for phase in stage.phases}
+    for name, aliases in _aliases(model).items():
+        if not (parameter := model.get_parameter(name)).requires_grad:
+            continue
+        owners = [
+            owner
+            for owner, prefixes in claims.items()
+            if any(f"{alias}.".startswith(f"{one}.") for alias in aliases for one in prefixes)
+        ]
+        if len(owners) != 1:
+            who = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
+            raise ConfigError(f"stage {stage.name!r}: parameter {name!r} needs exactly one owner, but {who}")
+        if owners[0] != "frozen":
+            owned[owners[0]][name] = parameter
+    return owned
+
+
+def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
+    """Check that all stages can run on a model: names, epochs, owners of parameters, and settings of their rates."""
+    names = [stage.name for stage in stages]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"found the stages {', '.join(names)}; expected a name of its own for each")
+    if not any(stage.epochs > 0 for stage in stages):
+        raise ConfigError(f"the trainer trains for no epoch: found the stages {', '.join(names) or 'none'} with 0")
+    owners = {stage.name: {phase: list(owned) for phase, owned in assign(model, stage).items()} for stage in stages}
+    _check_rates(model, [(phase, owners[stage.name][phase.name]) for stage in stages for phase in stage.phases])
+    return owners
+
+
+def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> None:
+    """Check the settings of players for parts of a model."""
+    aliases = _aliases(model)
+    for phase, own in owned:
+        player = phase.player
+        for name in own:
+            rates = {alias: player.multiplier(alias) for alias in aliases[name]}
+            if len(set(rates.values())) > 1:
+                both = ", ".join(f"{alias} x{rate:g}" for alias, rate in rates.items())
+                raise ConfigError(
+                    f"phase {phase.name!r}: its player's groups give a shared parameter two rates: {both}"
+                )
+        same = [names for other, names in owned if other.player == player]
+        if player.layer_decay < 1 and not any(map(layers_below_top, same)):
+            raise ConfigError(
+                f"phase {phase.name!r}: its player has layer_decay={player.layer_decay:g} and moves no layers of an "
+                "encoder; expected a pretrained encoder that isn't frozen, or 1"
+            )
+        moved = [name for other, names in owned if other.player.groups == player.groups for name in names]
+        _check_groups(model, phase, [alias for name in moved for alias in aliases[name]])
+
+
+def _check_groups(model: Model, phase: Phase, moved: Sequence[str]) -> None:
+    nets = {name.partition(".")[0] for name in moved}
+    frozen = [n for n, p in model.named_parameters() if not p.requires_grad and n.partition(".")[0] in nets]
+    for prefix in phase.player.groups:
+        if not any(is_below(name, prefix) for name in [*moved, *frozen]):
+            parts = [name.split(".")[1:] for name in moved]
+            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+            raise ConfigError(
+                f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
+                f"so.{did_you_mean(prefix, known)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
+            )
+
+
+def _aliases(model: Model) -> dict[str, list[str]]:
+    """First name of each parameter -> all its names, several where modules share it."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return {aliases[0]: aliases for aliases in names.values()}
+
+
+def find_touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
+    """Names of the model's children that hold any of these parameters."""
+    ids = {id(parameter) for parameter in parameters}
+    return frozenset(
+        name for name, child in model.named_children() if any(id(parameter) in ids for parameter in child.parameters())
+    )
 
 
 @dataclass
 class Recipe:
-    """A model, its task, and how it is trained.
-
-    Args:
-        model, task: the model to train, and its task.
-        stages: the trainer's stages.
-        config: batch size and the other settings of every trainer.
-        seed: seed of the row order.
-
-    Attributes:
-        owned: the owners of all parameters.
-
-    Raises:
-        ConfigError: the stages don't fit the model, as `check_stages`; or a part has no examples.
-    """
+    """A model, its task, and how it is trained."""
 
     model: Model
     task: Task
@@ -56,13 +136,11 @@ class Callbacks:
         checkpoint_seconds: minimal training time between two checkpoints (every stage ends with one).
         stop: polled after every batch; true saves and raises `Interrupted`.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
-        after_validation: called with the epoch and its validation scores; its result is added to the record.
     """
 
     checkpoint_seconds: float = 60.0
     stop: Callable[[], bool] = lambda: False
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None
-    after_validation: Callable[[int, dict[str, Any]], dict[str, Any]] = lambda epoch, scores: {}
 
 
 ALONE = Callbacks()

@@ -12,13 +12,12 @@ from accelerate import Accelerator
 from spen_plugins.errors import Interrupted
 from spen_plugins.loop import ledger
 from spen_plugins.loop.checkpoint import Checkpoint, translate_misfits
+from spen_plugins.loop.ledger import Position
 from spen_plugins.loop.loop import Loop
-from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import Requests
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.loop.recipe import Callbacks
-from spen_plugins.loop.torch_modes import flush_denormals
+from spen_plugins.loop.torch_modes import flush_denormals, random_state, set_random_state
 
 
 class Together:
@@ -26,13 +25,8 @@ class Together:
 
     An epoch is one epoch of each task, the turns of their batches mixed, so that a task has turns in proportion to its
     batches. Where nets share weights, all tasks move these, each by an optimiser of its own. The best epoch is that of
-    the highest mean of the tasks' validation scores.
-
-    Args:
-        loops: the parts' loops, by name, each of one stage with one phase.
-        seed: seed of the order of turns.
-        checkpoint: store of the training state of all parts.
-        accelerator, reporter, callbacks: as of `Loop`; of the callbacks, `checkpoint_seconds` and `stop`.
+    the highest mean of the tasks' validation scores. Each loop is of one stage with one phase. Of the callbacks
+    `checkpoint_seconds` and `stop` are used.
     """
 
     def __init__(
@@ -50,12 +44,7 @@ class Together:
         self.requests = Requests(callbacks, accelerator)
 
     def run(self, resume: bool = False) -> None:
-        """Train; the models then have the weights of the best epoch.
-
-        Raises:
-            NonFiniteLoss: a loss was NaN or infinite.
-            Interrupted: `stop` returned true; a checkpoint is saved.
-        """
+        """Train; the models then have the weights of the best epoch."""
         state = self.checkpoint.load(self.reporter.say) if resume and self.checkpoint.exists() else None
         for name, loop in self.loops.items():
             part = None if state is None else state["parts"][name]

@@ -1,15 +1,68 @@
-"""Modes of torch during training: kernels of attention, and numbers too small for full precision."""
+"""The process during training: random states, memory, attention, and numbers too small for full precision."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
+from accelerate.utils import set_seed
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from spen_plugins.errors import RunError
 from spen_plugins.trainer import Stage
+
+
+def random_state() -> dict[str, Any]:
+    """The random states of Python, NumPy, torch and CUDA."""
+    name, keys, position, has_gauss, cached = np.random.get_state()
+    version, internal, gauss = random.getstate()
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "numpy": [str(name), torch.from_numpy(keys.astype(np.int64)), int(position), int(has_gauss), float(cached)],
+        "python": [version, list(internal), gauss],
+    }
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    """The inverse of `random_state`."""
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["cuda"])
+    name, keys, position, has_gauss, cached = state["numpy"]
+    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, NumPy and torch; NumPy takes seeds below 2³² only."""
+    set_seed(seed % 2**32)
+
+
+SMALLER = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
+_MESSAGES = ("can't allocate memory", "Storage size calculation overflowed")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True of an error of Python's or torch's allocator."""
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(text in str(error) for text in _MESSAGES)
+
+
+@contextmanager
+def translate_memory_errors(doing: str, smaller: str = SMALLER) -> Iterator[None]:
+    """Raises a `RunError` in place of an allocator's error inside."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise RunError(f"memory ran out in {doing} ({reason}); {smaller}") from error
 
 
 def attention_kernels(stage: Stage) -> AbstractContextManager[Any]:

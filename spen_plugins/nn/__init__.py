@@ -19,9 +19,6 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from spen_plugins.inference.descent import gradient_at
     from spen_plugins.inference.steppers import Gradient
-    from spen_plugins.nn.compound import CompoundObjective, to_minimise
-    from spen_plugins.nn.cost import MarginCost, margin_cost
-    from spen_plugins.nn.entropies import entropy
     from spen_plugins.nn.local import (
         MANY_LABELS,
         LazyScores,
@@ -32,6 +29,6 @@ if TYPE_CHECKING:
         output_size,
         require_tags,
     )
+    from spen_plugins.nn.losses import CompoundObjective, MarginCost, ValueLoss, entropy, margin_cost, to_minimise
     from spen_plugins.nn.recurrent import Lstm, read_both_ways, reverse_places
-    from spen_plugins.nn.value import ValueLoss
     from spen_plugins.spaces.base import at_least_float32, inner_product

@@ -63,11 +63,7 @@ class _Manager(pluggy.PluginManager):
 
 
 class PluginHost:
-    """The plugins of an environment and the tables they register.
-
-    Args:
-        paths: folders in which to search for distributions; None for `sys.path`.
-    """
+    """The plugins of an environment, or of the folders `paths`, and the tables they register."""
 
     def __init__(self, paths: Sequence[str] | None = None) -> None:
         self._manager = _Manager(GROUP)
@@ -138,11 +134,7 @@ class PluginHost:
         return providers
 
     def member(self, kind: str, plugin: str, short: str) -> Any:
-        """The class or function that a plugin registers under a name; imported at the first call.
-
-        Raises:
-            PluginError: it can't be imported, or is of another kind.
-        """
+        """The class or function that a plugin registers under a name; imported at the first call."""
         key = (kind, plugin, short)
         if key not in self._members:
             value = self.load(plugin)[kind][short]

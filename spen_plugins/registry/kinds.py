@@ -36,12 +36,7 @@ class Kind:
         return getattr(importlib.import_module(f"spen_plugins.{path[0]}"), path[1])
 
     def check(self, value: Any, where: str) -> None:
-        """Check an imported class or function; `where` is its name in messages.
-
-        Raises:
-            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config`, or one with a key that
-                its table has already; or it is no function.
-        """
+        """Check an imported class or function; `where` is its name in messages."""
         if self.base is None:
             if not callable(value) or isinstance(value, type):
                 raise PluginError(f"{where} is {value!r}; expected a function")

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.report.costs import Costs, average_costs, read_costs
-from spen_plugins.report.group_scores import GroupScores, find_score
-from spen_plugins.report.resampled import Difference, Resampled
-from spen_plugins.runs.folder.selection import find_selection, find_unit
-from spen_plugins.runs.many.groups import Group
+from spen_plugins.report.group_scores import (
+    Costs,
+    Difference,
+    GroupScores,
+    average_costs,
+    compare_resampled,
+    find_score,
+    read_costs,
+)
+from spen_plugins.runs.many.groups import Group, find_selection, find_unit
 from spen_plugins.scores.bootstrap import Estimate, estimate
 
 
@@ -66,15 +71,7 @@ def compare(
 ) -> Comparison:
     """Compare groups.
 
-    Args:
-        groups: at least one.
-        part: `test` or `validation`.
-        scores: names of the scores to show, dotted for those in nested tables; all but these if empty.
-        against: labels of the baselines; the first group if empty.
-        sizes: if true, the table also shows parameters and speed.
-
-    Raises:
-        ConfigError: groups of different tasks, or an unknown part, score or baseline.
+    Without names, `scores` are all but those in nested tables, whose names are dotted; the baseline is the first group.
     """
     read = [GroupScores(group, part) for group in groups]
     registry = Registry()
@@ -84,25 +81,19 @@ def compare(
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
     notes = [note for group in groups for note in group.notes]
-    notes += [note for group in read for note in _warn_of_mixed(group)]
+    mixed = [group.label for group in read if len(group.data) > 1]
+    notes += [f"WARNING: runs of {label} did not read the same data files (environment.json)" for label in mixed]
     notes += [note for other in read[1:] for note in _list_differences(read[0], other)]
-    if baselines:
-        resampled = Resampled(read, selection)
-        rows = [_row(group, names, resampled.differences(group.label, baselines)) for group in read]
-        notes += resampled.notes
-    else:
-        rows = [_row(group, names, {}) for group in read]
+    gains, more = compare_resampled(read, selection, baselines) if baselines else ({}, [])
+    rows = [_row(group, names, gains.get(group.label, {})) for group in read]
+    notes += more
     low = {name for group in read for task in group.tasks for name in registry.resolve("task", task).lower_is_better}
     notes = list(dict.fromkeys(notes))
     return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, find_unit(runs), low)
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
-    """Check that every baseline is a group's label.
-
-    Raises:
-        ConfigError: one is not.
-    """
+    """Check that every baseline is a group's label."""
     labels = [group.label for group in groups]
     for label in against:
         if label not in labels:
@@ -123,13 +114,6 @@ def _names(groups: Sequence[GroupScores], wanted: Sequence[str], selection: str)
         if not any(isinstance(find_score(part, name), (int, float)) for part in parts):
             raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
     return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
-
-
-def _warn_of_mixed(group: GroupScores) -> list[str]:
-    """A warning if a group's runs read different data."""
-    if len(group.data) == 1:
-        return []
-    return [f"WARNING: runs of {group.label} did not read the same data files (environment.json)"]
 
 
 def _list_differences(first: GroupScores, other: GroupScores) -> list[str]:

@@ -1,8 +1,10 @@
-"""The scores of a group's runs on one part, with what decides whether groups are comparable."""
+"""Scores of groups of runs on one part, their costs, and differences under resampling of seeds and test examples."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,16 +13,85 @@ import numpy as np
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group
+from spen_plugins.scores.bootstrap import (
+    RESAMPLES,
+    Estimate,
+    Interval,
+    estimate,
+    interval,
+    resampled_scores,
+    with_seeds,
+)
+
+ENERGY = ("inference_net.energy", "inference_net.test_time")
+"""The energy's term for the net that predicts, in a record's `gradient_share`: with one net, and next to a cost net."""
+SIZES = ("trained parameters", "inference parameters", "examples / s")
+"""Titles of the last three of `Costs` (|T|, |I| and training speed of Tu et al. 2020, Table 2)."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of one run, or means over seeds; None if unknown.
+
+    Attributes:
+        epochs: number of epochs.
+        seconds: median duration of an epoch, training only.
+        share: the energy's share of the gradient norms at the net, mean over epochs.
+        trained: number of trained parameters.
+        inference: number of them that prediction needs.
+        speed: training examples per second. An epoch visits each example once, whatever the number of updates and nets
+            per batch; the seconds are those of the median epoch in which the energy trains, if there is one.
+    """
+
+    epochs: float
+    seconds: float | None
+    share: float | None
+    trained: float | None
+    inference: float | None
+    speed: float | None
+
+    @property
+    def sizes(self) -> tuple[float | None, ...]:
+        """Values in the order of `SIZES`."""
+        return self.trained, self.inference, self.speed
+
+
+def read_costs(run: RunFolder) -> Costs:
+    """A run's costs, from its environment, history and times."""
+    history, times, environment = run.history(), run.times(), run.environment()
+    shares = [share for record in history for name, share in record.get("gradient_share", {}).items() if name in ENERGY]
+    moving = {record["stage"] for record in history if "energy" in record.get("updates", {})}
+    seconds = _median(record["seconds"] for record in times if not moving or record["stage"] in moving)
+    counts, examples = environment.get("parameters", {}), environment.get("training_examples")
+    return Costs(
+        len(history),
+        _median(record["seconds"] for record in times),
+        _mean(shares),
+        counts.get("trained"),
+        counts.get("inference"),
+        examples / seconds if examples and seconds else None,
+    )
+
+
+def average_costs(costs: Iterable[Costs]) -> Costs:
+    """Means over the runs in which a value is known; at least one run."""
+    values = zip(*(tuple(vars(one).values()) for one in costs), strict=True)
+    return Costs(*map(_mean, values))
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Mean of the known values; None if there are none."""
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known else None
+
+
+def _median(values: Iterable[float]) -> float | None:
+    known = list(values)
+    return statistics.median(known) if known else None
 
 
 class GroupScores:
-    """Scores of a group.
-
-    Attributes:
-        label: the group's label.
-        part: the part of the data that is scored.
-        runs: the runs by seed.
-    """
+    """Scores of a group."""
 
     def __init__(self, group: Group, part: str) -> None:
         self.label, self.part = group.label, part
@@ -86,3 +157,72 @@ def _checksums(run: RunFolder) -> tuple[str, ...]:
     """Checksums of a run's data files; for a corpus of the package the task's type."""
     checksums = run.environment().get("data_sha256", {}).values()
     return tuple(sorted(checksums)) or (run.config()["task"]["type"],)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A group's selection score minus a baseline's.
+
+    Attributes:
+        seeds: over shared seeds, paired.
+        examples: over test examples, paired; None if runs kept none or their examples differ.
+        both: over seeds and test examples together; None with one seed, too.
+    """
+
+    seeds: Estimate
+    examples: Interval | None
+    both: Interval | None = None
+
+
+def compare_resampled(
+    groups: Sequence[GroupScores], selection: str, baselines: Sequence[str]
+) -> tuple[dict[str, dict[str, Difference | None]], list[str]]:
+    """Differences between each group and each baseline, None for itself or without a shared seed; and notes on those
+    that were left out, or are over some of the seeds. Runs on the same examples are resampled together, once."""
+    notes: list[str] = []
+    unequal: list[str] = []
+    without: dict[str, None] = {}
+    drawn: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
+    pools: dict[Any, list[tuple[str, int]]] = {}
+    by_label = {group.label: group for group in groups}
+    for group in groups:
+        for seed, (numerator, _) in group.ratios.items():
+            pools.setdefault((group.data, len(numerator)), []).append((group.label, seed))
+    for pool, members in pools.items():
+        tables = [by_label[label].ratios[seed] for label, seed in members]
+        above, below = (np.stack(arrays) for arrays in zip(*tables, strict=True))
+        for member, column in zip(members, resampled_scores(above, below, RESAMPLES).T, strict=True):
+            drawn[member] = (pool, column)
+
+    def find_difference(label: str, baseline: str) -> Difference | None:
+        ours, theirs = (by_label[name].values(selection) for name in (label, baseline))
+        shared = sorted(ours.keys() & theirs.keys())
+        if not shared:
+            notes.append(f"{label} and {baseline} share no seed: no difference")
+            return None
+        if ours.keys() != theirs.keys():
+            seeds = ", ".join(map(str, shared))
+            unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
+        seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
+        lacking = [name for name in (label, baseline) if any((name, seed) not in drawn for seed in shared)]
+        without.update(dict.fromkeys(lacking))
+        pairs = [] if lacking else [(drawn[label, seed], drawn[baseline, seed]) for seed in shared]
+        if len({pool for pair in pairs for pool, _ in pair}) > 1:
+            notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
+            pairs = []
+        if not pairs:
+            return Difference(seeds, None)
+        differences = np.stack([ours - theirs for (_, ours), (_, theirs) in pairs], axis=1)
+        both = interval(with_seeds(differences)) if len(shared) > 1 else None
+        return Difference(seeds, interval(differences.mean(1)), both)
+
+    found = {
+        label: {name: None if name == label else find_difference(label, name) for name in baselines}
+        for label in by_label
+    }
+    several = "where two rows don't have the same seeds, their difference is over those that both have"
+    notes += unequal if len(unequal) < 2 else [several]
+    if without:
+        labels = "; ".join(without)
+        notes.append(f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}")
+    return found, notes

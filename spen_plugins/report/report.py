@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from spen_plugins.figures.layout import shortened, visible
 from spen_plugins.files import save_text
 from spen_plugins.report import facts
 from spen_plugins.report import report_data as data
-from spen_plugins.report.report_errors import Confusion, count_label_errors, count_tag_errors, mark_pieces
+from spen_plugins.report.report_errors import count_label_errors, count_tag_errors, mark_pieces
 from spen_plugins.report.report_outputs import LONG, Output, Outputs, read_outputs
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder.folder import RunFolder, read_methods
@@ -26,20 +25,10 @@ from spen_plugins.spaces import LabelSet, TagSequence
 OPEN = 15  # labels shown before the others are folded
 
 
-@dataclass
-class Errors:
-    """The section on one group's first run, or in `problem` the reason why there is none."""
-
-    label: str
-    run: str = ""
-    problem: str = ""
-    score: str = ""
-    energies: str = ""
-    labels: data.Table | None = None
-    more_labels: data.Table | None = None
-    pairs: data.Table | None = None
-    confusion: Confusion | None = None
-    examples: list[dict[str, Any]] = field(default_factory=list)
+NO_ERRORS = dict.fromkeys(
+    ("run", "problem", "score", "energies", "labels", "more_labels", "pairs", "confusion", "examples")
+)
+"""The section on one group's first run, or in `problem` the reason why there is none."""
 
 
 def write_report(
@@ -50,20 +39,8 @@ def write_report(
     against: Sequence[str] = (),
     device: str = "cpu",
 ) -> None:
-    """Write the page.
-
-    Args:
-        groups: runs, one group per experiment.
-        out: the .html file; an existing one is replaced.
-        examples: number of worst examples to show.
-        part: "test" or "validation", whose errors are shown; by default test if there is one.
-        against: labels of the baselines of paired differences; the first group if empty.
-        device: device of the models.
-
-    Raises:
-        ConfigError: no run was scored on `part`, a baseline is no group's label, the device is unknown, or jinja2 or
-            matplotlib is missing.
-        RunError: the file can't be written.
+    """Write the page, with errors on `part`, by default test if there is one, and differences to `against`, by default
+    the first group.
     """
     check_device(device)
     part = data.check_part(part, groups)
@@ -136,23 +113,22 @@ def _name_group(group: Group) -> str:
     return f"{path.parent.name}/{group.label}" if group.label == path.name and group.label.isdigit() else group.label
 
 
-def _read_errors(group: Group, part: str, count: int, device: str) -> Errors:
+def _read_errors(group: Group, part: str, count: int, device: str) -> dict[str, Any]:
     """Worst examples and confusions, or the reason why there are none; the page is written anyway."""
     run = group.runs[0]
-    errors = Errors(group.label, run=str(run.path))
+    errors = NO_ERRORS | {"label": group.label}
     try:
         outputs = read_outputs(run, part, device)
     except SpenError as error:
-        return Errors(group.label, problem=_describe_problem(run, part, error))
+        return errors | {"problem": _describe_problem(run, part, error)}
     if not outputs.examples:
-        return Errors(group.label, problem=f"The {part} part has no examples with gold.")
-    errors.score = outputs.score
-    errors.energies = _describe_verdicts(outputs)
+        return errors | {"problem": f"The {part} part has no examples with gold."}
+    errors |= {"run": str(run.path), "score": outputs.score, "energies": _describe_verdicts(outputs)}
     if isinstance(outputs.space, LabelSet):
-        _put_labels(errors, outputs)
+        errors |= _describe_labels(outputs)
     elif isinstance(outputs.space, TagSequence):
-        errors.confusion = count_tag_errors(outputs)
-    errors.examples = [_describe_example(output, outputs) for output in outputs.worst(count)]
+        errors["confusion"] = count_tag_errors(outputs)
+    errors["examples"] = [_describe_example(output, outputs) for output in outputs.worst(count)]
     return errors
 
 
@@ -165,14 +141,14 @@ def _describe_problem(run: RunFolder, part: str, error: SpenError) -> str:
     )
 
 
-def _put_labels(errors: Errors, outputs: Outputs) -> None:
+def _describe_labels(outputs: Outputs) -> dict[str, Any]:
     rows, pairs = count_label_errors(outputs)
     head = ["", "gold", "predicted", "wrong", "missed", "F1"]
     cells = [[row.label, *map(str, row[1:5]), f"{100 * row.f1:.1f}"] for row in rows]
-    errors.labels = data.Table(head, cells[:OPEN])
-    errors.more_labels = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
+    more = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
     shown = [[pair.predicted, pair.gold, f"{pair.count} ({pair.count / pair.missed:.0%})"] for pair in pairs]
-    errors.pairs = data.Table(["predicted", "instead of", "examples"], shown)
+    table = data.Table(["predicted", "instead of", "examples"], shown)
+    return {"labels": data.Table(head, cells[:OPEN]), "more_labels": more, "pairs": table}
 
 
 def _describe_verdicts(outputs: Outputs) -> str:

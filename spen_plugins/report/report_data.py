@@ -107,11 +107,7 @@ def _format_scores_or_counts(values: Sequence[float], unit: str) -> str:
 
 
 def make_differences(groups: Sequence[Group], part: str, against: Sequence[str] = ()) -> tuple[Table | None, list[str]]:
-    """Paired differences of the selection score to baselines, and notes on them.
-
-    Raises:
-        ConfigError: a baseline is no group's label.
-    """
+    """Paired differences of the selection score to baselines, and notes on them."""
     check_baselines(groups, against)
     if len(groups) < 2:
         return None, []
@@ -127,11 +123,7 @@ def make_differences(groups: Sequence[Group], part: str, against: Sequence[str] 
 
 
 def draw_training(groups: Sequence[Group]) -> str:
-    """Training curves as inline SVG; empty if no run has a history.
-
-    Raises:
-        ConfigError: matplotlib isn't installed.
-    """
+    """Training curves as inline SVG; empty if no run has a history."""
     if not any(run.history() for group in groups for run in group.runs):
         return ""
     from spen_plugins.figures.kit import svg
@@ -143,11 +135,7 @@ def draw_training(groups: Sequence[Group]) -> str:
 
 
 def check_part(part: str | None, groups: Sequence[Group]) -> str:
-    """The part whose examples are shown: `part` if given, otherwise test if there is one.
-
-    Raises:
-        ConfigError: no run was scored on it.
-    """
+    """The part whose examples are shown: `part` if given, otherwise test if there is one."""
     known = list_parts(groups)
     if part is None:
         return known[-1] if known else "validation"

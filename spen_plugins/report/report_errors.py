@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spen_plugins.report.report_outputs import Output, Outputs
-from spen_plugins.scores.entities import chunks
+from spen_plugins.scores.spans import chunks
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
 
 ROLES = 14  # in a confusion matrix; rarer ones are merged

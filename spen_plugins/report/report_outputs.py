@@ -58,11 +58,7 @@ class Outputs:
 
 
 def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
-    """Predictions of a run for a part.
-
-    Raises:
-        SpenError: the data are missing or have changed, or weights or a plugin are missing.
-    """
+    """Predictions of a run for a part."""
     registry = Registry()
     predictor = Predictor(run, device, registry)
     # Read anew for each run: examples cache the output of a run's own indexers.

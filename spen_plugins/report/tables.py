@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from spen_plugins.console import markdown_cell, one_line
-from spen_plugins.data.csv_rows import written
+from spen_plugins.data.records import written
 from spen_plugins.report.compare import Comparison
-from spen_plugins.report.costs import SIZES
-from spen_plugins.report.resampled import Difference
+from spen_plugins.report.group_scores import SIZES, Difference
 from spen_plugins.scores.bootstrap import Interval, scale
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -83,9 +82,7 @@ def markdown(comparison: Comparison) -> str:
 def latex(comparison: Comparison, intervals: bool = False) -> str:
     """A `tabular` for the package booktabs with scores, the best of each column in bold; explanations are comments.
 
-    Args:
-        comparison: the groups; their sizes are shown if `comparison.sizes`.
-        intervals: if true, a column for each baseline has the difference of the selection score and its interval.
+    With `intervals` a column for each baseline has the difference of the selection score and its interval.
     """
     against = comparison.against if intervals else ()
     gains = [f"{comparison.selection} − {label}" for label in against]

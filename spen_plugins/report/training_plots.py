@@ -20,17 +20,8 @@ if TYPE_CHECKING:
 def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure:
     """Training curves: validation score, mean loss and gradient norm of each term, over epochs.
 
-    One colour per group (beyond eight, lines are dashed). A single run is a line with a dot at the epoch whose weights
-    were kept. With several seeds each is a thin line, and their mean a thick one in a band from the lowest to the
-    highest, for the epochs that all reached. The epochs of a run with several stages follow one another; a dotted line
-    marks the start of a stage. What no run has measured has no panel.
-
-    Args:
-        groups: the runs.
-        score_only: the validation score alone, in one larger panel.
-
-    Raises:
-        ConfigError: none of the runs has finished an epoch.
+    One colour per group (beyond eight, lines are dashed). The epochs of a run with several stages follow one another.
+    What no run has measured has no panel. With `score_only` the validation score alone has one, which is larger.
     """
     histories = {group.label: [run.history() for run in group.runs] for group in groups}
     panels = _panels([record for seeds in histories.values() for history in seeds for record in history])

@@ -12,14 +12,11 @@ from accelerate.state import AcceleratorState
 
 from spen_plugins.config.experiment import Precision
 from spen_plugins.errors import ConfigError
+from spen_plugins.loop.torch_modes import random_state, set_random_state
 
 
 def check_device(device: str) -> None:
-    """Check that torch can compute on a device.
-
-    Raises:
-        ConfigError: it can't.
-    """
+    """Check that torch can compute on a device."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
@@ -27,12 +24,7 @@ def check_device(device: str) -> None:
 
 
 def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
-    """Device, precision and processes, by accelerate.
-
-    Raises:
-        ConfigError: the device is missing, or does not support the precision; there are more processes than GPUs, or
-            they can't reach each other.
-    """
+    """Device, precision and processes, by accelerate."""
     if device is not None:
         check_device(device)
     processes = count_processes()
@@ -63,11 +55,7 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
 
 
 def count_processes() -> int:
-    """Number of processes that torchrun started, of which this is one; 1 without it.
-
-    Raises:
-        ConfigError: it is more than 1, but the environment doesn't say which one this is.
-    """
+    """Number of processes that torchrun started, of which this is one; 1 without it."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     missing = [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if processes > 1 and missing:
@@ -98,18 +86,16 @@ def _has_gpus(processes: int) -> bool:
 
 @contextmanager
 def restore_settings(device: str | None) -> Iterator[None]:
-    """Restores afterwards torch's settings that `make_accelerator` and accelerate change: deterministic algorithms, and
-    the current GPU.
-
-    Args:
-        device: the device inside; None: the best.
+    """Restores afterwards random states, and torch's settings that `make_accelerator` and accelerate change:
+    deterministic algorithms, and the current GPU.
     """
-    mode = torch.get_deterministic_debug_mode()
+    mode, states = torch.get_deterministic_debug_mode(), random_state()
     gpu = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
     current = torch.cuda.current_device() if gpu else None
     try:
         yield
     finally:
+        set_random_state(states)
         if torch.get_deterministic_debug_mode() != mode:
             torch.set_deterministic_debug_mode(mode)
         if current is not None:

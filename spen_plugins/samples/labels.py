@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spen_plugins.data.table import Ragged
-from spen_plugins.data.tables.label_names import read_names
+from spen_plugins.data.tables.label_columns import read_names
 from spen_plugins.data.text import read_lines
 from spen_plugins.samples.parts import FOLDER, cut
 

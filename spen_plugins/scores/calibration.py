@@ -58,11 +58,7 @@ class TagConfidences(Confidences):
     tags: np.ndarray
 
     def at(self, temperature: float) -> np.ndarray:
-        numbers = np.arange(len(self.tags))
-        if temperature == 1:
-            return self.p[numbers, self.tags]
-        powers = _powers(self.p, temperature)
-        return powers[numbers, self.tags] / powers.sum(1)
+        return tempered(self.p, temperature)[np.arange(len(self.tags)), self.tags]
 
 
 @dataclass(frozen=True)
@@ -93,13 +89,9 @@ def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
     """Marginals `(token, tag)` at a temperature, of which `TagConfidences` are those of the decoded tags."""
     if temperature == 1:
         return p
-    powers = _powers(p, temperature)
+    # Relative to the largest of each row, so that not all of them underflow.
+    powers = (p / p.max(1, keepdims=True)) ** np.float32(1 / temperature)
     return powers / powers.sum(1, keepdims=True)
-
-
-def _powers(p: np.ndarray, temperature: float) -> np.ndarray:
-    """p^(1/T), relative to the largest of each row, so that not all of them underflow."""
-    return (p / p.max(1, keepdims=True)) ** np.float32(1 / temperature)
 
 
 def tag_confidences(y: Tensor, best: np.ndarray, lengths: np.ndarray) -> TagConfidences:

@@ -1,8 +1,14 @@
-"""Span scores of the CoNLL-2005 evaluation, without its script.
+"""Spans of tags, and their scores.
 
-A labelled span is right if role, start and end are. A span C-X continues the last X before it (or the last C-X used as
-one): both are one discontinuous argument, right only if every piece is. A C-X with nothing to continue counts as an X.
-R-X are ordinary roles. V, and so C-V, is ignored.
+Tags that violate their scheme are read in two ways; for valid tags both give the same spans:
+
+- strict, as in `seqeval`'s strict mode: only complete spans that begin with B-X (or S-X);
+- as in the CoNLL shared tasks' script `conlleval`: every tag but O belongs to a chunk, and an I-X (or E-X) that
+  continues no chunk opens one.
+
+Arguments are those of the CoNLL-2005 evaluation, without its script: right if role, start and end are. A span C-X
+continues the last X before it (or the last C-X used as one): both are one discontinuous argument, right only if every
+piece is. A C-X with nothing to continue counts as an X. R-X are ordinary roles. V, and so C-V, is ignored.
 """
 
 from __future__ import annotations
@@ -10,11 +16,38 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from spen_plugins.scores.entities import chunks
+from spen_plugins.data.schemes import Span
+
+
+def strict_spans(sentences: Sequence[Sequence[str]], scheme: Literal["bio", "bioes"]) -> list[set[Span]]:
+    """The spans of each sentence's tags by seqeval's strict mode, as IOB2 or IOBES."""
+    from seqeval.scheme import IOB2, IOBES, Entities
+
+    read = Entities([list(tags) for tags in sentences], {"bio": IOB2, "bioes": IOBES}[scheme])
+    return [{Span(e.tag, e.start, e.end) for e in entities} for entities in read.entities]
+
+
+def chunks(tags: Sequence[str]) -> set[Span]:
+    """The spans of one sentence's tags as in `conlleval` (E and S as in seqeval's default mode).
+
+    The same spans as seqeval's `get_entities`, whose import loads scikit-learn, which takes seconds.
+    """
+    spans = set()
+    start, before, kind = 0, "O", ""
+    for i, tag in enumerate((*tags, "O")):
+        prefix, _, after = tag.partition("-")
+        if before != "O" and (prefix in ("O", "B", "S") or before in ("E", "S") or after != kind):
+            spans.add(Span(kind, start, i))
+            before = "O"
+        if prefix != "O" and before == "O":
+            start = i
+        before, kind = prefix, after
+    return spans
+
 
 CORE = re.compile(r"(?:A|ARG)[0-5]")
 """Roles that a predicate should have once (the unique-role constraint's A0 to A5)."""
@@ -80,11 +113,6 @@ class SpanTable:
         counts = np.zeros((len(tags), len(self.roles)), dtype=int)
         np.add.at(counts, (sequence, role), 1)
         return (counts[:, self._core] > 1).any(1)
-
-    def breaks_bio(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """`(sequence,)` boolean: true if an I-X follows neither B-X nor I-X."""
-        _, starts = self._starts(tags, lengths)
-        return (starts & ~self._begins[tags]).any(1)
 
     def _starts(self, tags: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Role of each token (-1 outside), and where spans start: both `(sequence, token)`."""

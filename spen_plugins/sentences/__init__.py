@@ -29,15 +29,13 @@ if TYPE_CHECKING:
         read_file_parts,
         with_file_encoding,
     )
-    from spen_plugins.data.parts.partly_labelled import WithoutGold
-    from spen_plugins.data.raw_text import RawText
+    from spen_plugins.data.parts.gold import WithoutGold
     from spen_plugins.data.sentences.columns import TaggedSentence
     from spen_plugins.data.sentences.conllu import read_conllu
-    from spen_plugins.data.sentences.predicate_kinds import kind_of
-    from spen_plugins.data.sentences.role_items import FORMS, parse_one_predicate, parse_raw_text, sentence_of
-    from spen_plugins.data.sentences.roles import read_roles, role_files
-    from spen_plugins.data.sentences.srl import Proposition, Sentence
-    from spen_plugins.data.sentences.write_roles import FileExamples
+    from spen_plugins.data.sentences.items import FORMS, parse_one_predicate, parse_raw_text, sentence_of
+    from spen_plugins.data.sentences.roles import FileExamples, read_roles, role_files
+    from spen_plugins.data.sentences.srl import Proposition, Sentence, kind_of
+    from spen_plugins.data.text import RawText
     from spen_plugins.scores.calibration import SpanConfidences, rounded
     from spen_plugins.scores.spans import CORE, Argument, SpanCounts, find_arguments, find_spans, join
     from spen_plugins.sentences.batches import (
@@ -52,7 +50,11 @@ if TYPE_CHECKING:
         one_hot_gold,
         padded,
     )
-    from spen_plugins.sentences.role_parts import (
+    from spen_plugins.sentences.tag_parts import SentencesConfig, hide_tags
+    from spen_plugins.sentences.tasks import (
+        PredicateTask,
+        SenseTask,
+        SentenceTask,
         collect_roles,
         hide_roles,
         kept,
@@ -60,5 +62,3 @@ if TYPE_CHECKING:
         role_formats,
         unseen_roles,
     )
-    from spen_plugins.sentences.tag_parts import SentencesConfig, hide_tags
-    from spen_plugins.sentences.tasks import PredicateTask, SenseTask, SentenceTask

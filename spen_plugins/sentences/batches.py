@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,30 +25,22 @@ the memory."""
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
-class Lookup(Protocol):
-    """Config keys of the look-up of words."""
-
-    min_count: int
-    lowercase: bool
-    digits: bool
-
-
 class Vocabulary:
-    """Words and their indices: 0 padding, 1 unknown, then `words` in order."""
+    """Words and their indices: 0 padding, 1 unknown, then `words` in order; the config is a `LookUpConfig`."""
 
-    def __init__(self, words: Sequence[str], config: Lookup) -> None:
+    def __init__(self, words: Sequence[str], config: Any) -> None:
         self.words = list(words)
         self._config = config
         self._number = {word: i for i, word in enumerate(words, 2)}
         self._written: dict[str, int] = {}
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]], config: Lookup) -> Vocabulary:
+    def of(cls, sentences: Iterable[Sequence[str]], config: Any) -> Vocabulary:
         """The vocabulary of words seen at least `min_count` times, most frequent first."""
         return cls.of_counts(Counter(word for words in sentences for word in words), config)
 
     @classmethod
-    def of_counts(cls, words: Mapping[str, int], config: Lookup) -> Vocabulary:
+    def of_counts(cls, words: Mapping[str, int], config: Any) -> Vocabulary:
         """The same from the number of times that each word was seen."""
         seen, counts = cls([], config), Counter[str]()
         for word, count in words.items():

@@ -12,7 +12,7 @@ from spen_plugins.data.disk.index_cache import kept_index
 from spen_plugins.data.disk.on_disk import Index, Lists
 from spen_plugins.data.schemes import Scheme, spans
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.sentences.batches import Entry, TaggedExample, Vocabulary
 
 Encode = Callable[[TaggedSentence, object], tuple[tuple[str, ...] | None, frozenset]]
@@ -24,14 +24,8 @@ def column_key(name: str) -> str:
 
 
 def tagged_index(config: Any, encoding: Scheme | None, encode: Encode, checksum: str) -> tuple[Index, str]:
-    """The index of a config's training part, and a sentence about it; errors as `tagged_rows` and `kept_index`.
-
-    Args:
-        config: the task's.
-        encoding: the scheme of the indexed tags; None: as they are.
-        encode: a sentence and its file -> its tags in that scheme.
-        checksum: of the training part's files.
-    """
+    """The index of a config's training part, and a sentence about it; `encode` turns a sentence and its file into tags
+    in the scheme `encoding`, None: tags as they are."""
 
     def batches() -> Iterator[Mapping[str, Any]]:
         import pyarrow as pa
@@ -50,15 +44,8 @@ def tagged_index(config: Any, encoding: Scheme | None, encode: Encode, checksum:
 
 
 class TaggedMaker:
-    """Makes the examples of rows of an index, the same as of these sentences in memory.
-
-    Args:
-        index: the index.
-        vocabulary: the words.
-        columns: name of each further column -> its values' indices.
-        tags: indices of the tags.
-        encoding: scheme of the tags; None: they are independent.
-    """
+    """Makes the examples of rows of an index, the same as of these sentences in memory; `columns` has the indices of
+    each further column's values, and without `encoding` tags are independent."""
 
     def __init__(
         self,

@@ -12,8 +12,6 @@ from spen_plugins.data.disk.on_disk import Index
 from spen_plugins.data.disk.shards import checksum
 from spen_plugins.data.equal_inputs import warn_of_shared
 from spen_plugins.data.parts import given
-from spen_plugins.data.parts.carving import same_files
-from spen_plugins.data.parts.class_weights import ClassWeightConfig
 from spen_plugins.data.parts.file_parts import (
     FileParts,
     FilesConfig,
@@ -21,12 +19,12 @@ from spen_plugins.data.parts.file_parts import (
     read_file_parts,
     stays_on_disk,
 )
-from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
+from spen_plugins.data.parts.gold import ClassWeightConfig, PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.data.schemes import BrokenTags, Scheme, spans
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tag_items import parse_tagged
+from spen_plugins.data.sentences.items import parse_tagged
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.sentences.batches import Vocabulary
 from spen_plugins.sentences.on_disk import Encode, column_key, tagged_index
@@ -54,16 +52,8 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 
 
 def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[FileParts[TaggedSentence], Index | None]:
-    """All parts of a task's config, and the index of the training part if that stays on disk.
-
-    Args:
-        config: the task's.
-        encoding, encode: as `tagged_index`.
-
-    Raises:
-        ConfigError: the config names no data, or columns that its data do not have.
-        DataError: a file is missing or broken.
-    """
+    """All parts of a task's config, and the index of the training part if that stays on disk; `encoding` and `encode`
+    as of `tagged_index`."""
     if config.in_memory:
         raise given.not_kept()
     files = name_files(config, CORPORA)
@@ -93,23 +83,16 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         columns = {column_key(name): [s.columns[name] for s in some] for name in config.columns}
         known = index.contains({"words": [s.words for s in some], **columns})
         shared.append(("train", part, int(known.sum()), len(some)))
-    notes = list(dict.fromkeys([said, *found.notes, *(same_files(files, sums) or warn_of_shared(shared))]))
+    notes = list(dict.fromkeys([said, *found.notes, *warn_of_shared(shared)]))
     return found._replace(checksums=sums, notes=notes, split={**found.split, "train": config.train}), index
 
 
 def known(
     config: Any, train: Sequence[TaggedSentence], encoded: Sequence[tuple[Any, ...]], index: Index | None
 ) -> tuple[Vocabulary, dict[str, list[str]], set[str]]:
-    """The words of the training part, the values of each further column in it, and its tags.
+    """The words of the training part, in memory or by its index, the values of each further column in it, and its tags.
 
-    Args:
-        config: the task's.
-        train: its sentences, if they are in memory.
-        encoded: first of each is its tags as they are learned, None if unknown.
-        index: of sentences on disk.
-
-    Raises:
-        DataError: the tags are of spans, and there is no span.
+    First of each of `encoded` is its tags as they are learned, None if unknown.
     """
     if index is not None:
         counts = dict(zip(index.values["words"], index.counts["words"].tolist(), strict=True))
@@ -136,12 +119,7 @@ def _input(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]
 
 
 def take_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
-    """All parts of sentences given in Python, as `TakesExamples.take`.
-
-    Raises:
-        ConfigError: the config names data of its own, or columns.
-        DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
-    """
+    """All parts of sentences given in Python, as `TakesExamples.take`."""
     if named := [
         f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
     ]:

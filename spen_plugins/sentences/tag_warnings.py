@@ -31,8 +31,7 @@ def unseen_tags(
 ) -> list[str]:
     """A warning if other parts than training have tags, or types of spans, that are not among the `known`.
 
-    Args:
-        encoded: sentences of each part, first of each its tags as they are learned, None if unknown.
+    First of each of the `encoded` sentences is its tags as they are learned, None if unknown.
     """
     others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
     spans = config.scheme != "none"
@@ -49,15 +48,7 @@ def unknown_tags(
 ) -> list[str]:
     """A warning if a file to predict has tags, but none that the run knows; it shows tags in the files' scheme.
 
-    Args:
-        config: the task's.
-        path: the file.
-        sentences: its sentences.
-        gold: the tags of those that have some, as they are learned.
-        known: the run's tags, as they are learned.
-
-    Raises:
-        DataError: moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
+    An error if, moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
     """
     tags = {tag for names in gold for tag in names} - {"_"}
     if not tags or tags & {*known}:

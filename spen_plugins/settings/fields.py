@@ -49,14 +49,7 @@ def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -
 
 
 def refuse_unused(config: BaseModel, keys: Sequence[str], where: str, why: str) -> None:
-    """Raise ConfigError if one of the keys has another value than its default, though nothing uses it.
-
-    Args:
-        config: the typed config.
-        keys: its fields; those that it lacks are left out.
-        where: its path in the user's config, `task`.
-        why: reason why they are not used.
-    """
+    """Raise ConfigError if one of the keys that the config has is not at its default, though nothing uses it."""
     for key in keys:
         info = type(config).model_fields.get(key)
         value = getattr(config, key, None)
@@ -73,9 +66,6 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
         where: their path in the user's config (`energy`), `""` at the top.
         source: their file.
         beside: further keys of the table that are handled elsewhere; they are not among `values`.
-
-    Raises:
-        ConfigError: with the path of every wrong key, what was found and what is known.
     """
     try:
         # Through JSON, because strict validation of Python objects rejects lists for tuples.
@@ -122,7 +112,8 @@ def _walk(
     inner: type[BaseModel] | None = config
     for position, item in enumerate(location):
         last = position == len(location) - 1
-        if isinstance(values, dict) and (item in values or (last and isinstance(item, str) and _is_key(inner, item))):
+        is_key = last and inner is not None and item in inner.model_fields
+        if isinstance(values, dict) and (item in values or is_key):
             values, model = values.get(item), inner
             path.append(str(item))
             info = model.model_fields.get(str(item)) if model is not None else None
@@ -135,10 +126,6 @@ def _walk(
         elif inner is None and isinstance(item, str) and info is not None:
             inner = next((m for m in _models(info.annotation) if m.__name__ == item), None)
     return path, model, info, values
-
-
-def _is_key(model: type[BaseModel] | None, name: str) -> bool:
-    return model is not None and name in model.model_fields
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

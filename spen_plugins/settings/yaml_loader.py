@@ -27,26 +27,15 @@ class Loader(yaml.SafeLoader):
         return table
 
 
-def _resolve(tag: str, pattern: str, *first: str) -> None:
-    """Resolve matching plain scalars to this tag; `first` are their possible first characters, "" for empty scalars."""
-    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{pattern})$"), list(first))
-
-
-_resolve("null", r"~|null|Null|NULL|", *"~nN", "")
-_resolve("bool", r"true|True|TRUE|false|False|FALSE", *"tTfF")
-_resolve("int", r"[-+]?[0-9]+", *"-+0123456789")
-_resolve("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", *"-+.0123456789")
-_resolve("merge", r"<<", "<")
-
-
-def _integer(loader: Loader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))
-
-
-def _number(loader: Loader, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node))
-
-
+_SCALARS = (  # tag, pattern, and its possible first characters, "" for empty scalars
+    ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    ("int", r"[-+]?[0-9]+", [*"-+0123456789"]),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", [*"-+.0123456789"]),
+    ("merge", r"<<", ["<"]),
+)
+for tag, pattern, first in _SCALARS:
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{pattern})$"), first)
 # PyYAML reads 010 as eight and 1:30 as ninety.
-Loader.add_constructor("tag:yaml.org,2002:int", _integer)
-Loader.add_constructor("tag:yaml.org,2002:float", _number)
+Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
+Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(loader.construct_scalar(node)))

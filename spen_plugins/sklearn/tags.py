@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.loop import evaluate
-from spen_plugins.sklearn.base import Trained
+from spen_plugins.sklearn.base import Trained, value_errors
 from spen_plugins.sklearn.sentences import Sentences, WrittenTags, object_array
-from spen_plugins.sklearn.stored import value_errors
 from spen_plugins.task_parts import parse_all
 
 SCHEMES = ("bio", "bioes", "iob1")
@@ -165,11 +164,7 @@ def _convert_to_list(values: Any) -> Any:
 
 
 def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O.
-
-    Raises:
-        ValueError: tags look like those of a scheme and break each.
-    """
+    """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O."""
     tags = {str(tag) for sentence in sentences for tag in sentence}
     if tags <= {"O"} or not all(tag == "O" or tag.startswith(PREFIXES) for tag in tags):
         return "none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -53,17 +54,19 @@ class OutputSpace(ABC):
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Relaxed y -> the nearest discrete output, variable by variable."""
 
-    @abstractmethod
-    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
-        """The margin's Δ: a distance summed over variables, L1 between discrete outputs, `(batch, sample)`."""
+    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The margin's Δ: a distance summed over variables, by default L1, `(batch, sample)`."""
+        return sum_variables((y - gold).abs(), mask)
 
     @abstractmethod
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft score in [0, 1], 1 if y equals gold, `(batch, sample)`."""
 
-    @abstractmethod
-    def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        """Number of variables of each example, `(batch, 1)`: the divisor of a mean Δ."""
+    def size(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Number of variables of each example, at least 1, `(batch, 1)`: the divisor of a mean Δ."""
+        if mask is None:
+            return y.new_full((y.shape[0], 1), float(math.prod(y.shape[2:-1] if self.simplex else y.shape[2:])))
+        return mask.flatten(1).sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor] | None:
         """Counts of each value: the sum of gold outputs over examples and places, and the number of these, a scalar.
@@ -82,6 +85,32 @@ class OutputSpace(ABC):
         Args:
             kept: further fields of a `Proposal`: `features`, `iterates`.
         """
+
+
+class Box(OutputSpace):
+    """Variables that are 0 or 1, relaxed to [0, 1]."""
+
+    def relax(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
+        return mask_padding(torch.sigmoid(logits), mask)
+
+    def logits(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        return mask_padding(torch.logit(y, eps=1e-4), mask)
+
+    def project(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        return mask_padding(y.clamp(0.0, 1.0), mask)
+
+    def round(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        return mask_padding((y > 0.5).to(y.dtype), mask)
+
+
+def mask_padding(y: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero on padding: y `(batch, sample, *variables)`, mask `(batch, *masked)`."""
+    return y if mask is None else y * mask.unsqueeze(1)[(..., *[None] * (y.dim() - mask.dim() - 1))]
+
+
+def sum_variables(values: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Σ over variables, without padding: `(batch, sample)`."""
+    return mask_padding(at_least_float32(values), mask).flatten(2).sum(-1)
 
 
 def at_least_float32(values: Tensor) -> Tensor:

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product
+from spen_plugins.spaces.base import Box, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import cheapest_flips
-from spen_plugins.spaces.sparse import sort_ascending
-from spen_plugins.spaces.sparse_labels import SparseLabels, find_positive, find_true
+from spen_plugins.spaces.sparse import SparseLabels, find_positive, find_true, sort_ascending
 
 
-class LabelSet(OutputSpace):
+class LabelSet(Box):
     """Any subset of L labels; `y` is `(batch, sample, label)` in [0, 1]. There is no padding, so masks are None.
 
     Args:
@@ -31,30 +30,12 @@ class LabelSet(OutputSpace):
     def shape(self) -> tuple[int | None, ...]:
         return (len(self.labels),)
 
-    def relax(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
-        return torch.sigmoid(logits)
-
-    def logits(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
-        return torch.logit(y, eps=1e-4)
-
-    def project(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
-        return y.clamp(0.0, 1.0)
-
-    def round(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
-        return (y > 0.5).to(y.dtype)
-
-    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
-        return (y - gold).abs().sum(-1)
-
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
         """Soft F1 of Gygli et al. 2017: 2I / (I + U), I = Σ min(y, gold), U = Σ max(y, gold)."""
         intersection, union = torch.minimum(y, gold).sum(-1), torch.maximum(y, gold).sum(-1)
         return torch.where(
             union > 0, 2 * intersection / (intersection + union).clamp(min=1e-12), torch.ones_like(union)
         )
-
-    def size(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
-        return y.new_full((y.shape[0], 1), float(y.shape[-1]))
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
         return gold.sum((0, 1)), gold.new_tensor(float(gold.shape[0]))

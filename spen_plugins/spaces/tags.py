@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product
+from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product, mask_padding, sum_variables
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.paths import Scores, begin_once, is_possible
@@ -50,10 +50,10 @@ class TagSequence(OutputSpace):
         return (None, len(self.tags))
 
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
-        return _mask_padding(torch.softmax(logits, -1), mask)
+        return mask_padding(torch.softmax(logits, -1), mask)
 
     def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _mask_padding(torch.log(y.clamp(min=1e-4)), mask)
+        return mask_padding(torch.log(y.clamp(min=1e-4)), mask)
 
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Euclidean projection of each token onto the simplex (Duchi et al. 2008)."""
@@ -61,27 +61,18 @@ class TagSequence(OutputSpace):
         rank = torch.arange(1, y.shape[-1] + 1, device=y.device, dtype=y.dtype)
         excess = (ordered.cumsum(-1) - 1) / rank
         support = (ordered > excess).sum(-1, keepdim=True).clamp(min=1)
-        return _mask_padding((y - excess.gather(-1, support - 1)).clamp(min=0), mask)
+        return mask_padding((y - excess.gather(-1, support - 1)).clamp(min=0), mask)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _mask_padding(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
+        return mask_padding(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
 
     def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
         """Tag indices `(batch, sample, token)` -> `(batch, sample, token, tag)`, zero on padding."""
-        return _mask_padding(F.one_hot(tags, len(self.tags)), mask)
-
-    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
-        return _mask_padding((y - gold).abs(), mask).flatten(2).sum(-1)
+        return mask_padding(F.one_hot(tags, len(self.tags)), mask)
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft accuracy: the mean over tokens of Σ min(y, gold)."""
-        right = _mask_padding(torch.minimum(y, gold), mask).flatten(2).sum(-1)
-        return right / self.size(y, mask)
-
-    def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        if mask is None:
-            return y.new_full((y.shape[0], 1), float(y.shape[2]))
-        return mask.sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
+        return sum_variables(torch.minimum(y, gold), mask) / self.size(y, mask)
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
         counts = gold.sum((0, 1, 2))
@@ -147,10 +138,10 @@ class IndependentTags(Proposal):
         logits = self.logits
         b, _, t, k = logits.shape
         u = torch.rand(b, n, t, k, device=logits.device, dtype=logits.dtype).clamp(1e-7, 1 - 1e-7)
-        return _mask_padding(torch.softmax((logits - torch.log(-torch.log(u))) / temperature, -1), self.mask)
+        return mask_padding(torch.softmax((logits - torch.log(-torch.log(u))) / temperature, -1), self.mask)
 
     def log_prob(self, y: Tensor) -> Tensor:
-        log_p = _mask_padding(torch.log_softmax(at_least_float32(self.logits), -1), self.mask)
+        log_p = mask_padding(torch.log_softmax(at_least_float32(self.logits), -1), self.mask)
         if log_p.shape[1] == 1:
             return inner_product(log_p[:, 0], y)
         return (y * log_p).flatten(2).sum(-1)
@@ -162,8 +153,3 @@ class IndependentTags(Proposal):
         log_p = torch.log_softmax(at_least_float32(self.logits.detach()), -1)
         tags, log_q = span_k_best(log_p[:, 0], self.mask, self.space.links, k)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype), log_q
-
-
-def _mask_padding(y: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero the rows of padding: y `(batch, sample, token, tag)`, mask `(batch, token)`."""
-    return y if mask is None else y * mask[:, None, :, None]

@@ -1,18 +1,25 @@
-"""Building blocks of the checks: batches in float64, outputs of every kind, and comparisons with clear errors."""
+"""The check of configs, and building blocks of the others: batches in float64, outputs of every kind, comparisons with
+clear errors."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch
+from spen_plugins.settings.config import Config
+from spen_plugins.settings.fields import fields
 from spen_plugins.spaces import OutputSpace
 from spen_plugins.task import Task
+
+_NUMBERS = (float("nan"), float("inf"), -float("inf"))
 
 
 def collate(task: Task, examples: Sequence[Any]) -> Batch:
@@ -115,3 +122,33 @@ def list_idle(value: Tensor, parameters: Mapping[str, Tensor]) -> list[str]:
 def is_below(prefixes: Sequence[str], key: str) -> bool:
     """True if a parameter's name is one of `prefixes` or lies below one."""
     return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def check_config(config: type[Config]) -> None:
+    """Check a component's `Config`: no field of it, or of a table in it, takes NaN or infinity, alone, in a list or in
+    a table, each says what it is for, and a user could give its default."""
+    try:
+        config.model_validate_json("{}")
+    except ValidationError as error:
+        for detail in error.errors():
+            key = ".".join(map(str, detail["loc"]))
+            assert detail["type"] == "missing", f"{config.__qualname__}: the default of {key!r}: {detail['msg']}"
+    for field in fields(config, nested=True):
+        key = f"{config.__qualname__}.{field.name}"
+        assert field.doc, f"{key} has no docstring"
+        path = field.name.split(".")
+        for number in _NUMBERS:
+            for value in (number, [number], {"a": number}):
+                assert not _takes(config, path, value), f"{key} takes {value}; expected finite numbers only"
+
+
+def _takes(config: type[Config], path: Sequence[str], value: Any) -> bool:
+    """False if an error is about the field; others may be missing."""
+    table = value
+    for key in reversed(path):
+        table = {key: table}
+    try:
+        config.model_validate_json(json.dumps(table))
+    except ValidationError as error:
+        return not any(detail["loc"][0] == path[0] and path[-1] in detail["loc"] for detail in error.errors())
+    return True

@@ -82,12 +82,7 @@ def check_inference_net(
     batch = collate(task, pick_by_length(task, EXAMPLES))
     proposal, shape = propose(batch.x), batch.gold.shape[2:]
     assert_shape(proposal.logits, (EXAMPLES, 1, *shape), f"{name}'s logits")
-    assert_shape(proposal.mean, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
-    assert_same(
-        space.project(proposal.mean, batch.x.mask),
-        proposal.mean,
-        f"{name}'s relaxed output is outside the output space",
-    )
+    _check_mean(proposal, batch, name)
     for what, y in (("mode", proposal.mode), ("choice", proposal.chosen)):
         if y is not None:
             assert_shape(y, (EXAMPLES, 1, *shape), f"{name}'s {what}")
@@ -114,7 +109,7 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
         net: the test-time net to which the cost net is bound (`cost_net.bind(net)`, as in `Model`).
     """
     make_ready(net)
-    name, space = make_ready(cost_net, net), task.space
+    name = make_ready(cost_net, net)
     if energy is not None:
         make_ready(energy, net)
 
@@ -122,13 +117,8 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
         return cost_net(batch, net(batch.x, None if energy is None else energy.at(batch.x)))
 
     batch = collate(task, pick_by_length(task, EXAMPLES))
-    proposal, shape = propose(batch), batch.gold.shape[2:]
-    assert_shape(proposal.mean, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
-    assert_same(
-        space.project(proposal.mean, batch.x.mask),
-        proposal.mean,
-        f"{name}'s relaxed output is outside the output space",
-    )
+    proposal = propose(batch)
+    _check_mean(proposal, batch, name)
     _check_rows(task, lambda b: propose(b).mean, name)
     weighted = proposal.mean * torch.arange(1, proposal.mean.numel() + 1).view_as(proposal.mean)
     _check_none_idle(cost_net, weighted.sum(), (), f"{name}'s output")
@@ -153,6 +143,12 @@ def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequ
     _check_rows(task, compute, name)
     _check_none_idle(features, compute(batch).square().sum(), allow_idle, f"{name}'s output")
     check_state(features, lambda: compute(batch))
+
+
+def _check_mean(proposal: Proposal, batch: Batch, name: str) -> None:
+    assert_shape(proposal.mean, (EXAMPLES, 1, *batch.gold.shape[2:]), f"{name}'s relaxed output")
+    nearest = proposal.space.project(proposal.mean, batch.x.mask)
+    assert_same(nearest, proposal.mean, f"{name}'s relaxed output is outside the output space")
 
 
 def _check_k_best(proposal: Proposal, name: str) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.config.evaluation import evaluate
-from spen_plugins.runs.train import runner
-from tests.loaded import ROOT
+from tests.loaded import trained, written
 
 ROLES = """\
 Anna\t-\t(A0*)\t*
@@ -29,13 +27,8 @@ BILSTM = {"features.hidden": "8", "features.word_dim": "8"}
 
 
 def train(config: str, folder: Path, text: str, **arguments: str) -> Path:
-    file = folder / f"{config}.txt"
-    file.write_text(text * 8, encoding="utf-8")
-    path = ROOT / "configs" / f"{config}.jsonnet"
-    files = {"data": str(file), "validation": str(file)}
-    return runner.run(
-        evaluate(path, files | SMALL | arguments), str(path), folder / config, runner.RunOptions("cpu", quiet=True)
-    )
+    file = written(folder / f"{config}.txt", text * 8)
+    return trained(config, folder / config, data=file, validation=file, **SMALL, **arguments)
 
 
 @pytest.fixture(scope="session")

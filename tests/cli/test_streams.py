@@ -1,9 +1,12 @@
-"""Standard streams of the commands: closed, full or of another encoding; control characters and brackets in names."""
+"""Standard streams of the commands: closed, full or of another encoding; control characters in names; memory."""
 
 from __future__ import annotations
 
+import ctypes
 import io
+import multiprocessing
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 import typer
 from rich.table import Table
 
+from spen_plugins.cli import MMAP_THRESHOLD, return_large_blocks
 from spen_plugins.cli.common import columns, report_errors
 from spen_plugins.console import Console
 from spen_plugins.errors import visible
@@ -154,3 +158,38 @@ def test_a_pipe_has_no_width(columns):
     assert title == "scores of [a]" and caption.strip() == "a caption " * 19 + "a caption" and len(line.split()) == 60
     assert head.split() == ["score", *(word for i in range(30) for word in ("part", str(i)))] and len(head) == len(row)
     assert row.split() == ["f1", *(f"0.{i}" for i in range(30))]
+
+
+# The C library's allocator
+
+
+class Mallinfo(ctypes.Structure):
+    _fields_ = [(f"_{number}", ctypes.c_size_t) for number in range(10)]
+
+
+@pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"])
+def test_what_the_user_has_settled_stays(name):
+    assert not return_large_blocks({name: "1"})
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="a matter of glibc 2.33"
+)
+def test_a_freed_large_block_goes_back_to_the_system():
+    """In a process of its own, whose heap has no hole that is large enough."""
+    process = multiprocessing.get_context("spawn").Process(target=check_large_blocks)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def check_large_blocks():
+    libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype, libc.malloc.restype, libc.free.argtypes = Mallinfo, ctypes.c_void_p, [ctypes.c_void_p]
+    assert return_large_blocks({})
+    for _ in range(3):  # by itself, glibc keeps the second block of a size it has seen freed
+        before = libc.mallinfo2()._4  # bytes in blocks of their own
+        block = libc.malloc(ctypes.c_size_t(2 * MMAP_THRESHOLD))
+        assert libc.mallinfo2()._4 - before >= 2 * MMAP_THRESHOLD
+        libc.free(block)
+        assert libc.mallinfo2()._4 == before

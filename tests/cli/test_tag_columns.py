@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spen_plugins.cli import main
 from spen_plugins.data.sentences.columns import read_columns
+from tests.loaded import spen
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ def tag_columns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The command, with a run that tags each word by its length."""
     run = SimpleNamespace(predict=lambda items: [{"tags": [str(len(w)) for w in item["words"]]} for item in items])
     monkeypatch.setattr("spen_plugins.runs.predict.predictor.load", lambda folder: run)
-    return lambda *words: CliRunner().invoke(main.app, ["data", "tag-columns", "runs/pos", *map(str, words)])
+    return partial(spen, "data", "tag-columns", "runs/pos")
 
 
 def test_a_column_of_predictions_between_words_and_tags(tag_columns, tmp_path: Path) -> None:
     given, out = tmp_path / "given.conll", tmp_path / "new" / "out.conll"
     # An empty word is a word, as in the Broad Twitter Corpus; a second column is left out.
     given.write_text("In\tx\tO\nNew\tx\tB-LOC\nYork\tx\tI-LOC\n\n\tx\tO\n#\tx\tO\n")
-    assert tag_columns(given, out).exit_code == 0
+    tag_columns(given, out)
     assert out.read_text() == "In\t2\tO\nNew\t3\tB-LOC\nYork\t4\tI-LOC\n\n\t0\tO\n#\t1\tO\n\n"
     again = read_columns(out, columns={"pos": 1})
     assert [(s.words, s.tags) for s in again] == [(s.words, s.tags) for s in read_columns(given)]
@@ -37,21 +37,19 @@ def test_a_column_of_predictions_between_words_and_tags(tag_columns, tmp_path: P
 def test_columns_are_numbered_from_the_front_and_from_the_end(tag_columns, tmp_path: Path) -> None:
     given, out = tmp_path / "given.conll", tmp_path / "out.conll"
     given.write_text("1\tO\tIn\tx\n2\tB-LOC\tRome\tx\n")
-    assert tag_columns(given, out, "--words", 2, "--tags", -3).exit_code == 0
+    tag_columns(given, out, "--words", 2, "--tags", -3)
     assert out.read_text() == "In\t2\tO\nRome\t4\tB-LOC\n\n"
 
 
 def test_a_file_without_tags_is_refused(tag_columns, tmp_path: Path) -> None:
     given, out = tmp_path / "given.conll", tmp_path / "out.conll"
     given.write_text("In\nNew\n")
-    done = tag_columns(given, out)
-    assert done.exit_code == 2 and "tags" in done.stderr
+    assert "tags" in tag_columns(given, out, status=2).stderr
     assert not out.exists()
 
 
 def test_a_runs_own_file_is_kept(tag_columns, tmp_path: Path) -> None:
     (given := tmp_path / "given.conll").write_text("In\tO\n")
     (out := tmp_path / "config.json").write_text("{}")
-    done = tag_columns(given, out)
-    assert done.exit_code == 2 and "expected another name" in " ".join(done.stderr.replace("│", " ").split())
+    assert "expected another name" in " ".join(tag_columns(given, out, status=2).stderr.replace("│", " ").split())
     assert out.read_text() == "{}"

@@ -10,13 +10,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from spen_plugins.cli.main import app
 from spen_plugins.config import shipped
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.errors import ConfigError
-from tests.loaded import ROOT
+from tests.loaded import ROOT, spen
 
 NAMES = sorted(path.stem for path in [*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")])
 
@@ -29,7 +27,7 @@ def elsewhere(tmp_path, monkeypatch) -> Path:
 
 def test_all_configs_ship():
     assert shipped.names() == NAMES
-    listed = CliRunner().invoke(app, ["configs"]).output.splitlines()
+    listed = spen("configs").output.splitlines()
     assert [line.split()[0] for line in listed] == NAMES
     assert all(len(line.split()) > 4 for line in listed)  # with a word on what it trains
 
@@ -53,15 +51,15 @@ def test_plugins_ship_configs(elsewhere, monkeypatch, tmp_path_factory):
     )
     assert evaluate("leaves") == {"seed": 7, "big": True}
     assert evaluate("srl_seal")["task"]["type"] == "srl"  # the core's own
-    assert "leaves" in CliRunner().invoke(app, ["configs"]).output
+    assert "leaves" in spen("configs").output
     copied = shipped.copy("leaves", elsewhere / "mine")
     assert [path.relative_to(elsewhere / "mine").as_posix() for path in copied] == [
         "leaves.jsonnet",
         "lib/choose.libsonnet",
     ]
     install("other", "{}")
-    listed = CliRunner().invoke(app, ["configs"])
-    assert listed.exit_code == 0 and "leaves" in listed.output and "ships with two plugins" in listed.output
+    listed = spen("configs").output
+    assert "leaves" in listed and "ships with two plugins" in listed
     with pytest.raises(ConfigError, match=r"'leaves' ships with two plugins; give the path of one: .*acme.*other"):
         evaluate("leaves")
 
@@ -92,16 +90,14 @@ def test_a_config_of_ones_own_imports_a_shipped_one(elsewhere):
 
 def test_copies_say_the_same_and_replace_nothing(elsewhere):
     for name in NAMES:  # into one folder
-        written = CliRunner().invoke(app, ["configs", "copy", name, "mine"])
-        assert written.exit_code == 0 and written.output.splitlines()[0] == f"mine/{name}.jsonnet"
+        assert spen("configs", "copy", name, "mine").output.splitlines()[0] == f"mine/{name}.jsonnet"
         assert evaluate(f"mine/{name}.jsonnet") == evaluate(name)
-    assert CliRunner().invoke(app, ["configs", "copy", "srl_seal", "mine"]).exit_code == 0
+    spen("configs", "copy", "srl_seal", "mine")
     (elsewhere / "mine/srl_seal.jsonnet").write_text("{}")
-    changed = CliRunner().invoke(app, ["configs", "copy", "srl_seal", "mine"])
-    assert changed.exit_code == 2 and "there already, and different" in changed.output
+    changed = spen("configs", "copy", "srl_seal", "mine", status=2)
+    assert "there already, and different" in changed.output
     assert (elsewhere / "mine/srl_seal.jsonnet").read_text() == "{}"
-    unknown = CliRunner().invoke(app, ["configs", "copy", "srl_sael", "mine"])
-    assert unknown.exit_code == 2 and "Did you mean 'srl_seal'?" in unknown.output
+    assert "Did you mean 'srl_seal'?" in spen("configs", "copy", "srl_sael", "mine", status=2).output
 
 
 def test_wheel_and_sdist_hold_configs_and_sample_corpora(elsewhere):

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,10 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spen_plugins.data.catalogue import catalogue, locate
-from spen_plugins.data.catalogue.catalogue import CATALOGUE, DataSet, File
-from spen_plugins.data.download import ewt, fetch
-from spen_plugins.data.download.fetch import get
+from spen_plugins.data import download
+from spen_plugins.data.catalogue import CATALOGUE, DataSet, File, locate
+from spen_plugins.data.download import get
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.parts.stratification import stratify
 from spen_plugins.errors import ConfigError, DataError, RunError
@@ -78,6 +78,17 @@ def toy(server, monkeypatch) -> DataSet:
     entry = DataSet("toy", "a toy", "none", tuple(files), (("multilabel/splits/toy.json", checksum),))
     monkeypatch.setitem(CATALOGUE, "toy", entry)
     return entry
+
+
+def serve(patch: pytest.MonkeyPatch, root: Path, name: str, files: Sequence[File], text: str = "", **changes) -> None:
+    """Put files on the mirror, each with this text or its own path, and their checksums into the catalogue."""
+    checked = []
+    for file in files:
+        content = text or file.path
+        (root / file.origin).parent.mkdir(parents=True, exist_ok=True)
+        (root / file.origin).write_text(content)
+        checked.append(dataclasses.replace(file, sha256=hashlib.sha256(content.encode()).hexdigest()))
+    patch.setitem(CATALOGUE, name, dataclasses.replace(CATALOGUE[name], files=tuple(checked), **changes))
 
 
 def test_plain_paths_pass_through(cache):
@@ -140,7 +151,7 @@ def six_at_once(name: str, url: str, say) -> None:
 
 
 def test_six_at_once_get_it_once(cache, server, toy, monkeypatch):
-    all_wait, said, fetched, received = threading.Event(), [], [], fetch._receive
+    all_wait, said, fetched, received = threading.Event(), [], [], download._receive
 
     def say(sentence: str) -> None:
         said.append(sentence)
@@ -152,7 +163,7 @@ def test_six_at_once_get_it_once(cache, server, toy, monkeypatch):
         assert all_wait.wait(60)
         yield from received(url)
 
-    monkeypatch.setattr(fetch, "_receive", slowly)
+    monkeypatch.setattr(download, "_receive", slowly)
     six_at_once("toy", server[1], say)
     assert len(fetched) == len(set(fetched)) == 2 and len(said) == 5
     assert all("multilabel/toy is in use by " in sentence for sentence in said)
@@ -162,7 +173,7 @@ def test_six_at_once_get_it_once(cache, server, toy, monkeypatch):
 
 
 def test_six_at_once_without_locks_get_it_all_the_same(cache, server, toy, monkeypatch):
-    monkeypatch.setattr(fetch, "locked", lambda *_: nullcontext())
+    monkeypatch.setattr(download, "locked", lambda *_: nullcontext())
     six_at_once("toy", server[1], pytest.fail)
     assert locate("data:multilabel/toy/toy.arff").read_text() == arff() and not list(cache.rglob("*.partial"))
 
@@ -182,7 +193,7 @@ def test_a_full_disk_is_not_taken_for_the_network(cache, server, toy, monkeypatc
 
     monkeypatch.setattr("spen_plugins.files.unfinished.sync", full)
     with pytest.raises(RunError, match=r"can't be written: No space left") as error:
-        fetch.download(f"{server[1]}/them/toy.arff", tmp := cache / "toy.arff", None)
+        download.download(f"{server[1]}/them/toy.arff", tmp := cache / "toy.arff", None)
     assert "network" not in str(error.value) and not tmp.exists()
 
 
@@ -246,12 +257,7 @@ def test_unknown_and_unavailable_names(cache):
 def test_folders_of_several_levels(cache, server, monkeypatch):
     """A set of tagged sentences, with a folder inside its folder, is put where configs look for it."""
     root, url = server
-    entry = CATALOGUE["twitter_pos"]
-    for file in entry.files:
-        (root / file.origin).parent.mkdir(parents=True, exist_ok=True)
-        (root / file.origin).write_text(file.path)
-    checked = (dataclasses.replace(f, sha256=hashlib.sha256(f.path.encode()).hexdigest()) for f in entry.files)
-    monkeypatch.setitem(CATALOGUE, "twitter_pos", dataclasses.replace(entry, files=tuple(checked)))
+    serve(monkeypatch, root, "twitter_pos", CATALOGUE["twitter_pos"].files)
     assert get("twitter_pos", yes=True, base_url=url) == cache / "pos" / "twitter_pos"
     path = "pos/twitter_pos/oct27.splits/oct27.dev"
     assert locate(f"data:{path}").read_text() == path
@@ -266,12 +272,8 @@ def test_a_folder_of_images_is_found_when_it_is_whole(cache, server, monkeypatch
     assert counts == [400, 68, 12] and len(entry.files) == 480
     with pytest.raises(DataError, match=r"no images/bsd/Train400 below .*`spen data get bsd` gets it"):
         locate("data:images/bsd/Train400")
-    few = tuple(file for file in entry.files if "Set12" in file.path)
-    for file in few:
-        (root / file.origin).parent.mkdir(parents=True, exist_ok=True)
-        (root / file.origin).write_text(file.path)
-    checked = (dataclasses.replace(f, sha256=hashlib.sha256(f.path.encode()).hexdigest()) for f in few)
-    monkeypatch.setitem(CATALOGUE, "bsd", dataclasses.replace(entry, files=tuple(checked)))
+    few = [file for file in entry.files if "Set12" in file.path]
+    serve(monkeypatch, root, "bsd", few)
     get("bsd", yes=True, base_url=url)
     assert locate("data:images/bsd/Set12/") == cache / "images" / "bsd" / "Set12"
     (cache / few[3].path).unlink()
@@ -280,9 +282,9 @@ def test_a_folder_of_images_is_found_when_it_is_whole(cache, server, monkeypatch
 
 
 def test_the_catalogue_is_whole():
-    assert [entry.name for entry in catalogue()] == list(CATALOGUE)
-    assert fetch.ORIGIN.startswith("https://")
-    for entry in catalogue():
+    assert [entry.name for entry in CATALOGUE.values()] == list(CATALOGUE)
+    assert download.ORIGIN.startswith("https://")
+    for entry in CATALOGUE.values():
         assert entry.about and entry.licence and entry.paths and bool(entry.files) != bool(entry.why_not)
         for file in entry.files:
             assert (
@@ -335,16 +337,11 @@ def test_ewt_is_merged_from_its_two_sources(cache, server, monkeypatch):
     """Kept: the tree's own tags. Left out: too few tags alike, another length, a document PropBank hasn't."""
     root, url = server
     entry = CATALOGUE["ewt"]
-    for file in entry.files:
-        (root / file.origin).parent.mkdir(parents=True, exist_ok=True)
-        (root / file.origin).write_text(CONLLU)
-    skeleton = root / ewt.RELEASE / "reviews" / "00" / "01.xml.gold_skel"
+    skeleton = root / download.RELEASE / "reviews" / "00" / "01.xml.gold_skel"
     skeleton.parent.mkdir(parents=True)
     skeleton.write_text(SKELETON)
-    sums = [hashlib.sha256(text.encode()).hexdigest() for text in (CONLLU, MERGED)]
-    files = tuple(dataclasses.replace(file, sha256=sums[0]) for file in entry.files)
-    made = tuple((path, sums[1]) for path, _ in entry.made)
-    monkeypatch.setitem(CATALOGUE, "ewt", dataclasses.replace(entry, files=files, made=made))
+    made = tuple((path, hashlib.sha256(MERGED.encode()).hexdigest()) for path, _ in entry.made)
+    serve(monkeypatch, root, "ewt", entry.files, CONLLU, made=made)
     assert get("ewt", yes=True, base_url=url) == cache / "srl" / "ewt_propbank"
     assert locate("data:srl/ewt_propbank/ewt-propbank-dev.gold_conll").read_text() == MERGED
     assert sorted(p.name for p in (cache / "srl/ewt_propbank").iterdir()) == sorted(Path(p).name for p, _ in made)
@@ -353,7 +350,7 @@ def test_ewt_is_merged_from_its_two_sources(cache, server, monkeypatch):
 
 @real_data
 def test_the_catalogue_knows_the_real_files():
-    for entry in catalogue():
+    for entry in CATALOGUE.values():
         for file in entry.files:
             assert hashlib.sha256((Path(SPEN_DATA) / file.path).read_bytes()).hexdigest() == file.sha256, file.path
         for path in entry.paths:

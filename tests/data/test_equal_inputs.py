@@ -11,16 +11,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.labels.text import TextLabels
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tags.tagging import Tagging
 from spen_plugins.data.equal_inputs import number_inputs, shared_inputs
-from spen_plugins.data.parts.carving import carve
 from spen_plugins.data.parts.split import split_file
-from spen_plugins.data.parts.stratification import stratify
+from spen_plugins.data.parts.stratification import carve, stratify
 from spen_plugins.errors import DataError
-from spen_propbank.senses import Senses
+from tests.loaded import in_memory, loaded
 
 WORDS = [f"{a}{b}" for a in "bdfgklmnps" for b in "aeiou"]
 """Fifty words."""
@@ -81,10 +76,10 @@ def libsvm(rows: Sequence[str]) -> str:
     return "".join(f"{i % 2} {1 + WORDS.index(word)}:0.5 60:0.1 {61 + i % 7}:0\n" for i, word in enumerate(rows))
 
 
-FILES: dict[str, tuple[Callable[[Sequence[str]], str], type, dict[str, Any]]] = {
+FILES: dict[str, tuple[Callable[[Sequence[str]], str], str, dict[str, Any]]] = {
     "table.csv": (
         lambda rows: ",n,word,a,b\n" + "".join(f"{i},1{'.0' * (i % 2)},{w},1,{i % 2}\n" for i, w in enumerate(rows)),
-        MultiLabel,
+        "multilabel",
         {"labels": "a,b"},
     ),
     "table.arff": (
@@ -92,20 +87,20 @@ FILES: dict[str, tuple[Callable[[Sequence[str]], str], type, dict[str, Any]]] = 
             f"@relation r\n@attribute w {{{','.join(WORDS)}}}\n@attribute n numeric\n@attribute a {{0,1}}\n"
             "@data\n" + "".join(f"{w},0.5,{i % 2}\n" for i, w in enumerate(rows))
         ),
-        MultiLabel,
+        "multilabel",
         {"label_count": 1},
     ),
-    "vectors.svm": (libsvm, MultiLabel, {}),
+    "vectors.svm": (libsvm, "multilabel", {}),
     "texts.csv": (
         lambda rows: "text,labels\n" + "".join(f"{['He ', 'he'][i % 2]} {w}!,x\n" for i, w in enumerate(rows)),
-        TextLabels,
+        "text",
         {},
     ),
-    "words.conll": (conll, Tagging, {"scheme": "bio"}),
-    "roles.conll": (roles, SemanticRoles, {}),
+    "words.conll": (conll, "tagging", {"scheme": "bio"}),
+    "roles.conll": (roles, "srl", {}),
     "senses.jsonl": (
         lambda rows: "".join(f'{{"words": ["{w}", "ran"], "predicate": 1, "sense": "run.01"}}\n' for w in rows),
-        Senses,
+        "propbank.senses",
         {},
     ),
 }
@@ -123,12 +118,6 @@ def inputs_of(task: Any, part: str) -> set[tuple[str, ...]]:
     }
 
 
-def loaded(cls: type, **fields: Any) -> Any:
-    task = cls(cls.Config(**fields))
-    task.load()
-    return task
-
-
 def check_apart(task: Any, parts: Sequence[str]) -> None:
     """No input is in two parts, and all of them are in one."""
     found = [inputs_of(task, part) for part in parts]
@@ -138,7 +127,7 @@ def check_apart(task: Any, parts: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> None:
-    write, cls, fields = FILES[name]
+    write, task_type, fields = FILES[name]
     path = tmp_path / name
     path.write_text(write(ROWS))
     said: list[str] = []
@@ -146,16 +135,16 @@ def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> N
     parts = json.loads(split.read_text())
     assert sorted(row for rows in parts.values() for row in rows) == list(range(93))
     assert "; 62 rows repeat the input of an earlier one, as the task reads it, and stay in its part" in said[0]
-    check_apart(loaded(cls, file=str(path), split=str(split), **fields), ("train", "validation", "test"))
+    check_apart(loaded(task_type, file=str(path), split=str(split), **fields), ("train", "validation", "test"))
 
     test = tmp_path / f"test.{name}"
     test.write_text(write(WORDS[:3] + (WORDS[40:45] if name != "table.csv" else [])))
-    task = loaded(cls, train=str(path), test=str(test), **fields)
+    task = loaded(task_type, train=str(path), test=str(test), **fields)
     assert any("; 62 rows repeat the input of an earlier one" in note for note in task.notes())
     assert any(note.startswith("warning: the") and " test inputs, too" in note for note in task.notes())
     train, validation = (inputs_of(task, part) for part in ("train", "validation"))
     assert len(train) + len(validation) == 31 and not train & validation and 4 <= len(validation) <= 9
-    both = loaded(cls, train=str(path), validation=str(test), **fields)
+    both = loaded(task_type, train=str(path), validation=str(test), **fields)
     assert len(both.part("train")) == 93 and not any("earlier one" in note for note in both.notes())
     count = len(test_inputs := inputs_of(both, "validation"))
     note = f"warning: the train part has 3 of the {count} validation inputs, too: on these, scores don't say how well"
@@ -171,7 +160,7 @@ def test_a_sentence_with_several_predicates_in_several_rows_stays_in_one_part(tm
     path, test = tmp_path / "x.jsonl", tmp_path / "y.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     test.write_text(json.dumps({**rows[0], "words": ["no", "one", "ran"]}) + "\n")
-    task = loaded(SemanticRoles, train=str(path), test=str(test))
+    task = loaded("srl", train=str(path), test=str(test))
     train, validation = (inputs_of(task, part) for part in ("train", "validation"))
     assert len(task.part("validation")) == 2 * len(validation) and not train & validation
 
@@ -181,29 +170,24 @@ def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
     picked = np.array([WORDS.index(word) for word in ROWS])
     rows: Any = np.eye(50)[picked]
     labels: Any = [["x", "y"][: 1 + i % 2] for i in range(93)]
-    cls: type = MultiLabel
+    task_type = "multilabel"
     if kind == "dense":
         rows = np.where(rows > 0, rows * 0.5, np.where(np.arange(93)[:, None] % 2, -0.0, 0.0))
     elif kind == "sparse":
         rows = sparse.csr_array(rows * 0.5)
     elif kind == "texts":
-        rows, cls = [f"It is  {word}." if i % 2 else f"it is {word} ." for i, word in enumerate(ROWS)], TextLabels
+        rows, task_type = [f"It is  {word}." if i % 2 else f"it is {word} ." for i, word in enumerate(ROWS)], "text"
     elif kind == "sentences":
-        rows, cls, labels = [[word, "runs"] for word in ROWS], Tagging, [["N", "V"]] * 93
+        rows, task_type, labels = [[word, "runs"] for word in ROWS], "tagging", [["N", "V"]] * 93
 
-    def given(**parts: Any) -> Any:
-        task = cls(cls.Config(in_memory=True))
-        task.take(parts)
-        return task
-
-    task = given(train=(rows, labels))
+    task = in_memory(task_type, {"train": (rows, labels)})
     train, validation = (inputs_of(task, part) for part in ("train", "validation"))
     assert len(train) + len(validation) == 31 and not train & validation
     sizes = len(task.part("train")), len(task.part("validation"))
     assert sum(sizes) == 93 and all(size % 3 == 0 for size in sizes)
     said = "62 rows repeat the input of an earlier one, as the task reads it, and stay in its part"
     assert said in str(task.protocol()["split"]) and any(said in note for note in task.notes())
-    task = given(train=(rows, labels), validation=(rows[:5], labels[:5]))
+    task = in_memory(task_type, {"train": (rows, labels), "validation": (rows[:5], labels[:5])})
     assert len(task.part("train")) == 93
     assert task.notes()[0].startswith("warning: the train part has 5 of the 5 validation inputs, too")
 
@@ -212,10 +196,10 @@ def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
     path, test = tmp_path / "x.conll", tmp_path / "y.conll"
     path.write_text("".join(f"well\tC{i % 15}\tO\n\n" for i in range(30)))
     test.write_text("ill\tC0\tO\n\n")
-    task = loaded(Tagging, train=str(path), test=str(test), columns={"case": 1})
+    task = loaded("tagging", train=str(path), test=str(test), columns={"case": 1})
     assert any("; 15 rows repeat" in note for note in task.notes())
     with pytest.raises(DataError, match=r"found 30 rows of equal inputs with tags; expected at least two different"):
-        loaded(Tagging, train=str(path), test=str(test))
+        loaded("tagging", train=str(path), test=str(test))
 
 
 def test_short_sentences_may_repeat_as_often_as_they_do(tmp_path: Path) -> None:

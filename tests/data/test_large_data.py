@@ -26,16 +26,14 @@ from spen_plugins.data.equal_inputs import hash_rows
 from spen_plugins.data.parts import file_parts
 from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.sentences.tagged import TagPlaces
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
-from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.data.text import sha256
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
-from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, plan_epochs
+from spen_plugins.loop.order import MIXED, Epochs, batches_of_pass, plan_epochs
 from spen_plugins.runs.train import runner, signals
-from spen_plugins.trainer import TrainerConfig
 from tests.builtin.features.test_encoders import save_model
-from tests.loaded import ROOT, loaded
+from tests.loaded import QUIET, ROOT, loaded
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("datasets")
@@ -161,7 +159,7 @@ def config_of(folder: Path, kind: str, on_disk: bool, *more: str) -> dict[str, A
 
 def train(folder: Path, config: dict[str, Any], name: str, **how: Any) -> tuple[bytes, ...]:
     """The files of a run with this config."""
-    run = runner.run(config, "test", folder / name, runner.RunOptions("cpu", quiet=True), **how)
+    run = runner.run(config, "test", folder / name, QUIET, **how)
     return tuple((run / file).read_bytes() for file in ("weights.safetensors", "history.jsonl", "vocabulary.json"))
 
 
@@ -179,7 +177,7 @@ def test_texts_on_disk_for_an_encoder_come_in_the_order_of_those_in_memory(folde
     parquet.write_table(table, folder / "text" / "0.parquet")
     (tmp_path / "model").mkdir()
     indexer = PieceIndexer("p", AutoTokenizer.from_pretrained(save_model(tmp_path / "model")), 40)
-    config = TrainerConfig(batch_size=4)
+    config = sp.TrainerConfig(batch_size=4)
     for words in ("rule", "blanks"):
         disk, memory = (task_of(folder, "text", on_disk, words=words, keep_empty=False) for on_disk in (True, False))
         assert set(plan_epochs(disk, disk.part("train"), config, 0, 0).lengths) == {1}
@@ -208,8 +206,8 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(signals, "interrupts", lambda: nullcontext(Stopped()))
         with pytest.raises(Interrupted):
-            runner.run(config, "test", folder / "stopped", runner.RunOptions("cpu", quiet=True))
-    run = runner.resume(folder / "stopped", runner.RunOptions("cpu", quiet=True))
+            runner.run(config, "test", folder / "stopped", QUIET)
+    run = runner.resume(folder / "stopped", QUIET)
     assert len(polled) == 10
     assert tuple((run / name).read_bytes() for name in ("weights.safetensors", "history.jsonl")) == whole[:2]
 
@@ -219,7 +217,7 @@ def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:
     epochs = Epochs(lengths, 8, 1, seed=3, stage=1, most=5)
     assert (epochs.batches_of_a_pass, epochs.batches) == (7, 5)
     found = [rows for epoch in range(7) for rows in epochs.order(epoch)]
-    passes = [rows for number in range(5) for rows in epoch_batches(lengths, 8, 3, 1, number)]
+    passes = [rows for number in range(5) for rows in batches_of_pass(Epochs(lengths, 8, 1, 3, 1), number)]
     assert all((a == b).all() for a, b in zip(found, passes, strict=True))
     assert progress._size(epochs) == "5 batches of 8; a pass over the 50 examples has 7"
     assert [epochs.find_pass(1, batch) for batch in range(5)] == [0, 0, 1, 1, 1]
@@ -229,7 +227,7 @@ def test_blocks_are_shuffled_and_each_part_of_an_epoch_is_of_few() -> None:
     block, size = 64, 64 * (3 * MIXED) - 3
     lengths = np.random.default_rng(0).integers(1, 9, size)
     for some in (lengths, np.ones(size, dtype=int)):
-        batches = epoch_batches(some, 2, 0, 0, 0, block)
+        batches = batches_of_pass(Epochs(some, 2, 1, 0, 0, block=block), 0)
         assert len(batches) == -(-size // 2) and sorted(np.concatenate(batches)) == list(range(size))
         window = MIXED * block // 2
         for start in range(0, len(batches), window):
@@ -238,9 +236,10 @@ def test_blocks_are_shuffled_and_each_part_of_an_epoch_is_of_few() -> None:
             assert len(blocks) <= MIXED + 1
         first = np.concatenate(batches[:window]) // block
         assert len(set(first)) > MIXED // 2 and (np.diff(first) != 0).mean() > 0.5, "blocks and rows are mixed"
-        again = epoch_batches(some, 2, 0, 0, 0, block)
+        other = Epochs(some, 2, 1, 0, 0, block=block)
+        again = batches_of_pass(other, 0)
         assert all((a == b).all() for a, b in zip(batches, again, strict=True))
-        assert (np.concatenate(epoch_batches(some, 2, 0, 0, 1, block)) != np.concatenate(batches)).any()
+        assert (np.concatenate(batches_of_pass(other, 1)) != np.concatenate(batches)).any()
 
 
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
@@ -304,7 +303,7 @@ def test_a_checksum_is_computed_once(folder: Path, kind: str, monkeypatch: pytes
     task_of(folder, kind)
     summed: list[str] = []
     monkeypatch.setattr(
-        "spen_plugins.data.disk.shards.sha256", lambda path: (summed.append(path.name), sha256(path))[1]
+        "spen_plugins.data.disk.shards.sha256", lambda path: (summed.append(path.name), sp.sha256(path))[1]
     )
     task_of(folder, kind)
     assert sorted(summed) == ["0.parquet", "1.parquet", "2.parquet", "3.arrow", f"{kind}.parquet"]

@@ -9,18 +9,14 @@ from pathlib import Path
 import pytest
 
 import spen_plugins as sp
-from spen_plugins.config.evaluation import evaluate
+from spen_plugins.data.catalogue import find_files, is_pattern
 from spen_plugins.data.disk.shards import checksum, is_sharded, shards
-from spen_plugins.data.folders import find_files, is_pattern
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.errors import DataError
 from spen_plugins.runs.folder.sources import warn_if_seen
-from spen_plugins.runs.train import runner
-from tests.loaded import ROOT, loaded
+from tests.loaded import loaded, trained
 
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jo")
-CONFIGS = ROOT / "configs"
 
 
 def sentence(name: str, verb: str = "sings") -> str:
@@ -60,7 +56,7 @@ def test_patterns(folder: Path, pattern: str, monkeypatch: pytest.MonkeyPatch) -
     assert read_roles(folder / pattern).sentences == [s for f in wanted for s in read_roles(f, gold=False).sentences]
     monkeypatch.chdir(folder)
     assert checksum(Path(pattern)) == checksum(folder / pattern)
-    with pytest.raises(DataError, match="no file of such a name"):
+    with pytest.raises(sp.DataError, match="no file of such a name"):
         read_roles(folder / "**/*.none")
 
 
@@ -94,7 +90,7 @@ def test_tasks_of_roles_take_folders_and_patterns(folder: Path, task: str, setti
         assert "2 files" in many.notes()[0]
         assert len(many.read(name)) == len(one.read(str(whole)))
         same = loaded(task, train=name, validation=name, **settings)
-        assert any("are the same rows" in note for note in same.notes())
+        assert any("the train part has 3 of the 3 validation inputs, too" in note for note in same.notes())
 
 
 @pytest.mark.parametrize(
@@ -115,21 +111,21 @@ def test_tasks_of_roles_take_folders_and_patterns(folder: Path, task: str, setti
 def test_a_folder_without_such_files(folder: Path, task: str, settings: dict[str, str], expected: str) -> None:
     for file in folder.rglob("*gold_conll"):
         file.unlink()
-    with pytest.raises(DataError, match=expected):
+    with pytest.raises(sp.DataError, match=expected):
         loaded(task, train=str(folder), validation=str(folder), **settings)
 
 
 def test_faults_name_the_file(folder: Path) -> None:
     (folder / "c/03.gold_conll").write_text(sentence("Dan").replace("(ARG1*)", "(ARG1*"))
-    with pytest.raises(DataError, match=r"c/03.gold_conll:3: found \(ARG1\* .* not closed"):
+    with pytest.raises(sp.DataError, match=r"c/03.gold_conll:3: found \(ARG1\* .* not closed"):
         read_roles(folder)
     shutil.rmtree(folder / "a")
     shutil.rmtree(folder / "b")
     (folder / "c/03.gold_conll").write_text("d/x 0 0 Yes UH * - - - - * -\n\n")
-    with pytest.raises(DataError, match="corpus: found no predicate in 1 file"):
+    with pytest.raises(sp.DataError, match="corpus: found no predicate in 1 file"):
         read_roles(folder)
     (folder / "c/03.gold_conll").unlink()
-    with pytest.raises(DataError, match="found an empty folder"):
+    with pytest.raises(sp.DataError, match="found an empty folder"):
         read_roles(folder)
 
 
@@ -159,11 +155,7 @@ def test_a_folder_is_split_by_its_sentences(folder: Path, monkeypatch: pytest.Mo
 def test_a_run_knows_the_folder_that_it_was_trained_on(folder: Path) -> None:
     files = {"data": str(folder), "validation": str(folder)}
     small = {"trainer.epochs": "1", "trainer.epoch_updates": "1", "method": "cross_entropy", "features.hidden": "8"}
-    path = CONFIGS / "srl_seal.jsonnet"
-    run = runner.run(
-        evaluate(path, files | small), str(path), folder.parent / "run", runner.RunOptions("cpu", quiet=True)
-    )
-    loaded_run = sp.load(run)
+    loaded_run = sp.load(trained("srl_seal", folder.parent / "run", **files, **small))
     copy = shutil.copytree(folder, folder.parent / "copy")
     assert "is the run's task.train" in warn_if_seen(loaded_run, copy)[0]
     assert len(list(loaded_run.predict_file(copy))) == 3

@@ -10,19 +10,10 @@ import numpy as np
 import pytest
 
 import spen_plugins as sp
-from spen_e2e.arcs_task import RoleArcs
-from spen_implicit.citations.task import Citations
-from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.labels.text import TextLabels
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tags.tagging import Tagging
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.parts.strata import read_strata
-from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.runs.train import runner
-from spen_propbank.senses import Senses
+from spen_plugins.data.tables.label_columns import ColumnKeys
+from tests.loaded import loaded, parquet_file, parsed, trained, written
 
 COLUMNS = "Anna@\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit@\tPRP\tO\nrains\tVBZ\tO\n\n"
 CONLLU = "".join(
@@ -98,28 +89,28 @@ def test_every_format(tmp_path: Path, text: str, given: dict, columns: int, said
     assert "12 + 4 + 4 rows" in sentences[0]
 
 
-def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
-    for cls, text, fields in ((Tagging, COLUMNS, {"scheme": "bio"}), (SemanticRoles, ROLES, {})):
-        path = tmp_path / "x.conll"
-        path.write_text(twenty(text))
-        split = split_file(path)
-        task = cls(cls.Config(file=str(path), split=str(split), **fields))
-        task.load()
-        found = [len(task.part(name)) for name in ("train", "validation", "test")]
-        assert found == [12, 4, 4] and str(split) in task.checksums()
-        assert task.protocol()["split"] == {"file": str(path), "rows": str(split)}
-        carved = cls(cls.Config(train=str(path), test=str(path), **fields))
-        carved.load()
+def test_a_validation_part_is_carved(tmp_path: Path) -> None:
+    for task, text, fields in (("tagging", COLUMNS, {"scheme": "bio"}), ("srl", ROLES, {})):
+        path = written(tmp_path / "x.conll", twenty(text))
+        carved = loaded(task, train=path, test=path, **fields)
         assert [len(carved.part(name)) for name in ("train", "validation", "test")] == [16, 4, 20]
         assert "4 of the 20 rows" in carved.protocol()["split"]["validation"]
         assert any("4 of the 20" in note for note in carved.notes())
         assert any(note.startswith("warning: the train part") for note in carved.notes())
-        for given, found in (
-            ({"file": "x", "split": "y", "test": "z"}, "task.file alone or with task.split"),
-            ({"train": "x"}, r"task\.validation: found no file.*carved"),
-        ):
-            with pytest.raises(ConfigError, match=found):
-                cls(cls.Config(**given)).load()
+
+
+@pytest.mark.parametrize(
+    ("task", "corpus"), [("tagging", "pos"), ("srl", "sample"), ("e2e.arcs", "sample"), ("propbank.senses", "sample")]
+)
+def test_files_that_a_task_wants(task: str, corpus: str) -> None:
+    for given, found in (
+        ({}, f"neither corpus nor train; expected corpus: '{corpus}'"),
+        ({"train": "x"}, r"task\.validation: found no file.*carved"),
+        ({"corpus": corpus, "train": "x"}, rf"task\.corpus is '{corpus}' and task\.train names a file.*data=files"),
+        ({"file": "x", "split": "y", "test": "z"}, r"task\.file alone or with task\.split"),
+    ):
+        with pytest.raises(sp.ConfigError, match=found):
+            loaded(task, **given)
 
 
 CITATIONS = "<author> A. Writer@. </author> <title> Of @. </title>\n<title> On @, </title> <date> 199? </date>\n"
@@ -129,10 +120,10 @@ SENSES = "".join(
 )
 ARFF = "@relation r\n@attribute x numeric\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n"
 ALONE = {
-    "CSV of 0 and 1": (MultiLabel, twenty(TABLE, 1), {"labels": "t_*", "drop": "x"}),
-    "CSV of the last columns": (MultiLabel, twenty(TABLE, 1), {"label_count": 2}),
+    "CSV of 0 and 1": ("multilabel", twenty(TABLE, 1), {"labels": "t_*", "drop": "x"}),
+    "CSV of the last columns": ("multilabel", twenty(TABLE, 1), {"label_count": 2}),
     "texts and lists": (
-        TextLabels,
+        "text",
         twenty("n,body,tags\n1,a@ b,x;y\n2,c@,\n", 1),
         {
             "text": "body",
@@ -143,43 +134,43 @@ ALONE = {
         },
     ),
     "texts and columns": (
-        TextLabels,
+        "text",
         twenty("body,is_a,is_b,is_c\na@ b,1,0,5\nc@,0,1,6\n", 1),
         {
             "labels": "is_*",
             "drop": ["is_c"],
         },
     ),
-    "texts without a header": (TextLabels, twenty("a@ b\tx,y\nc@\tx\n"), {}),
-    "tags": (Tagging, twenty(COLUMNS), {"scheme": "bio"}),
-    "tags of a column": (Tagging, twenty(COLUMNS), {"tags": 1}),
+    "texts without a header": ("text", twenty("a@ b\tx,y\nc@\tx\n"), {}),
+    "tags": ("tagging", twenty(COLUMNS), {"scheme": "bio"}),
+    "tags of a column": ("tagging", twenty(COLUMNS), {"tags": 1}),
     "tags and words of columns": (
-        Tagging,
+        "tagging",
         "".join(f"s\t1\tAnn{n}\tX\ns\t2\tgoes\tY\n\n" for n in "abcdefghijklmnopqrst"),
         {"words": 2, "tags": 3},
     ),
-    "tags of CoNLL-U": (Tagging, twenty(CONLLU), {"tags": "xpos"}),
-    "predicates": (Tagging, twenty(ROLES), {"scheme": "bio", "format": "predicates"}),
-    "roles": (SemanticRoles, twenty(ROLES), {}),
-    "arcs": (RoleArcs, twenty(ROLES), {}),
-    "senses": (Senses, twenty(SENSES), {}),
-    "citations": (Citations, twenty(CITATIONS), {}),
-    "ARFF": (MultiLabel, ARFF + "".join(f"{n},{n % 2},{n // 2 % 2}\n" for n in range(30)), {"label_count": 2}),
+    "tags of CoNLL-U": ("tagging", twenty(CONLLU), {"tags": "xpos"}),
+    "predicates": ("tagging", twenty(ROLES), {"scheme": "bio", "format": "predicates"}),
+    "roles": ("srl", twenty(ROLES), {}),
+    "arcs": ("e2e.arcs", twenty(ROLES), {}),
+    "senses": ("propbank.senses", twenty(SENSES), {}),
+    "citations": ("implicit.citations", twenty(CITATIONS), {}),
+    "ARFF": ("multilabel", ARFF + "".join(f"{n},{n % 2},{n // 2 % 2}\n" for n in range(30)), {"label_count": 2}),
 }
 """Task, file and settings."""
 
 
 @pytest.mark.parametrize("name", ALONE)
 def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
-    cls, text, fields = ALONE[name]
-    path = tmp_path / "mine.txt"
-    path.write_text(text, encoding="utf-8")
-    keys = ColumnKeys.of_config(cls.Config(**fields)).given()
+    kind, text, fields = ALONE[name]
+    path = Path(written(tmp_path / "mine.txt", text))
+    keys = ColumnKeys.of_config(parsed("task", kind, **fields)[1]).given()
     sentences: list[str] = []
     split = split_file(path, say=sentences.append, **keys)
-    tasks = [cls(cls.Config(file=str(path), **more, **fields)) for more in ({}, {"split": str(split)})]
-    for task in tasks:
-        task.load()
+    tasks = [loaded(kind, file=str(path), **more, **fields) for more in ({}, {"split": str(split)})]
+    assert str(split) in tasks[1].checksums()
+    if kind in ("tagging", "srl"):
+        assert tasks[1].protocol()["split"] == {"file": str(path), "rows": str(split)}
     alone, by_split = (
         {part: [task.show(example) for example in task.part(part)] for part in ("train", "validation", "test")}
         for task in tasks
@@ -189,9 +180,7 @@ def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
     command = " ".join(["spen data split", str(path), ColumnKeys.of(keys).spelled()]).strip()
     assert f"seed 0; `{command}` writes the same rows, for split={split}" in said
     assert sentences[-1] in said and any(f"`{command}`" in note for note in tasks[0].notes())
-    again = cls(cls.Config(file=str(path), **fields))
-    again.load()
-    assert again.protocol() == tasks[0].protocol()
+    assert loaded(kind, file=str(path), **fields).protocol() == tasks[0].protocol()
 
 
 def test_a_runs_parts_are_made_again(tmp_path: Path) -> None:
@@ -199,7 +188,7 @@ def test_a_runs_parts_are_made_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("text,labels\n" + "".join(f"it is {'abc'[n % 3]}{n} today,{'xyz'[n % 3]}\n" for n in range(40)))
     given = {"data": str(path), "method": "cross_entropy", "trainer.epochs": "1"}
-    folder = runner.run(evaluate("texts", given), "texts", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    folder = trained("texts", tmp_path / "run", **given)
     metrics = json.loads((folder / "metrics.json").read_text())
     found = sp.load(folder).evaluate_file(part="test")
     assert found["scores"]["example_f1"] == metrics["test"]["example_f1"]
@@ -207,44 +196,41 @@ def test_a_runs_parts_are_made_again(tmp_path: Path) -> None:
 
 
 def test_large_files_are_not_divided(tmp_path: Path) -> None:
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "x.parquet"
-    parquet.write_table(
-        arrow.table({"text": [f"it is{chr(97 + n) * 2}" for n in range(26)], "labels": [["a"], ["b"]] * 13}), path
-    )
-    TextLabels(TextLabels.Config(file=str(path))).load()
-    with pytest.raises(ConfigError, match=r"task\.validation: .*x\.parquet stays on disk, .*name a file to"):
-        TextLabels(TextLabels.Config(file=str(path), on_disk=True)).load()
+    columns = {"text": [f"it is{chr(97 + n) * 2}" for n in range(26)], "labels": [["a"], ["b"]] * 13}
+    path = str(parquet_file(tmp_path / "x.parquet", columns))
+    loaded("text", file=path)
+    with pytest.raises(sp.ConfigError, match=r"task\.validation: .*x\.parquet stays on disk, .*name a file to"):
+        loaded("text", file=path, on_disk=True)
 
 
 @pytest.mark.parametrize(
     ("text", "given", "error", "found"),
     [
-        ("just words\nand more words than that\n", {}, DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
-        (twenty(TABLE, 1), {}, ConfigError, "the columns x, word, t_a, t_b: which are labels"),
-        ("x\tt_a\tt_b\n" + "2.5\t1\t0\n" * 9, {}, ConfigError, "TSV with the columns x, t_a, t_b: which are labels"),
-        ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, ConfigError, "the columns text, t_a, t_b: which are labels"),
+        ("just words\nand more words than that\n", {}, sp.DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
+        (twenty(TABLE, 1), {}, sp.ConfigError, "the columns x, word, t_a, t_b: which are labels"),
+        ("x\tt_a\tt_b\n" + "2.5\t1\t0\n" * 9, {}, sp.ConfigError, "TSV with the columns x, t_a, t_b: which are labels"),
+        ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, sp.ConfigError, "the columns text, t_a, t_b: which are labels"),
         (
             '[{"text": "a", "labels": ["x"]}, {"text": "b", "labels": []}]',
             {},
-            DataError,
+            sp.DataError,
             "found one JSON list; expected",
         ),
-        ('[\n {\n  "text": "a, b"\n }\n]', {}, DataError, "found one JSON list; expected one of these formats"),
-        (twenty(COLUMNS), {"labels": 1}, ConfigError, "labels=: .* is read as columns, .*; tags= is the tags'"),
-        (twenty(TEXTS, 1), {"tags": 1}, ConfigError, "tags=: .* is read as CSV, which has no tags of words"),
+        ('[\n {\n  "text": "a, b"\n }\n]', {}, sp.DataError, "found one JSON list; expected one of these formats"),
+        (twenty(COLUMNS), {"labels": 1}, sp.ConfigError, "labels=: .* is read as columns, .*; tags= is the tags'"),
+        (twenty(TEXTS, 1), {"tags": 1}, sp.ConfigError, "tags=: .* is read as CSV, which has no tags of words"),
         (
             twenty("id,note,t_a\n1,so @ it is,1\n2,go @ on,0\n", 1),
             {"labels": "t_*"},
-            DataError,
+            sp.DataError,
             "or text= and labels= with the names",
         ),
-        (twenty(TEXTS, 1), {"label": "x"}, ConfigError, "unknown key 'label'. Did you mean 'labels'"),
-        (twenty(COLUMNS), {"tags": "ner"}, ConfigError, "go by number"),
-        (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count=: .* is read as columns"),
-        (COLUMNS, {}, DataError, "found 2 rows; expected more rows"),
-        ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are no columns"),
-        (twenty(TABLE, 1), {"labels": "q_*"}, ConfigError, "no column of .* begins with 'q_'"),
+        (twenty(TEXTS, 1), {"label": "x"}, sp.ConfigError, "unknown key 'label'. Did you mean 'labels'"),
+        (twenty(COLUMNS), {"tags": "ner"}, sp.ConfigError, "go by number"),
+        (twenty(COLUMNS), {"label_count": 2}, sp.ConfigError, "label_count=: .* is read as columns"),
+        (COLUMNS, {}, sp.DataError, "found 2 rows; expected more rows"),
+        ("1 1:2\n2 1:3\n", {"label_count": 2}, sp.ConfigError, "labels of .* are no columns"),
+        (twenty(TABLE, 1), {"labels": "q_*"}, sp.ConfigError, "no column of .* begins with 'q_'"),
     ],
 )
 def test_what_cannot_be_split(tmp_path: Path, text: str, given: dict, error: type, found: str) -> None:
@@ -256,9 +242,8 @@ def test_what_cannot_be_split(tmp_path: Path, text: str, given: dict, error: typ
 
 
 def test_columns_that_are_no_labels_may_hold_anything(tmp_path: Path) -> None:
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "x.parquet"
-    parquet.write_table(arrow.table({"when": [[n] for n in range(20)], "t_a": [0, 1] * 10, "t_b": [1, 0] * 10}), path)
+    columns = {"when": [[n] for n in range(20)], "t_a": [0, 1] * 10, "t_b": [1, 0] * 10}
+    path = parquet_file(tmp_path / "x.parquet", columns)
     for given in ({"labels": "t_*"}, {"label_count": 2}):
         matrix, said, _ = read_strata(path, ColumnKeys(**given))
         assert matrix.tolist() == [[False, True], [True, False]] * 10 and said.startswith("read as Parquet")
@@ -274,9 +259,9 @@ def test_a_split_warns_of_what_training_rejects(tmp_path: Path, separator: str, 
     assert len(sentences) == 2 and sentences[0].startswith("warning: ")
     said = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*drop=NAME"
     assert re.search(said, sentences[0])
-    with pytest.raises(DataError, match=said):
-        MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_*")).load()
-    MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_a", drop=["age"])).load()
+    with pytest.raises(sp.DataError, match=said):
+        loaded("multilabel", file=str(path), split=str(made), labels="t_*")
+    loaded("multilabel", file=str(path), split=str(made), labels="t_a", drop=["age"])
     path.write_text("\n".join(rows[:-1]).replace(",", separator))
     assert (
         read_strata(path, ColumnKeys(labels="t_*"), warn=sentences.append)[0].shape == (20, 2) and len(sentences) == 2
@@ -312,10 +297,10 @@ def test_texts_are_the_column_that_a_run_reads(tmp_path: Path, separator: str, k
         parts, sentences = parts_of_inputs(path, comments, labels="mood", **given)
         assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
     found = "found columns uid, comment, mood; expected a header with a text column named 'text'"
-    with pytest.raises(DataError, match=found):
+    with pytest.raises(sp.DataError, match=found):
         split_file(path, labels="mood")
-    with pytest.raises(DataError, match=found):
-        TextLabels(TextLabels.Config(file=str(path), labels="mood")).load()
+    with pytest.raises(sp.DataError, match=found):
+        loaded("text", file=str(path), labels="mood")
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
@@ -324,8 +309,7 @@ def test_a_column_named_text_is_the_whole_input(tmp_path: Path, form: str) -> No
     columns = {"ticket": list(range(60)), "Text": texts, "is_a": [n % 2 for n in range(60)], "is_b": [0, 0, 1] * 20}
     path = tmp_path / f"x.{form}"
     if form == "parquet":
-        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(arrow.table(columns), path)
+        parquet_file(path, columns)
     else:
         rows = [columns, *zip(*columns.values(), strict=True)]
         path.write_text("".join(("," if form == "csv" else "\t").join(map(str, row)) + "\n" for row in rows))
@@ -348,8 +332,7 @@ def test_entities_divide_a_file_that_has_parts_of_speech_too(tmp_path: Path) -> 
     path = tmp_path / "x.csv"
     rows = "".join(f"{i},Ann{i},N,{'B-PER' if i % 5 == 0 else 'O'}\n{i},left,N,O\n" for i in range(40))
     path.write_text(f"sentence_id,word,pos,tag\n{rows}")
-    task = Tagging(Tagging.Config(file=str(path), scheme="bio"))
-    task.load()
+    task = loaded("tagging", file=str(path), scheme="bio")
     [note] = [note for note in task.notes() if "spen data split" in note]
     assert "stratified by 2 tags" in note and "scheme=bio" in note
     counts = [sum("B-PER" in example.names for example in task.part(part)) for part in ("train", "validation", "test")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,16 +18,12 @@ from spen_e2e.unroll import Unroll
 from spen_e2e.unrolled import Unrolled
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check
-from spen_plugins.errors import ConfigError
-from spen_plugins.registry import Registry
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run as train
-from spen_plugins.testing import ToyFeatures, ToyTags, check_energy, check_inference_net, check_trainer
+from spen_plugins.testing import ToyTags, check_energy, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
 from tests.e2e.test_arcs_task import make as make_task
+from tests.e2e.toys import make
+from tests.loaded import experiment, loaded, trained
 
-CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-e2e/spen_e2e/configs/arcs.jsonnet"
 METHODS = ("local", "spen", "icnn", "spen_ssvm")
 SMALL = {"hidden": 4, "width": 3, "global_hidden": 3}
 
@@ -36,16 +31,11 @@ SMALL = {"hidden": 4, "width": 3, "global_hidden": 3}
 @pytest.fixture(scope="module")
 def task() -> RoleArcs:
     """Short sentences of the sample, some with several predicates."""
-    task = RoleArcs(RoleArcs.Config(corpus="sample", longest=3))
-    task.load()
+    task = loaded("e2e.arcs", corpus="sample", longest=3)
     short = [e for e in task.part("train") if len(e.pairs) < 45]
     several = [e for e in short if len(e.predicates) > 1]
     task._parts["train"] = [*several[:4], *[e for e in short if len(e.predicates) == 1][:4]]
     return task
-
-
-def make(cls: type, task: sp.Task, **fields):
-    return cls(cls.Config(**fields), task, ToyFeatures(task))
 
 
 def energy_of(task: RoleArcs, **fields) -> Arcs:
@@ -79,7 +69,7 @@ def test_the_energy_by_hand(task):
     found = energy.at(batch.x)(y)
     role, core = energy.role, [task.space.tags.index(name) for name in task.inputs.core]
     assert core and (energy.core == torch.tensor(core)).all()
-    for b, example in enumerate(batch_examples(task)):
+    for b, example in enumerate(pick_by_length(task, 3)):
         for s in range(2):
             total = torch.zeros((), dtype=torch.double)
             at_predicate, at_candidate, sentence = {}, {}, 0
@@ -108,10 +98,6 @@ def test_the_energy_by_hand(task):
                     both = 2 - y[b, s, i, 0] - y[b, s, j, 0] - 1
                     total = total + energy.log_overlap.exp() * F.softplus(both, beta=7.0)
             torch.testing.assert_close(found[b, s], total)
-
-
-def batch_examples(task: RoleArcs) -> list:
-    return pick_by_length(task, 3)
 
 
 def test_conflicts_are_the_overlaps_of_a_predicate(task):
@@ -225,8 +211,7 @@ def test_a_run_with_trees(method, tmp_path):
         "trainer.epochs": "1",
         ("trainer.init_epochs" if method == "spen" else "trainer.net_epochs"): "1",
     }
-    run = tmp_path / "run"
-    train(evaluate(CONFIG, arguments), str(CONFIG), run, RunOptions("cpu", quiet=True))
+    run = trained("arcs", tmp_path / "run", **arguments)
     predictor = sp.load(run)
     scores = json.loads((run / "metrics.json").read_text())["test"]
     found = predictor.evaluate_file(str(tmp_path / "test"))
@@ -242,16 +227,16 @@ def test_a_run_with_trees(method, tmp_path):
 
 def test_another_task_is_refused():
     for cls in (Arcs, ArcScorer):
-        with pytest.raises(ConfigError, match=r"choose task 'e2e\.arcs'"):
+        with pytest.raises(sp.ConfigError, match=r"choose task 'e2e\.arcs'"):
             make(cls, ToyTags())
-    with pytest.raises(ConfigError, match="TextInputs"):
+    with pytest.raises(sp.ConfigError, match="TextInputs"):
         ArcScorer(ArcScorer.Config(), SimpleNamespace(inputs=sp.TextInputs([]), space=None), None)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "ewt", "files"])
 def test_every_data_set_with_every_method_is_an_experiment(data, method):
-    table = check(evaluate(CONFIG, {"data": data, "method": method}), CONFIG, Registry()).table()
+    table = experiment("arcs", data=data, method=method)
     assert ("energy" in table) == (method != "local")
     scorer = table["inference_net"] if method == "local" else table["inference_net"]["net"]
     assert scorer["type"] == "e2e.arc_scorer"
@@ -266,8 +251,8 @@ def test_every_data_set_with_every_method_is_an_experiment(data, method):
 
 def test_files_of_ones_own():
     given = {"data": "a.conll", "validation": "b.conll", "trees": "t.conllu"}
-    task = evaluate(CONFIG, given)["task"]
+    task = evaluate("arcs", given)["task"]
     assert task == {"type": "e2e.arcs", "train": "a.conll", "validation": "b.conll", "trees": ["t.conllu"]}
-    with pytest.raises(ConfigError, match="trees= go with a training file"):
-        evaluate(CONFIG, {"trees": "t.conllu"})
-    assert evaluate(CONFIG, {**given, "encoder": "bert-base-cased"})["features"]["model"] == "bert-base-cased"
+    with pytest.raises(sp.ConfigError, match="trees= go with a training file"):
+        evaluate("arcs", {"trees": "t.conllu"})
+    assert evaluate("arcs", {**given, "encoder": "bert-base-cased"})["features"]["model"] == "bert-base-cased"

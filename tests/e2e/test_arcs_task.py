@@ -16,10 +16,10 @@ from spen_e2e.arcs_task import RoleArcs
 from spen_e2e.trees import Tree, all_spans, read_trees, tree_candidates
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.predict.tokenised import TokenisedText
 from tests.builtin.tasks.roles.test_srl_task import TEST, TRAIN, UNSEEN
+from tests.loaded import loaded
 
 # Ann came and saw 27 Ships . / She saw ships . / Bo saw 14 ships today .
 TREES = (
@@ -44,9 +44,7 @@ def make(folder: Path, trees: str | None = conllu(*TREES), **fields) -> RoleArcs
             (folder / name).write_text(text)
     given = {} if trees is None else {"trees": [str(folder / "trees.conllu")]}
     files = {"train": str(folder / "train"), "validation": str(folder / "dev"), "test": str(folder / "test")}
-    task = RoleArcs(RoleArcs.Config(**files, **given, **fields))
-    task.load()
-    return task
+    return loaded("e2e.arcs", **files, **given, **fields)
 
 
 @pytest.fixture
@@ -56,9 +54,7 @@ def task(tmp_path: Path) -> RoleArcs:
 
 @pytest.fixture(scope="module")
 def sample() -> RoleArcs:
-    task = RoleArcs(RoleArcs.Config(corpus="sample"))
-    task.load()
-    return task
+    return loaded("e2e.arcs", corpus="sample")
 
 
 def says(task: RoleArcs, batch, *arcs: tuple[int, str, int, int, float]):
@@ -194,8 +190,7 @@ def test_the_heuristic_keeps_the_most_probable(task):
 
 def test_f1_is_that_of_task_srl(task, tmp_path):
     """The same spans, as arcs and as tags."""
-    tags = SemanticRoles(SemanticRoles.Config(**{part: getattr(task.config, part) for part in ("train", "validation")}))
-    tags.load()
+    tags = loaded("srl", **{part: getattr(task.config, part) for part in ("train", "validation")})
     first, second, _ = tags.part("train")
     batch = task.collate(task.part("train")[:1])
     found = scores(task, says(task, batch, (0, "A1", 0, 0, 9), (1, "A0", 0, 0, 9), (1, "A1", 5, 5, 9)), batch)

@@ -13,7 +13,8 @@ pytest.importorskip("matplotlib")
 from spen_e2e.gbi_figures import gbi_figure, read_trajectory, trajectory_figure
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.many.groups import Group
-from tests.figures.test_plots import call, curves, legend, panels, written
+from tests.figures.test_plots import curves, legend, panels, written
+from tests.loaded import spen
 
 
 def test_the_probes_of_a_run_and_energies_alone(tmp_path: Path) -> None:
@@ -33,10 +34,9 @@ def test_the_probes_of_a_run_and_energies_alone(tmp_path: Path) -> None:
     assert len({line.get_color() for line in axis.lines}) == 4
     with pytest.raises(ConfigError, match=r"trainer\.probe"):
         gbi_figure(alone)
-    done = call("gbi", str(mine.path), str(tmp_path / "0"))
+    done = spen("plot", "gbi", mine.path, tmp_path / "0")
     assert done.stdout.split() == [str(mine.path / "plots" / f"gbi.{kind}") for kind in ("png", "svg")], done.output
-    done = call("gbi", str(tmp_path / "0"))
-    assert done.exit_code == 2 and "trainer.probe" in done.stderr, done.output
+    assert "trainer.probe" in spen("plot", "gbi", tmp_path / "0", status=2).stderr
 
 
 def steps(path: Path, values: list[tuple[float, float]]) -> Path:
@@ -64,11 +64,10 @@ def test_a_trajectory_is_energy_and_score_by_step(tmp_path: Path) -> None:
         (tmp_path / "bad").write_text(text)
         with pytest.raises(DataError, match=message):
             read_trajectory(tmp_path / "bad")
-    done = call("trajectory", str(one), f"b={two}")
+    done = spen("plot", "trajectory", one, f"b={two}")
     assert done.stdout.split() == [str(tmp_path / f"one.{kind}") for kind in ("png", "svg")], done.output
     for words, message in (
         ([str(one), f"one={two}"], "two files have the same label"),
         (["x=nothing"], "no file nothing"),
     ):
-        done = call("trajectory", *words)
-        assert done.exit_code == 2 and re.search(message, done.stderr), done.output
+        assert re.search(message, spen("plot", "trajectory", *words, status=2).stderr)

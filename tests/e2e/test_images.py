@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,22 +11,17 @@ import torch
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_e2e.images import Convnet, DeepPrior, FieldOfExperts, Input
+from spen_e2e.images import Convnet, DeepPrior, FieldOfExperts, Input, non_negative
 from spen_e2e.residual import ResidualPrior
 from spen_e2e.unrolled import Unrolled
-from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyLabels, check_energy_loss
 from spen_plugins.testing.comparing import collate
 from tests.e2e.toys import images, make
-from tests.loaded import loaded
+from tests.loaded import loaded, parsed
 
-REGISTRY = Registry()
+denoising = partial(loaded, "images.denoising", corpus="sample")
 ENERGIES = {"foe": FieldOfExperts, "deep_prior": DeepPrior, "residual_prior": ResidualPrior}
 SMALL = {"filters": 3, "size": 3, "weight": 0.3}
-
-
-def denoising(**fields):
-    return loaded("images.denoising", corpus="sample", **fields)
 
 
 def energy(name: str, task: sp.Task) -> sp.Energy:
@@ -153,7 +149,7 @@ def test_one_step_from_the_noisy_image_moves_by_the_priors_gradient(name: str) -
 
 def test_margins_of_images() -> None:
     task = crops(7, 9)
-    cls, config = REGISTRY.parse("energy_loss", {"type": "ssvm", "cost": "l1"}, "energy_loss", "test")
+    cls, config = parsed("energy_loss", "ssvm", cost="l1")
     check_energy_loss(cls(config, task), energy("foe", task), make(Convnet, task, filters=2, size=3), task)
 
 
@@ -171,7 +167,7 @@ def test_the_step_that_is_tried_before_training_is_on_a_crop() -> None:
     task, seen = denoising(crop=9), []
     model = sp.Model(unrolled(task), energy("deep_prior", task), None).float()
     model.inference_net.register_forward_pre_hook(lambda _, given: seen.append(given[0].inputs["image"].shape))
-    cls, config = REGISTRY.parse("trainer", {"type": "e2e.unroll"}, "trainer", "test")
+    cls, config = parsed("trainer", "e2e.unroll")
     cls(config).stages(model, task)[0].start(model)
     assert seen == [(1, 9, 9)]
 
@@ -210,3 +206,54 @@ def test_other_tasks_are_refused(cls: type) -> None:
 
 def test_a_weight_begins_as_the_config_says() -> None:
     assert math.exp(energy("foe", denoising()).log_weight.item()) == pytest.approx(0.3)
+
+
+# Energies that are convex in y
+
+
+@pytest.mark.parametrize("cls", [DeepPrior, FieldOfExperts])
+def test_convex_along_segments(cls) -> None:
+    """E((1 − s) a + s b) ≤ (1 − s) E(a) + s E(b), wherever the parameters are."""
+    task, batch = images()
+    fields = {"icnn": True} if cls is DeepPrior else {}
+    energy = make(cls, task, filters=4, size=3, weight=5.0, **fields).double()
+    bound, s = energy.at(batch.x), torch.linspace(0, 1, 9, dtype=torch.float64)
+    for _ in range(20):
+        for value in energy.parameters():
+            value.data.normal_()
+        a, b = torch.randn(2, 2, 1, 6, 7, dtype=torch.float64) * 3
+        between = bound(a + s.view(-1, 1, 1) * (b - a))
+        ends = bound(a) + s * (bound(b) - bound(a))
+        assert (between <= ends + 1e-9 * ends.abs()).all()
+
+
+def test_without_the_restriction_it_is_not() -> None:
+    task, batch = images()
+    energy = make(DeepPrior, task, filters=4, size=3, weight=50.0).double()
+    bound, worst = energy.at(batch.x), 0.0
+    for _ in range(20):
+        for value in energy.parameters():
+            value.data.normal_()
+        energy.log_weight.data.fill_(4.0)
+        a, b = torch.randn(2, 2, 1, 6, 7, dtype=torch.float64)
+        worst = max(worst, float((bound((a + b) / 2) - (bound(a) + bound(b)) / 2).detach().max()))
+    assert worst > 0
+
+
+def test_weights_of_any_sign_are_trained() -> None:
+    layer = non_negative(torch.nn.Linear(3, 2))
+    raw = layer.parametrizations.weight.original
+    assert (raw < 0).any() and torch.equal(layer.weight, raw.abs())
+    [gradient] = torch.autograd.grad(layer(torch.ones(3)).sum(), raw)
+    assert torch.equal(gradient, raw.sign())
+    assert set(dict(layer.named_parameters())) == {"bias", "parametrizations.weight.original"}
+
+
+def test_the_restricted_prior_begins_where_softplus_bends() -> None:
+    """Or the energy would be a line in what the first convolution finds, and nothing else could be learned."""
+    task, batch = images(sizes=((20, 20),))
+    found = []
+    energy = make(DeepPrior, task, icnn=True)
+    energy.second.register_forward_hook(lambda layer, given, value: found.append(value))
+    energy.double().at(batch.x)(batch.gold)
+    assert found[0][:, :, 8:12, 8:12].abs().mean() < 2  # away from borders, where fewer values are summed

@@ -7,18 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import build, check, make_task
-from spen_plugins.errors import ConfigError
-from spen_plugins.registry import Registry
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run
+from tests.loaded import built, spen, trained
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SMALL = {
     "method": "unrolled",
     "trainer.init_epochs": "1",
@@ -31,7 +24,7 @@ BILSTM = SMALL | {"features.hidden": "8", "features.word_dim": "8", "features.ch
 
 def train(name: str, folder: Path, arguments: dict[str, str]) -> sp.Predictor:
     """One epoch of each stage."""
-    return sp.load(run(evaluate(CONFIGS / f"{name}.jsonnet", arguments), name, folder, RunOptions("cpu", quiet=True)))
+    return sp.load(trained(name, folder, **arguments))
 
 
 def stages(predictor: sp.Predictor) -> list[str]:
@@ -53,7 +46,7 @@ def test_label_sets(tmp_path) -> None:
     predictor = train("labels", tmp_path / "run", SMALL | {"features.hidden": "[8]", "energy.hidden": "4"})
     assert stages(predictor) == ["init", "clamped", "all"]
     assert predictor.predict([{"features": []}], energy=True)[0].keys() >= {"labels", "energy"}
-    bare = evaluate(CONFIGS / "labels.jsonnet", {"method": "unrolled"})
+    bare = evaluate("labels", {"method": "unrolled"})
     assert bare["energy"]["type"] == "seal.labels" and "energy_loss" not in bare
 
 
@@ -65,15 +58,11 @@ def test_entities(tmp_path) -> None:
 
 @pytest.mark.parametrize("energy", ["chain", "ge_a", "skip_chain", "high_order"])
 def test_the_local_terms_are_copied_whatever_the_energy_adds(energy: str) -> None:
-    config = evaluate(CONFIGS / "tags.jsonnet", BILSTM | {"energy": energy})
-    experiment = check(config, "x", Registry())
-    task = make_task(experiment)
-    task.load()
-    built = build(experiment, task)
-    first = built.trainer.stages(built.model, task)[1]
-    first.start(built.model)
-    part = built.model.energy if energy == "chain" else built.model.energy.terms["chain"]
-    net = built.model.inference_net.net
+    made = built("tags", **BILSTM, energy=energy)
+    first = made.trainer.stages(made.model, made.task)[1]
+    first.start(made.model)
+    part = made.model.energy if energy == "chain" else made.model.energy.terms["chain"]
+    net = made.model.inference_net.net
     assert torch.equal(part.local.weight, net.output.weight)
     assert all(torch.equal(a, b) for a, b in zip(part.features.parameters(), net.features.parameters(), strict=True))
 
@@ -87,8 +76,7 @@ def tagged(tmp_path) -> Path:
 
 def test_the_steps_of_a_run(tagger, tagged) -> None:
     """Step 0 is the net at the start, the last one the run's prediction."""
-    done = CliRunner().invoke(app, ["evaluate", str(tagger.folder.path), str(tagged), "--trajectory"])
-    assert done.exit_code == 0, done.output
+    done = spen("evaluate", tagger.folder.path, tagged, "--trajectory")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [0, 1, 2, 3]
     assert lines[-1]["scores"] == tagger.evaluate_file(tagged)["scores"]
@@ -99,7 +87,7 @@ def test_a_run_without_its_data_and_a_search_on_top_of_it(tagger, tagged, tmp_pa
     tagger.save(tmp_path / "small")
     words = [{"words": ["She", "sleeps"]}]
     assert sp.load(tmp_path / "small").predict(words) == tagger.predict(words)
-    with pytest.raises(ConfigError):
+    with pytest.raises(sp.ConfigError):
         tagger.save(tmp_path / "without", energy=False)
     refined = sp.load(tagger.folder.path, refine={"type": "gbi", "steps": 2})
     assert refined.predict(words)
@@ -123,12 +111,7 @@ def test_the_net_at_the_start_comes_from_an_earlier_run(tmp_path) -> None:
     """Step sizes are not of that run; they start anew."""
     small = {**SMALL, "features.hidden": "[8]"}
     arguments = {k: v for k, v in small.items() if "clamped" not in k and "init" not in k} | {"method": "cross_entropy"}
-    earlier = run(
-        evaluate(CONFIGS / "labels.jsonnet", arguments),
-        "earlier",
-        tmp_path / "a",
-        options=RunOptions("cpu", quiet=True),
-    )
+    earlier = trained("labels", tmp_path / "a", **arguments)
     still = {"energy.hidden": "4", "trainer.init_epochs": "0", "trainer.energy.lr": "1e-12"}
     bias = {"inference_net.net.bias": "null", "init.inference_net": str(earlier)}
     later = train("labels", tmp_path / "b", small | still | bias).model.inference_net

@@ -16,10 +16,9 @@ from spen_infnet.tag_lm import TagLm
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.inference.descent import Descent, minimise
 from spen_plugins.nn import Gradient, entropy, gradient_at
-from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.testing import ToyLabels, ToyTags, check_inference_net
 from spen_seal.self_attention import SelfAttention
-from tests.e2e.toys import KINDS, Curved, energy_for, make, net_for, toy
+from tests.e2e.toys import KINDS, Bad, Curved, check_slope, energy_for, make, net_for, toy
 
 WAYS = [
     {},
@@ -42,25 +41,7 @@ def select_parameters(net: sp.InferenceNet, energy: sp.Energy) -> list[torch.nn.
 
 
 def check_gradient(net: sp.InferenceNet, energy: sp.Energy, batch: sp.Batch) -> None:
-    """The loss's gradient in all parameters at once, along two random directions, against central differences."""
-    parameters = select_parameters(net, energy)
-
-    def loss() -> torch.Tensor:
-        return weighted(net(batch.x, energy.at(batch.x)), batch.gold)
-
-    gradients = torch.autograd.grad(loss(), parameters, materialize_grads=True)
-    for _ in range(2):
-        ways = [torch.randn_like(p) for p in parameters]
-        values = []
-        for sign in (1, -1):
-            moved = [p.data for p in parameters]
-            for p, way in zip(parameters, ways, strict=True):
-                p.data = p.data + sign * 1e-6 * way
-            values.append(float(loss().detach()))
-            for p, old in zip(parameters, moved, strict=True):
-                p.data = old
-        found = sum(float((g * way).sum()) for g, way in zip(gradients, ways, strict=True))
-        assert found == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-6)
+    check_slope(lambda: weighted(net(batch.x, energy.at(batch.x)), batch.gold), select_parameters(net, energy))
 
 
 @pytest.mark.parametrize("way", WAYS, ids=IDS)
@@ -279,16 +260,6 @@ def test_contract(kind: str, way: dict) -> None:
     check_inference_net(net_for(task, **way), task, energy_for(task))
 
 
-def test_padding_of_images_changes_nothing() -> None:
-    task, batch = toy("images", n=2)
-    energy, net = energy_for(task), net_for(task, rates="learned", momentum=0.2)
-    value = net(batch.x, energy.at(batch.x)).mean
-    assert not value[~batch.x.mask.unsqueeze(1)].any()
-    small = batch.x.inputs["image"][1:, :5, :4]
-    x = sp.X({"image": small}, None, 1)
-    torch.testing.assert_close(net(x, energy.at(x)).mean, value[1:, :, :5, :4], rtol=1e-12, atol=1e-12)
-
-
 def test_a_start_with_dependent_variables_is_its_marginals() -> None:
     task, batch = toy("tags")
     net = Unrolled(Unrolled.Config(steps=1, lr=1e-9), task, net=make(Crf, task)).double().eval()
@@ -341,11 +312,6 @@ def test_a_start_that_is_not_finite_is_not_the_descents_fault() -> None:
 
 
 def test_an_energy_without_a_second_derivative() -> None:
-    class Bad(sp.Energy):
-        def forward(self, features, y):
-            q = y.unsqueeze(2)
-            return torch.nn.functional.scaled_dot_product_attention(q, q, q).flatten(2).sum(-1)
-
     task, batch = toy("labels")
     net, energy = net_for(task), Bad(sp.Config(), task)
     with torch.no_grad():
@@ -377,7 +343,7 @@ def test_settings_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize("method", ["mirror", "logits"])
 def test_a_place_with_a_graph_and_without(method: str) -> None:
-    space = LabelSet(["a", "b"])
+    space = sp.LabelSet(["a", "b"])
     place = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
 
     def objective(y):
@@ -404,7 +370,7 @@ def test_a_rate_may_be_a_tensor() -> None:
 
 
 def test_entropy_is_twice_differentiable_even_where_a_probability_is_0() -> None:
-    space, mask = TagSequence(list("abc")), torch.tensor([[True, True, False]])
+    space, mask = sp.TagSequence(list("abc")), torch.tensor([[True, True, False]])
     logits = torch.tensor([[[[0.3, -0.2, 0.0], [0.0, -95.0, -200.0], [0.0, 0.0, 0.0]]]], requires_grad=True)
     y = space.relax(logits, mask)
     [slope] = torch.autograd.grad(entropy(space, y).sum(), y, create_graph=True)
@@ -412,7 +378,7 @@ def test_entropy_is_twice_differentiable_even_where_a_probability_is_0() -> None
     [curve] = torch.autograd.grad((slope * torch.ones_like(slope)).sum(), logits)
     assert curve.isfinite().all() and curve[0, 0, 0].any()
     free = torch.rand(1, 2, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda y: entropy(LabelSet(list("abcd")), y), free)
+    assert torch.autograd.gradgradcheck(lambda y: entropy(sp.LabelSet(list("abcd")), y), free)
 
 
 def test_toy_tags_have_padding() -> None:

@@ -52,6 +52,14 @@ class Both(sp.Energy):
         return sum(term(kept, y) for term, kept in zip(self.terms, features, strict=True))
 
 
+class Bad(sp.Energy):
+    """Attention, whose kernel has no second derivative."""
+
+    def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
+        q = y.flatten(2).unsqueeze(-1)
+        return nn.functional.scaled_dot_product_attention(q, q, q).flatten(2).sum(-1)
+
+
 def images(sizes: tuple[tuple[int, int], ...] = ((6, 7), (5, 4)), batch_size: int = 2) -> tuple[sp.Task, sp.Batch]:
     """A task of images, as far as a net needs it, and a batch of images of two sizes, in float64."""
     task = SimpleNamespace(space=sp.RealGrid(std=0.5), inputs=sp.ImageInputs())
@@ -99,15 +107,25 @@ def net_for(task: sp.Task, **fields: object) -> Unrolled:
     return Unrolled(Unrolled.Config(**fields), task, net=start).double().eval()
 
 
-def resumes_exactly(loop_in: Callable[..., Loop], folder: Path, stages: Sequence[str], stops: Sequence[int]) -> None:
-    """A run that is stopped after some batches and resumed ends with the history and the weights of one that is not.
+def check_slope(loss: Callable[[], Tensor], parameters: Sequence[nn.Parameter]) -> None:
+    """The gradient in all parameters at once, along two random directions, against central differences."""
+    gradients = torch.autograd.grad(loss(), parameters, materialize_grads=True)
+    for _ in range(2):
+        ways = [torch.randn_like(p) for p in parameters]
+        values = []
+        for sign in (1, -1):
+            moved = [p.data for p in parameters]
+            for p, way in zip(parameters, ways, strict=True):
+                p.data = p.data + sign * 1e-6 * way
+            values.append(float(loss().detach()))
+            for p, old in zip(parameters, moved, strict=True):
+                p.data = old
+        found = sum(float((g * way).sum()) for g, way in zip(gradients, ways, strict=True))
+        assert found == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-6)
 
-    Args:
-        loop_in: makes the loop in a folder; takes `stop`.
-        folder: where the runs are made.
-        stages: the stage of each epoch.
-        stops: numbers of batches after which a run is stopped.
-    """
+
+def resumes_exactly(loop_in: Callable[..., Loop], folder: Path, stages: Sequence[str], stops: Sequence[int]) -> None:
+    """A run that is stopped after some batches and resumed ends with the history and the weights of one that is not."""
     whole = loop_in(folder / "whole")
     whole.run()
     assert [record["stage"] for record in whole.folder.history()] == list(stages)

@@ -11,26 +11,25 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_e2e.images import DeepPrior, Input
 from spen_e2e.unroll import Unroll
 from spen_e2e.unrolled import Unrolled
-from spen_plugins.cli.main import app
+from spen_images import image_rows
+from spen_images.figures import images_figure
 from spen_plugins.config.evaluation import evaluate, parameters
-from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.train import runner
+from spen_plugins.runs.many.groups import read_groups
+from spen_plugins.runs.predict.own_data import load_task
 from spen_plugins.testing import ToyLabels
 from tests.e2e.toys import make, resumes_exactly
 from tests.infnet.toys import loop_for
-from tests.loaded import loaded
+from tests.loaded import experiment, loaded, spen, trained
 
 CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-images/spen_images/configs/denoise.jsonnet"
 METHODS = ("dp3", "dp20", "rp3", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
-REGISTRY = Registry()
 TINY = {
     "task.crop": "9",
     "task.repeat": "1",
@@ -41,20 +40,14 @@ TINY = {
 FILTERS = {"energy.filters": "2", "energy.size": "3"}
 
 
-def experiment(**arguments: str) -> dict:
-    return check(evaluate(CONFIG, arguments), CONFIG, REGISTRY).table()
-
-
 def train(folder: Path, **arguments: str) -> Path:
-    return runner.run(
-        evaluate(CONFIG, {**TINY, **arguments}), str(CONFIG), folder, runner.RunOptions("cpu", quiet=True)
-    )
+    return trained(CONFIG, folder, **(TINY | arguments))
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "bsd", "./photos"])
-def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
-    found = experiment(data=data, method=method, sigma="15")
+def test_every_data_set_with_every_method_is_an_experiment(CONFIG, data: str, method: str) -> None:
+    found = experiment(CONFIG, data=data, method=method, sigma="15")
     energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior", "r": "e2e.residual_prior"}.get(method[0])
     assert found.get("energy", {}).get("type") == energy
     if energy:
@@ -64,7 +57,7 @@ def test_every_data_set_with_every_method_is_an_experiment(data: str, method: st
 
 def test_the_recipes_are_those_of_the_paper() -> None:
     keys = ("steps", "momentum", "rates")
-    found = {method: experiment(method=method) for method in METHODS}
+    found = {method: experiment(CONFIG, method=method) for method in METHODS}
     nets = {method: tuple(found[method]["inference_net"].get(key) for key in keys) for method in METHODS}
     assert nets["foe20"] == (20, 0.75, "fixed") and found["foe20"]["trainer"]["iterates"] == "last"
     for method, steps in (("foe20_plus", 20), ("foe3", 3), ("dp20", 20), ("dp3", 3), ("rp3", 3)):
@@ -74,23 +67,23 @@ def test_the_recipes_are_those_of_the_paper() -> None:
         assert (net["type"], net["net"]["type"], loss["type"], loss["cost"]) == ("gbi", "e2e.input", "ssvm", "l1")
         assert all(net[key] == value for key, value in loss["descent"].items())
         assert found[method]["task"]["cost_weight"] < 1
-    assert experiment()["inference_net"] == found["dp3"]["inference_net"] == found["icnn"]["inference_net"]
+    assert experiment(CONFIG)["inference_net"] == found["dp3"]["inference_net"] == found["icnn"]["inference_net"]
     assert [found[method]["energy"]["icnn"] for method in ("dp3", "icnn")] == [False, True]
 
 
 def test_berkeleys_images_and_ones_own() -> None:
-    task = experiment(data="bsd")["task"]
+    task = experiment(CONFIG, data="bsd")["task"]
     assert (task["train"], task["validation"]) == ("data:images/bsd/Train400", None)
     assert (task["test"], task["held_out"], task["sigma"]) == ("data:images/bsd/BSD68", 20, 25)
-    own = experiment(data="./photos", test="./others")
+    own = experiment(CONFIG, data="./photos", test="./others")
     assert (own["task"]["train"], own["task"]["test"], own["task"]["corpus"]) == ("./photos", "./others", None)
-    assert experiment(**{"task.train": "photos"})["task"]["corpus"] is None
+    assert experiment(CONFIG, **{"task.train": "photos"})["task"]["corpus"] is None
     with pytest.raises(ConfigError, match="go with a folder of training images"):
         evaluate(CONFIG, {"test": "./others"})
     with pytest.raises(ConfigError, match=r'unknown method "dp4"; known: .*dp3'):
         evaluate(CONFIG, {"method": "dp4"})
     with pytest.raises(ConfigError, match=r"'task.sigma': found \"loud\"; expected float"):
-        experiment(sigma="loud")
+        experiment(CONFIG, sigma="loud")
     assert len(parameters(CONFIG)) <= 15
 
 
@@ -115,26 +108,20 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def call(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 def test_a_run_stores_scores_in_db(run: Path) -> None:
-    found = json.loads((run / "metrics.json").read_text())
+    found = sp.RunFolder(run).metrics()
     assert found["protocol"]["unit"] == "dB" and "PSNR" in found["protocol"]["metric"]
     for part in ("validation", "test"):
         assert 15 < found[part]["psnr"] < 60 and found[part]["psnr_noisy"] == pytest.approx(20.17, abs=0.3)
     # A net that does nothing has more than psnr_noisy: outputs are clipped.
-    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    history = sp.RunFolder(run).history()
     assert [record["stage"] for record in history] == ["all", "all"]
     assert history[0]["losses"]["energy.iterates"] > 0
     assert history[0]["score"] == pytest.approx(history[0]["validation"]["psnr"])
 
 
 def test_predict_denoises_what_it_is_given(run: Path, photos: Path) -> None:
-    lines = [json.loads(line) for line in call("predict", run, photos, "--energy").splitlines()]
+    lines = [json.loads(line) for line in spen("predict", run, photos, "--energy").stdout.splitlines()]
     assert [line["name"] for line in lines] == ["a.png", "b.png", "c.jpg"]
     predictor = sp.load(run)
     for line, file in zip(lines, sorted(photos.iterdir()), strict=True):
@@ -151,26 +138,24 @@ def test_predict_denoises_what_it_is_given(run: Path, photos: Path) -> None:
 
 
 def test_evaluate_adds_the_test_parts_noise(run: Path, photos: Path) -> None:
-    found = json.loads(call("evaluate", run, photos))
+    found = json.loads(spen("evaluate", run, photos).stdout)
     assert found["protocol"]["split"] == f"all 3 examples of {photos}" and found["protocol"]["unit"] == "dB"
     assert found["scores"]["psnr_noisy"] == pytest.approx(20.17, abs=0.7)
     predictor = sp.load(run)
     given = predictor.task.read(str(photos))
     each = [answer["psnr"] for answer in predictor.predict_examples(given)]
     assert found["scores"]["psnr"] == pytest.approx(np.mean(each), abs=1e-3)
-    steps = [json.loads(line) for line in call("evaluate", run, photos, "--trajectory").splitlines()]
+    steps = [json.loads(line) for line in spen("evaluate", run, photos, "--trajectory").stdout.splitlines()]
     assert [step["step"] for step in steps] == [0, 1, 2, 3]
     assert steps[-1]["score"] == pytest.approx(found["scores"]["psnr"], abs=1e-3)
-    scores = [json.loads(line) for line in call("score", run, photos).splitlines()]
+    scores = [json.loads(line) for line in spen("score", run, photos).stdout.splitlines()]
     assert all(set(score) == {"energy", "predicted_energy"} for score in scores) and len(scores) == 3
 
 
 def test_colours_are_refused_by_predict(run: Path, photos: Path) -> None:
     Image.new("RGB", (9, 9)).save(photos / "b.png")
-    done = CliRunner().invoke(app, ["predict", str(run), str(photos)])
-    assert (
-        done.exit_code == 2 and "b.png: found an image of Pillow's mode RGB; expected a grayscale image" in done.output
-    )
+    done = spen("predict", run, photos, status=2)
+    assert "b.png: found an image of Pillow's mode RGB; expected a grayscale image" in done.output
 
 
 def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: Path, tmp_path: Path) -> None:
@@ -195,13 +180,13 @@ def test_an_interrupted_run_resumes_with_the_same_crops_and_noise(tmp_path: Path
 def test_images_of_ones_own_train_and_test(photos: Path, tmp_path: Path) -> None:
     arguments = {"data": str(photos), "test": str(photos), "task.held_out": "1", "trainer.epochs": "1"}
     made = train(tmp_path / "mine", **FILTERS, **arguments)
-    found = json.loads((made / "metrics.json").read_text())
+    found = sp.RunFolder(made).metrics()
     assert found["protocol"]["split"] == {
         "train": str(photos),
         "validation": f"the last 1 images of {photos} by name, which are not trained on",
         "test": str(photos),
     }
-    assert list(json.loads((made / "environment.json").read_text())["data_sha256"]) == [str(photos)]
+    assert list(sp.RunFolder(made).environment()["data_sha256"]) == [str(photos)]
 
 
 def test_a_filter_larger_than_the_crop_is_found_before_training(tmp_path: Path) -> None:
@@ -213,21 +198,17 @@ def test_a_filter_larger_than_the_crop_is_found_before_training(tmp_path: Path) 
 
 
 def test_compare_shows_db(run: Path, convnet: Path) -> None:
-    shown = call("compare", f"ours={run}", f"net={convnet}")
-    psnr = json.loads((convnet / "metrics.json").read_text())["test"]["psnr"]
+    shown = spen("compare", f"ours={run}", f"net={convnet}").stdout
+    psnr = sp.RunFolder(convnet).metrics()["test"]["psnr"]
     assert f"{psnr:.2f}" in shown and "dB" in shown
 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.image_rows import denoised_rows
-    from spen_plugins.figures import images_figure
-    from spen_plugins.runs.many.groups import read_groups
-
-    rows = denoised_rows(read_groups([f"ours={run}", f"net={convnet}"]), 2)
+    rows = image_rows.denoised_rows(read_groups([f"ours={run}", f"net={convnet}"]), 2)
     assert len(rows) == 2 and [name for name, *_ in rows[0]] == ["clean", "noisy", "ours", "net"]
     predictor = sp.load(run)
-    task = runner_task(run)
+    task = load_task(sp.RunFolder.open(run), Registry())
     for (clean, noisy, ours, _), example, answer in zip(
         rows, task.part("test"), predictor.predict_examples(task.part("test")[:2]), strict=False
     ):
@@ -242,16 +223,9 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
     np.testing.assert_array_equal(figure.axes[6].images[0].get_array(), rows[1][2][1])
 
 
-def runner_task(run: Path) -> sp.Task:
-    from spen_plugins.runs.folder.folder import RunFolder
-    from spen_plugins.runs.predict.own_data import load_task
-
-    return load_task(RunFolder.open(run), REGISTRY)
-
-
 def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    written = call("plot", "denoise", run, "--images", "1", "--out", tmp_path / "figure").split()
+    written = spen("plot", "denoise", run, "--images", "1", "--out", tmp_path / "figure").stdout.split()
     assert [Path(path).name for path in written] == ["figure.png", "figure.svg"]
     with Image.open(written[0]) as image:
         assert image.width > image.height
@@ -259,9 +233,6 @@ def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
 
 def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import image_rows
-    from spen_plugins.runs.many.groups import read_groups
-
     other = train(tmp_path / "other", **FILTERS, **{"trainer.epochs": "1"}, sigma="50")
     with pytest.raises(ConfigError, match=r"other has other images or other noise"):
         image_rows.denoised_rows(read_groups([str(run), str(other)]), 1)
@@ -269,9 +240,6 @@ def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path)
 
 def test_runs_without_images_are_not_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import image_rows
-    from spen_plugins.runs.many.groups import read_groups
-
     monkeypatch.setattr(image_rows, "load_task", lambda folder, registry: ToyLabels())
     with pytest.raises(ConfigError, match=r"no images to show: its task is ToyLabels; expected 'images\.denoising'"):
         image_rows.denoised_rows(read_groups([str(run)]), 1)

@@ -10,19 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_images import image_rows
 from spen_images import segmentation_sample as sample
-from spen_plugins.cli.main import app
+from spen_images.figures import images_figure
 from spen_plugins.config.evaluation import evaluate, parameters
-from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
-from spen_plugins.registry import Registry
-from spen_plugins.runs.train import runner
+from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.testing import ToyLabels
+from tests.loaded import ROOT, experiment, spen, trained
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "plugins/spen-images/spen_images/configs/masks.jsonnet"
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
 METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin", *IMPLICIT)
@@ -31,20 +29,8 @@ NETS = {"inference_net.filters": "4", "inference_net.levels": "2"}
 ENERGY = {"energy.filters": "[4, 4]", "energy.hidden": "4", "energy.size": "3"}
 
 
-def experiment(**arguments: str) -> dict:
-    return check(evaluate(CONFIG, arguments), CONFIG, Registry()).table()
-
-
 def train(folder: Path, **arguments: str) -> Path:
-    return runner.run(
-        evaluate(CONFIG, {**TINY, **arguments}), str(CONFIG), folder, runner.RunOptions("cpu", quiet=True)
-    )
-
-
-def call(*words: object) -> str:
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return trained(CONFIG, folder, **(TINY | arguments))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,17 +53,17 @@ def net(few, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "horses", "./mine.npz"])
-def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
-    found = experiment(data=data, method=method)
-    assert found["inference_net"]["type"] == ("gbi" if method == "dvn" else "fcn")
+def test_every_data_set_with_every_method_is_an_experiment(CONFIG, data: str, method: str) -> None:
+    found = experiment(CONFIG, data=data, method=method)
+    assert found["inference_net"]["type"] == ("gbi" if method == "dvn" else "images.fcn")
     assert ("energy" in found) == (method != "cross_entropy")
     if method == "nce":
         assert found["energy_loss"]["samples"] <= 20
 
 
 def test_files_of_ones_own() -> None:
-    assert experiment(data="a.npz")["task"]["file"] == "a.npz"
-    task = experiment(data="a.npz", validation="b.npz", test="c.npz")["task"]
+    assert experiment(CONFIG, data="a.npz")["task"]["file"] == "a.npz"
+    task = experiment(CONFIG, data="a.npz", validation="b.npz", test="c.npz")["task"]
     assert (task["file"], task["train"], task["validation"], task["test"]) == (None, "a.npz", "b.npz", "c.npz")
     with pytest.raises(ConfigError, match=r"masks.jsonnet: validation= and test= go with a training file"):
         evaluate(CONFIG, {"test": "c.npz"})
@@ -96,17 +82,17 @@ def test_docs_name_every_argument() -> None:
 def test_every_method_trains(method: str, tmp_path: Path) -> None:
     more = {"inference_net.steps": "2", "energy_loss.descent.steps": "2"} if method == "dvn" else NETS
     made = train(tmp_path / "run", method=method, **more, **ENERGY)
-    scores = json.loads((made / "metrics.json").read_text())
+    scores = sp.RunFolder(made).metrics()
     assert set(scores["test"]) == {"iou", "pixel_accuracy"} and scores["protocol"]["threshold"] == 0.5
 
 
 def test_predict_evaluate_and_score(run: Path, tmp_path: Path) -> None:
     image, mask = sample.make(seed=1)["test"]
     np.savez(tmp_path / "new.npz", images=image, masks=mask)
-    lines = [json.loads(line) for line in call("predict", run, tmp_path / "new.npz", "--energy").splitlines()]
-    scores = json.loads(call("evaluate", run, tmp_path / "new.npz"))["scores"]
+    lines = [json.loads(line) for line in spen("predict", run, tmp_path / "new.npz", "--energy").stdout.splitlines()]
+    scores = json.loads(spen("evaluate", run, tmp_path / "new.npz").stdout)["scores"]
     assert scores["iou"] == pytest.approx(np.mean([line["iou"] for line in lines]), abs=1e-5)
-    energies = [json.loads(line) for line in call("score", run, tmp_path / "new.npz").splitlines()]
+    energies = [json.loads(line) for line in spen("score", run, tmp_path / "new.npz").stdout.splitlines()]
     for line, energy, one, gold in zip(lines, energies, image, mask, strict=True):
         with Image.open(io.BytesIO(base64.b64decode(line["mask"]))) as png:
             found = np.array(png) > 0
@@ -118,8 +104,8 @@ def test_predict_evaluate_and_score(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_needs_no_constant_predictor(run: Path, tmp_path: Path) -> None:
-    assert "constant_predictor" not in json.loads((run / "metrics.json").read_text())["protocol"]
-    call("report", run, "--out", tmp_path / "page.html")
+    assert "constant_predictor" not in sp.RunFolder(run).metrics()["protocol"]
+    spen("report", run, "--out", tmp_path / "page.html")
     assert "pixel_accuracy" in (tmp_path / "page.html").read_text()
 
 
@@ -127,18 +113,14 @@ def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: 
     rng = np.random.default_rng(0)
     for name, size in (("a", (9, 20)), ("b", (31, 14))):
         Image.fromarray(rng.integers(0, 256, (*size, 3), dtype=np.uint8)).save(tmp_path / f"{name}.png")
-    together = [json.loads(line) for line in call("predict", run, tmp_path).splitlines()]
-    alone = [json.loads(call("predict", run, tmp_path / f"{name}.png")) for name in "ab"]
+    together = [json.loads(line) for line in spen("predict", run, tmp_path).stdout.splitlines()]
+    alone = [json.loads(spen("predict", run, tmp_path / f"{name}.png").stdout) for name in "ab"]
     assert together == alone
 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images.image_rows import masked_rows
-    from spen_plugins.figures import images_figure
-    from spen_plugins.runs.many.groups import read_groups
-
-    found = masked_rows(read_groups([f"ours={run}", f"net={net}"]), 2)
+    found = image_rows.masked_rows(read_groups([f"ours={run}", f"net={net}"]), 2)
     image, mask = sample.make()["test"]
     shown, gold, _, theirs = found[1]
     assert np.array_equal(shown[1], image[1] / 255) and np.array_equal(gold[1], mask[1])
@@ -147,15 +129,12 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
     titles = [axis.get_title() for axis in images_figure(found, 1.6).axes]
     assert len(titles) == 8 and titles[:2] == ["image", "gold"] and titles[4:6] == ["", ""]
     assert titles[2] == f"ours\n{found[0][2][2]}" and titles[7] == theirs[2]
-    written = call("plot", "masks", run, "--images", "1", "--out", tmp_path / "figure").split()
+    written = spen("plot", "masks", run, "--images", "1", "--out", tmp_path / "figure").stdout.split()
     assert [Path(path).name for path in written] == ["figure.png", "figure.svg"]
 
 
 def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_images import image_rows
-    from spen_plugins.runs.many.groups import read_groups
-
     images = sample.make(seed=2)
     arrays = {
         f"{part}_{kind}": found

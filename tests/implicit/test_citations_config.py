@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from spen_implicit.citations.samples import sample_citations
-from spen_plugins.cli.main import app
+from spen_plugins import PARTS, RunFolder
 from spen_plugins.config.evaluation import evaluate, parameters
-from spen_plugins.config.experiment import build, check
 from spen_plugins.config.shipped import find
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.registry import Registry
-from spen_plugins.runs.train import runner
+from tests.loaded import built, experiment, spen, trained
 
 CONFIG = find(Path("citations"))
 ALONE = ("cross_entropy", "crf", "dvn")
@@ -36,14 +33,10 @@ SMALL = {
 }
 
 
-def experiment(**arguments: str) -> dict:
-    return check(evaluate(CONFIG, arguments), CONFIG, Registry()).table()
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "cora"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
-    found = experiment(data=data, method=method, labelled="10", pool="anystyle")
+    found = experiment(CONFIG, data=data, method=method, labelled="10", pool="anystyle")
     task = found["task"]
     assert (task["type"], task["labelled"]) == ("implicit.citations", 10) and 5 <= task["repeat"] <= 15
     assert task["unlabelled"] == (None if method in ALONE else "data:citations/anystyle/good.xml")
@@ -59,15 +52,15 @@ def test_every_data_set_with_every_method_is_an_experiment(data: str, method: st
 
 
 def test_ones_own_files() -> None:
-    own = experiment(data="./mine.txt", validation="dev.txt", labelled="null", pool="more.txt")["task"]
+    own = experiment(CONFIG, data="./mine.txt", validation="dev.txt", labelled="null", pool="more.txt")["task"]
     assert (own["train"], own["validation"], own["labelled"]) == ("./mine.txt", "dev.txt", None)
     assert (own["unlabelled"], own["repeat"], own["corpus"]) == ("more.txt", 1, None)
-    assert experiment()["trainer"]["type"] == "implicit.bilevel" and len(parameters(CONFIG)) <= 15
+    assert experiment(CONFIG)["trainer"]["type"] == "implicit.bilevel" and len(parameters(CONFIG)) <= 15
     assert evaluate(CONFIG, {"data": "./mine.txt"})["task"]["file"] == "./mine.txt"
     with pytest.raises(ConfigError, match=r'unknown method "nce"; known: .*implicit_cd'):
         evaluate(CONFIG, {"method": "nce"})
     with pytest.raises(ConfigError, match=r"'task.labelled': found 0"):
-        experiment(labelled="0")
+        experiment(CONFIG, labelled="0")
 
 
 def write(path: Path, part: str, size: int) -> Path:
@@ -94,42 +87,36 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def train(files: Path, out: Path, **arguments: str) -> Path:
-    paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
-    config = evaluate(CONFIG, {**paths, "test": str(files / "test.txt"), **arguments})
-    return runner.run(config, str(CONFIG), out, runner.RunOptions("cpu", quiet=True))
+def of_files(folder: Path) -> dict[str, str]:
+    """The arguments that name a folder's files."""
+    names = ("data", "validation", "test")
+    return {name: str(folder / f"{part}.txt") for name, part in zip(names, PARTS, strict=True)}
 
 
 @pytest.fixture(scope="module")
 def run(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train(files, tmp_path_factory.mktemp("runs") / "run", **SMALL)
-
-
-def call(*arguments: object) -> list[dict]:
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert done.exit_code == 0, done.output
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return trained(CONFIG, tmp_path_factory.mktemp("runs") / "run", **of_files(files), **SMALL)
 
 
 def test_a_run_predicts_a_file_of_plain_citations(run: Path, files: Path, tmp_path: Path) -> None:
     tagged = (files / "test.txt").read_text()
     plain = tmp_path / "plain.txt"
     plain.write_text(re.sub(r" ?</?\w+> ?", " ", tagged))
-    found = call("predict", run, plain, "--energy")
+    found = [json.loads(line) for line in spen("predict", run, plain, "--energy").stdout.splitlines()]
     assert len(found) == 3 and all(isinstance(line["energy"], float) for line in found)
     for line, text in zip(found, plain.read_text().splitlines(), strict=True):
         assert " ".join(field["text"] for field in line["fields"]).replace(" ", "") == text.replace(" ", "")
     # With its fields a citation has the same prediction.
-    assert [line["tags"] for line in call("predict", run, files / "test.txt")] == [line["tags"] for line in found]
-    protocol = json.loads((run / "metrics.json").read_text())["protocol"]
+    again = [json.loads(line) for line in spen("predict", run, files / "test.txt").stdout.splitlines()]
+    assert [line["tags"] for line in again] == [line["tags"] for line in found]
+    protocol = RunFolder(run).metrics()["protocol"]
     assert protocol["labelled"] == "the first 2 training citations" and "validation part" in protocol["selection"]
 
 
 def test_citations_without_fields_teach_the_energy(files: Path) -> None:
     """Batches wholly without gold have losses and gradients of both players."""
-    paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
-    built = build(check(evaluate(CONFIG, {**paths, **SMALL}), CONFIG, Registry()))
-    task, model = built.task, built.model
+    made = built(CONFIG, **of_files(files), **SMALL)
+    task, model = made.task, made.model
     batch = task.collate(task.part("train")[2:6])
     assert batch.gold is None and not batch.labelled.any()
     proposal = model.inference_net(batch.x, None)
@@ -146,9 +133,8 @@ def test_citations_without_fields_teach_the_energy(files: Path) -> None:
 @pytest.mark.parametrize("method", ["implicit_ssvm", "implicit_dvn"])
 def test_citations_without_fields_in_other_losses(files: Path, method: str) -> None:
     """The margin passes over them; the value of an output is learned from its reward."""
-    paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
-    built = build(check(evaluate(CONFIG, {**paths, "labelled": "2", "method": method}), CONFIG, Registry()))
-    task, model = built.task, built.model
+    made = built(CONFIG, **of_files(files), labelled="2", method=method)
+    task, model = made.task, made.model
     for rows in (slice(2, 5), slice(1, 4)):
         batch = task.collate(task.part("train")[rows])
         proposal = model.inference_net(batch.x, None)
@@ -163,4 +149,4 @@ def test_a_broken_file_stops_before_training(files: Path, tmp_path: Path) -> Non
     for part in ("validation", "test"):
         (tmp_path / f"{part}.txt").write_text((files / f"{part}.txt").read_text())
     with pytest.raises(DataError, match=r"train\.txt:11: found <author> before <title> in '<author> A\. Bee"):
-        train(tmp_path, tmp_path / "run", **SMALL)
+        trained(CONFIG, tmp_path / "run", **of_files(tmp_path), **SMALL)

@@ -93,7 +93,6 @@ class Rewarded(ToyTags, sp.Rewards):
 @pytest.mark.parametrize("searches", [True, False])
 def test_rewards_stand_in_for_gold(searches: bool) -> None:
     """By hand: the winner of a row without gold is the candidate of highest reward, Δ what the others lack."""
-    torch.manual_seed(0)
     task = Rewarded()
     task.searches = searches
     batch = collate(task, pick_by_length(task, 3))
@@ -126,7 +125,6 @@ def test_rewards_stand_in_for_gold(searches: bool) -> None:
 
 def test_the_value_of_an_output_without_gold_is_its_reward() -> None:
     """By hand, of the regression loss."""
-    torch.manual_seed(0)
     task = Rewarded()
     batch = collate(task, pick_by_length(task, 3))
     some = replace(batch, labelled=torch.tensor([True, False, False]))

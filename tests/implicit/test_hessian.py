@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from typer.testing import CliRunner
 
 from spen_implicit import hessian
 from spen_implicit.hessian import (
@@ -30,22 +29,18 @@ from spen_implicit.hessian import (
 from spen_infnet.high_order import SkipChain
 from spen_infnet.tag_lm import TagLm
 from spen_plugins.builtin.energies.basic import LinearChain, Local
-from spen_plugins.cli.figures import app
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.predict.own_data import load_task
 from spen_plugins.runs.predict.predictor import Predictor
-from spen_plugins.runs.train import runner
 from spen_plugins.samples import labels, tagged
 from spen_plugins.task import ArcInputs
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
 from spen_seal.labels import Labels
-
-CONFIGS = Path(__file__).parent.parent.parent / "configs"
+from tests.loaded import spen, trained
 
 
 def bound(cls: Any, task: Any, **fields: Any) -> tuple[BoundEnergy, Tensor]:
@@ -122,7 +117,8 @@ def test_an_energy_of_single_variables_has_no_pairs() -> None:
 def test_sentences_of_one_word_have_no_neighbours() -> None:
     energy, y = bound(LinearChain, ToyTags())
     x = replace(energy.x, mask=energy.x.mask[:, :1])
-    energy = BoundEnergy(energy.energy, x, (energy.features[0][:, :1], x.mask))
+    features, energy = (energy.features[0][:, :1], x.mask), BoundEnergy(energy.energy, x)
+    energy.features = features
     found, count = neighbour_hessian(energy, y[:, :, :1], torch.arange(4))
     assert count == 0 and not found.any()
 
@@ -203,11 +199,7 @@ def _small_samples() -> Any:
 
 
 def train(folder: Path, config: str, **arguments: str) -> RunFolder:
-    path = CONFIGS / f"{config}.jsonnet"
-    arguments = {"trainer.epochs": "1", **arguments}
-    return RunFolder.open(
-        runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
-    )
+    return RunFolder.open(trained(config, folder, **{"trainer.epochs": "1"}, **arguments))
 
 
 @pytest.fixture(scope="module")
@@ -272,14 +264,9 @@ def test_the_figure_has_both_matrices(of_tags: RunFolder) -> None:
     assert hessian_figure(none).axes[0].images[0].get_clim() == (-1, 1)
 
 
-def call(*words: object) -> Any:
-    return CliRunner().invoke(app, ["hessian", *map(str, words)])
-
-
 def test_the_command_prints_the_correlation_and_writes_the_figure(of_labels: RunFolder) -> None:
     pytest.importorskip("matplotlib")
-    done = call(f"mine={of_labels.path}", "--labels", 6, "--examples", 3, "--at", "gold")
-    assert done.exit_code == 0, done.output
+    done = spen("plot", "hessian", f"mine={of_labels.path}", "--labels", 6, "--examples", 3, "--at", "gold")
     said, *paths = done.stdout.splitlines()
     pattern = r"rank correlation over 15 pairs of 6 labels: -?\d\.\d{3} \(at gold, 3 validation examples\)"
     assert re.fullmatch(pattern, said)
@@ -289,8 +276,8 @@ def test_the_command_prints_the_correlation_and_writes_the_figure(of_labels: Run
 
 def test_a_run_without_an_energy_is_an_error(tmp_path: Path) -> None:
     run = train(tmp_path / "plain", "labels", method="cross_entropy", **{"features.hidden": "[8]"})
-    done = call(run.path)
-    assert done.exit_code == 2 and "plain was trained, or saved, without an energy" in done.stderr
+    said = spen("plot", "hessian", run.path, status=2).stderr
+    assert "plain was trained, or saved, without an energy" in said
 
 
 def test_other_outputs_are_an_error(of_tags: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

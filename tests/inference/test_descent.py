@@ -8,24 +8,27 @@ import json
 import pytest
 import torch
 from pydantic import ValidationError
-from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.losses.dvn import Dvn
-from spen_plugins.builtin.losses.ssvm import Ssvm
-from spen_plugins.cli.main import app
-from spen_plugins.config.evaluation import evaluate as evaluate_config
+from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.builtin.losses.basic import Dvn, Ssvm
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference import descent
-from spen_plugins.inference.descent import Descent, minimise, starts
+from spen_plugins.inference.descent import Descent, ProbeConfig, minimise, starts
 from spen_plugins.inference.gbi import Gbi
+from spen_plugins.loop.evaluation import probe
 from spen_plugins.nn import margin_cost
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run
+from spen_plugins.registry import Registry
+from spen_plugins.runs.predict.own_data import load_task
+from spen_plugins.scores.label_scores import LabelDecoder
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task_parts import selection_score
-from spen_plugins.testing import ToyLabels, ToyTags
+from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
+from tests.loaded import experiment, spen, trained
 
 LABELS = LabelSet(list("abcdefghijkl"))
 TAGS = TagSequence(list("abc"))
@@ -38,14 +41,12 @@ WAYS = [
     Descent(steps=400, method="mirror", optimizer="gradient", lr=2.0),
     Descent(steps=400, method="mirror", optimizer="adam", lr=0.1),
     Descent(steps=400, method="logits", optimizer="adam", lr=0.1),
-    Descent(steps=100, method="logits", optimizer="lbfgs", lr=1.0),
 ]
 IDS = [f"{way.method}-{way.optimizer}{'-momentum' if way.momentum else ''}" for way in WAYS]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=IDS)
 def test_the_minimum_of_a_quadratic_in_the_box(way):
-    torch.manual_seed(0)
     target = torch.rand(3, 1, 12, dtype=torch.float64) * 0.8 + 0.1
 
     def objective(y):
@@ -60,7 +61,6 @@ def test_the_minimum_of_a_quadratic_in_the_box(way):
 
 @pytest.mark.parametrize("way", WAYS, ids=IDS)
 def test_the_minimum_of_a_quadratic_on_the_simplex_and_padding(way):
-    torch.manual_seed(0)
     mask = torch.tensor([[True] * 4, [True, True, False, False]])
     target = torch.softmax(torch.randn(2, 1, 4, 3, dtype=torch.float64), -1) * mask[:, None, :, None]
     found = minimise(
@@ -102,7 +102,6 @@ def test_the_best_of_all_label_sets(way):
 
 @pytest.mark.parametrize("optimizer", ["adam", "gradient"])
 def test_mirror_descent_stays_inside(optimizer):
-    torch.manual_seed(0)
     slope = torch.randn(2, 1, 5, 3) * 10
     start = starts(["uniform"], TAGS, slope, torch.ones(2, 5, dtype=torch.bool))
     way = Descent(steps=20, method="mirror", optimizer=optimizer, lr=0.5)
@@ -145,7 +144,6 @@ def test_several_starts_find_the_deeper_of_two_wells():
 
 @pytest.mark.parametrize("way", WAYS, ids=IDS)
 def test_examples_do_not_meet(way):
-    torch.manual_seed(0)
     target = torch.rand(3, 1, 12)
     scale = torch.tensor([1.0, 100.0, 0.01]).view(3, 1)
 
@@ -200,9 +198,6 @@ def test_settings_that_do_not_fit():
 
 
 def energy_of(task):
-    from spen_plugins.builtin.energies.basic import LinearChain, Local
-    from spen_plugins.testing import ToyFeatures
-
     torch.manual_seed(0)
     cls = LinearChain if isinstance(task.space, TagSequence) else Local
     return cls(cls.Config(), task, ToyFeatures(task))
@@ -215,10 +210,6 @@ def batch_of(task) -> Batch:
 @pytest.mark.parametrize("toy", [ToyLabels, ToyTags])
 def test_gbi_finds_the_local_energys_minimum(toy):
     """The local energy is linear: its minimum over labels is known, sign by sign, and over tags, token by token."""
-    from spen_plugins.builtin.energies.basic import Local
-    from spen_plugins.testing import ToyFeatures
-
-    torch.manual_seed(0)
     task = toy()
     energy = Local(Local.Config(), task, ToyFeatures(task))
     batch = batch_of(task)
@@ -236,9 +227,6 @@ def test_gbi_needs_a_net_to_start_from_one():
 
 
 def test_losses_see_the_net_that_gbi_stands_on():
-    from spen_plugins.builtin.nets.independent import Independent
-    from spen_plugins.testing import ToyFeatures
-
     task = ToyLabels()
     energy, batch = energy_of(task), batch_of(task)
     inner = Independent(Independent.Config(), task, ToyFeatures(task))
@@ -262,9 +250,6 @@ def test_a_net_that_no_start_wants_does_not_run():
 
 
 def test_other_predictions_than_the_models_are_scored_at_a_threshold_of_their_own():
-    from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-    from spen_plugins.scores.label_decoder import LabelDecoder
-
     task = MultiLabel(MultiLabel.Config(corpus="sample", threshold="validation"))
     task.load()
     batch = task.collate(task.part("validation"))
@@ -321,11 +306,11 @@ def test_dvn_adversary_steps_along_the_gradient_of_the_loss(toy):
     energy, batch = energy_of(task), batch_of(task)
     proposal = task.space.independent(torch.zeros_like(batch.gold), batch.x.mask)
     step = Descent(steps=1, optimizer="gradient", lr=0.3, pick="last")
-    loss = Dvn(Dvn.Config(tuples=["adversarial"], starts=["uniform"], adversary=step), task)
+    loss = Dvn(Dvn.Config(starts=["uniform"], adversary=step), task)
     bound, origins = energy.at(batch.x), set()
     for seed in range(16):
         torch.manual_seed(seed)
-        found = loss.outputs(bound, batch, proposal)
+        found = loss.outputs(bound, batch, proposal)[:, 2:]
         for origin, start in (("gold", batch.gold), ("start", proposal.mean)):
             y = start.clone().requires_grad_()
             [up] = torch.autograd.grad(loss.value_loss(bound, batch, y).sum(), y)
@@ -361,11 +346,8 @@ SMALL = {"features.hidden": "[16]", "energy.hidden": "8"}
 
 
 def checked(net: dict):
-    from spen_plugins.config.experiment import check
-    from spen_plugins.registry import Registry
-
-    config = evaluate_config("configs/labels.jsonnet", SMALL | {"method": "dvn"})
-    return check({**config, "inference_net": {"type": "gbi", **net}}, "x.jsonnet", Registry())
+    table = experiment("labels", **SMALL, method="dvn")
+    return check({**table, "inference_net": {"type": "gbi", **net}}, "x.jsonnet", Registry())
 
 
 @pytest.mark.parametrize(
@@ -385,8 +367,6 @@ def test_mistakes_in_a_table_inside_of_a_table(net, says):
 
 
 def test_a_table_inside_of_a_table_is_completed_and_built():
-    from spen_plugins.config.experiment import build
-
     assert "net" not in checked({"net": None}).inference_net.parts
     experiment = checked({"net": {"type": "independent", "features": {"type": "mlp", "hidden": [4]}}})
     inner = experiment.table()["inference_net"]["net"]
@@ -398,7 +378,7 @@ def test_a_table_inside_of_a_table_is_completed_and_built():
 
 
 def test_describe_says_what_a_table_may_hold():
-    done = CliRunner().invoke(app, ["describe", "inference_net", "gbi"])
+    done = spen("describe", "inference_net", "gbi")
     assert "net: may hold the table of another component, of kind inference_net" in done.output
 
 
@@ -407,17 +387,20 @@ def test_describe_says_what_a_table_may_hold():
 
 @pytest.fixture(scope="module")
 def seal(tmp_path_factory):
-    config = evaluate_config("configs/labels.jsonnet", SMALL | {"trainer.epochs": "2", "trainer.probe.steps": "3"})
-    return run(config, "x.jsonnet", tmp_path_factory.mktemp("seal") / "run", RunOptions("cpu", quiet=True))
+    arguments = SMALL | {"trainer.epochs": "2", "trainer.probe.steps": "3"}
+    return trained("labels", tmp_path_factory.mktemp("seal") / "run", **arguments)
 
 
 def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
     records = [json.loads(line) for line in (seal / "history.jsonl").read_text().splitlines()]
     assert all(set(record["probe"]) == {"net", "net_gbi", "random_gbi"} for record in records)
     assert all(record["probe"]["net"] == record["score"] for record in records)
-    plain = evaluate_config("configs/labels.jsonnet", SMALL | {"trainer.epochs": "2"})
-    again = run(plain, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
+    assert all(list(record)[-4:] == ["validation", "probe", "score", "best"] for record in records)
+    again = trained("labels", tmp_path / "run", **SMALL, **{"trainer.epochs": "2"})
     assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
+    predictor = sp.load(seal)
+    config = predictor.experiment.trainer.config.model_copy(update={"probe": ProbeConfig(every=2)})
+    assert probe(predictor.model, predictor.task, config, torch.device("cpu"), 1, {}) == {}, "every second epoch"
 
 
 def test_refined_predictions(seal):
@@ -428,13 +411,8 @@ def test_refined_predictions(seal):
 
 
 def test_refining_lowers_the_energy(seal, tmp_path):
-    from spen_plugins.config.experiment import check, make_task
-    from spen_plugins.registry import Registry
-
     plain, refined = sp.load(seal), sp.load(seal, refine="gbi")
-    config = json.loads((seal / "config.json").read_text())
-    task = make_task(check(config, "x", Registry()))
-    task.load()
+    task = load_task(sp.RunFolder.open(seal), Registry())
     batch = task.collate(task.part("test")[:16])
     with torch.no_grad():
         bound = plain.model.energy.at(batch.x)
@@ -460,13 +438,10 @@ def gold(seal, tmp_path):
 
 
 def test_trajectory_begins_at_the_nets_own_scores(seal, gold):
-    done = CliRunner().invoke(
-        app, ["evaluate", str(seal), str(gold), "--refine", '{"type": "gbi", "steps": 4}', "--trajectory"]
-    )
-    assert done.exit_code == 0, done.output
+    done = spen("evaluate", seal, gold, "--refine", '{"type": "gbi", "steps": 4}', "--trajectory")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [0, 1, 2, 3, 4]
-    plain = CliRunner().invoke(app, ["evaluate", str(seal), str(gold)])
+    plain = spen("evaluate", seal, gold)
     assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.stdout)["scores"]["example_f1"])
     assert lines[-1]["energy"] < lines[0]["energy"]
     refined = sp.load(seal, refine={"type": "gbi", "steps": 4}).evaluate_file(gold)
@@ -474,8 +449,7 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, gold):
     assert {name: score for name, score in refined["scores"].items() if name not in details} == lines[-1]["scores"]
     assert refined["protocol"]["refined"].items() >= {"type": "gbi", "steps": 4, "lr": 0.1}.items()
     assert "refined" not in json.loads(plain.stdout)["protocol"]
-    bad = CliRunner().invoke(app, ["evaluate", str(seal), str(gold), "--trajectory"])
-    assert bad.exit_code == 2 and "--refine gbi" in bad.output
+    assert "--refine gbi" in spen("evaluate", seal, gold, "--trajectory", status=2).output
 
 
 def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
@@ -507,8 +481,7 @@ SHARED = {"features.hidden": "[16]", "trainer.epochs": "1"}
 
 @pytest.fixture(scope="module")
 def net_alone(tmp_path_factory):
-    config = evaluate_config("configs/labels.jsonnet", {**SHARED, "method": "cross_entropy"})
-    return run(config, "x", tmp_path_factory.mktemp("net") / "run", RunOptions("cpu", quiet=True))
+    return trained("labels", tmp_path_factory.mktemp("net") / "run", **SHARED, method="cross_entropy")
 
 
 def test_a_run_without_energy_has_none_to_show_and_no_trajectory(net_alone, tmp_path):
@@ -533,8 +506,7 @@ def test_a_run_without_energy_has_none_to_show_and_no_trajectory(net_alone, tmp_
 )
 def test_refining_by_something_else_is_a_clear_error(seal, refine, says, tmp_path):
     (tmp_path / "x.arff").write_text("")
-    done = CliRunner().invoke(app, ["predict", str(seal), str(tmp_path / "x.arff"), "--refine", refine])
-    assert done.exit_code == 2 and says in done.output
+    assert says in spen("predict", seal, tmp_path / "x.arff", "--refine", refine, status=2).output
 
 
 @pytest.mark.parametrize("method", ["spen", "dvn", "nce_alone"])
@@ -545,13 +517,8 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
         arguments["energy_loss.descent.steps"] = "5"
     if method != "dvn":
         arguments["trainer.net_epochs"] = "3"
-    folder = run(
-        evaluate_config("configs/labels.jsonnet", arguments),
-        "x",
-        tmp_path / "run",
-        options=RunOptions("cpu", quiet=True),
-    )
-    stages = [json.loads(line)["stage"] for line in (folder / "history.jsonl").read_text().splitlines()]
+    folder = trained("labels", tmp_path / "run", **arguments)
+    stages = [record["stage"] for record in sp.RunFolder(folder).history()]
     assert stages == ["net"] * (0 if method == "dvn" else 3) + ["energy"] * 2
     predictor = sp.load(folder)
     assert predictor.model.inference_net.uses_energy
@@ -560,8 +527,7 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
 
 def test_a_net_of_another_run_is_what_gbi_stands_on(net_alone, tmp_path):
     arguments = {**SHARED, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
-    config = evaluate_config("configs/labels.jsonnet", {**arguments, "init.inference_net": str(net_alone)})
-    folder = run(config, "x", tmp_path / "energy", RunOptions("cpu", quiet=True))
+    folder = trained("labels", tmp_path / "energy", **arguments, **{"init.inference_net": str(net_alone)})
     mine = sp.load(folder).model.inference_net.net.state_dict()
     theirs = sp.load(net_alone).model.inference_net.state_dict()
     assert mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)

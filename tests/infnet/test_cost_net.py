@@ -7,42 +7,28 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_infnet.cost_net_report import NetComparison, compare_nets, count_differences, name_counts, write_markdown
-from spen_plugins.cli import main
+from spen_infnet.cost_net_report import NetComparison, compare_nets, count_differences, write_markdown
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.predict.own_data import load_task
-from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet, TagSequence
+from tests.infnet.toys import tagging_run
+from tests.loaded import spen, trained
 
 
-def train(folder: Path, loss: dict, task: dict | None = None, **trainer: object) -> RunFolder:
-    config = {
-        "task": task or {"type": "tagging", "corpus": "pos"},
-        "features": {"type": "bilstm", "word_dim": 8, "hidden": 8, "layers": 1, "affix_dim": 0},
-        "inference_net": {"type": "independent"},
-        "energy": {"type": "linear_chain"},
-        "energy_loss": loss,
-        "trainer": {
-            "type": "infnet.joint",
-            "epochs": 1,
-            "batch_size": 64,
-            "net": {"type": "adam", "lr": 0.03, "weight_decay": 0.0},
-            "energy": {"type": "adam", "weight_decay": 0.0},
-            **trainer,
-        },
-    }
-    return RunFolder(runner.run(config, "test", folder, runner.RunOptions("cpu", quiet=True)))
+def train(folder: Path, loss: str, **trainer: object) -> RunFolder:
+    trainer |= {"epochs": 1, "batch_size": 64, "energy": {"type": "adam", "weight_decay": 0.0}}
+    trainer["net"] = {"type": "adam", "lr": 0.03, "weight_decay": 0.0}
+    return RunFolder(trained(tagging_run(8, {"type": "linear_chain"}, loss, **trainer), folder))
 
 
 @pytest.fixture(scope="module")
 def compound(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A run whose F says what gold says, but "VERB" for "NOUN": its weights on A's output are 0."""
-    run = train(tmp_path_factory.mktemp("runs") / "run", {"type": "infnet.compound"})
+    run = train(tmp_path_factory.mktemp("runs") / "run", "infnet.compound")
     tags = run.facts()["tags"]
     predictor = sp.load(run.path)
     layer = predictor.model.energy_loss.cost_net.output
@@ -78,7 +64,7 @@ def test_a_file_stands_for_the_validation_part(compound, tmp_path):
     path.write_text("the DET\nbooks NOUN\n\nshe PRON\nreads VERB\n")
     found = compare_nets(compound, str(path))
     assert found.what == f"accuracy on {path}" and found.cost_augmented == 0.75
-    written = CliRunner().invoke(main.app, ["cost-net", str(compound.path), str(path), "--top", "3"]).stdout
+    written = spen("cost-net", compound.path, path, "--top", "3").stdout
     assert written.startswith("| score | A | F | A − F |") and "| 75.00 |" in written
     path.write_text("the\nbooks\n")
     with pytest.raises(DataError):
@@ -86,7 +72,7 @@ def test_a_file_stands_for_the_validation_part(compound, tmp_path):
 
 
 def test_a_single_net_before_and_after_fine_tuning(tmp_path):
-    run = train(tmp_path / "run", {"type": "infnet.margin"}, finetune={"epochs": 2})
+    run = train(tmp_path / "run", "infnet.margin", finetune={"epochs": 2})
     scores = [record["score"] for record in run.history()]
     found = compare_nets(run)
     assert (found.test_time, found.cost_augmented) == (max(scores[1:]), scores[0]) and found.differences is None
@@ -106,7 +92,7 @@ def counted(space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | No
     gold = gold * labelled.view(-1, *[1] * (gold.ndim - 1))
     x = sp.X({}, None if mask is None else torch.tensor(mask), len(a))
     batch = sp.Batch(x, torch.arange(len(a)), gold, labelled)
-    return name_counts(space, count_differences(space, a, f, batch))
+    return count_differences(space, a, f, batch)
 
 
 def test_differences_of_tags_by_hand():

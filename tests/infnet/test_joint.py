@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import pytest
 import torch
@@ -14,23 +13,18 @@ from spen_infnet.cost_nets import Separated, Shared, Stacked
 from spen_infnet.joint import FineTune, Joint, TagLmPretraining, name_tag_lm_parameters
 from spen_infnet.objectives import Compound, Margin
 from spen_infnet.tag_lm import TagLm
-from spen_plugins.builtin.energies.basic import LinearChain
-from spen_plugins.builtin.energies.sum import Sum
+from spen_plugins.builtin.energies.basic import LinearChain, Sum
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.errors import ConfigError, DataError, Interrupted
-from spen_plugins.loop.ownership import assign
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.loop.recipe import assign
 from spen_plugins.nn import entropy
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet
-from tests.infnet.toys import loop_for, make, model_for, toy
+from tests.e2e.toys import resumes_exactly
+from tests.infnet.toys import loop_for, make, model_for, tagging_run, toy
+from tests.loaded import trained
 
 ADAM = {"type": "adam", "lr": 0.02, "weight_decay": 0.0}
-
-
-@pytest.fixture(autouse=True)
-def _same_numbers() -> None:
-    torch.manual_seed(0)
 
 
 def joint(**fields) -> Joint:
@@ -273,20 +267,14 @@ def test_tagged_text_to_learn_a_language_from(text, reason, tmp_path):
     path = tmp_path / "text.txt"
     if text is not None:
         path.write_text(text)
-    config = {
-        "task": {"type": "tagging", "corpus": "pos"},
-        "features": {"type": "bilstm", "word_dim": 4, "hidden": 4, "layers": 1, "affix_dim": 0},
-        "inference_net": {"type": "independent"},
-        "energy": {"type": "infnet.tag_lm", "hidden": 4},
-        "energy_loss": {"type": "infnet.compound"},
-        "trainer": {"type": "infnet.joint", "epochs": 1, "batch_size": 256, "tag_lm": {"text": str(path), "epochs": 1}},
-    }
+    short = {"epochs": 1, "batch_size": 256, "tag_lm": {"text": str(path), "epochs": 1}}
+    config = tagging_run(4, {"type": "infnet.tag_lm", "hidden": 4}, "infnet.compound", **short)
     if reason is not None:
         with pytest.raises(DataError, match=reason) as error:
-            runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+            trained(config, tmp_path / "run")
         assert str(path) in str(error.value)
         return
-    run = RunFolder(runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True)))
+    run = RunFolder(trained(config, tmp_path / "run"))
     first = run.history()[0]
     assert (first["stage"], first["updates"]) == ("tag_lm", {"tag_lm": 1})
     assert set(run.environment()["files_sha256"]) == {str(path)}
@@ -357,19 +345,7 @@ def test_a_run_that_was_stopped_ends_where_it_would_have(cost_net, tmp_path):
         )
         return loop_for(model, task, trainer, folder, **more)
 
-    whole = loop_in(tmp_path / "whole")
-    whole.run()
-    for stop_after in (2, 5, 11):
-        count = itertools.count(1)
-        folder = tmp_path / f"stopped-{stop_after}"
-        stopped = loop_in(folder, stop=lambda c=count, n=stop_after: next(c) == n)
-        with pytest.raises(Interrupted):
-            stopped.run()
-        resumed = loop_in(folder)
-        resumed.run(resume=True)
-        assert resumed.folder.history() == whole.folder.history()
-        for name, value in whole.model.state_dict().items():
-            assert torch.equal(value, resumed.model.state_dict()[name]), name
+    resumes_exactly(loop_in, tmp_path, [*["joint"] * 3, *["finetune"] * 2], (2, 5, 11))
 
 
 def test_the_compound_objective_learns(tmp_path):
@@ -387,14 +363,7 @@ def test_the_compound_objective_learns(tmp_path):
 
 
 def test_what_stages_lack_is_said_before_a_folder_is_made(tmp_path):
-    config = {
-        "task": {"type": "tagging", "corpus": "pos"},
-        "features": {"type": "bilstm", "word_dim": 4, "hidden": 4, "layers": 1},
-        "inference_net": {"type": "independent"},
-        "energy": {"type": "linear_chain"},
-        "energy_loss": {"type": "infnet.compound"},
-        "trainer": {"type": "infnet.joint", "tag_lm": {"epochs": 1}},
-    }
+    config = tagging_run(4, {"type": "linear_chain"}, "infnet.compound", tag_lm={"epochs": 1})
     with pytest.raises(ConfigError, match="no tag language model"):
-        runner.run(config, "test", out=tmp_path / "run", options=runner.RunOptions(quiet=True))
+        trained(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -14,11 +14,6 @@ from spen_plugins.builtin.nets.independent import Independent
 from tests.infnet.toys import Linear, make, model_for, toy
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers() -> None:
-    torch.manual_seed(0)
-
-
 class Fixed(sp.Energy):
     """E(y) = a number for gold, another for anything else."""
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
-from rich.console import Console
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.loop import Loop
-from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.recipe import Callbacks, Recipe
-from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.testing import ToyFeatures, ToyTags
 from spen_plugins.testing.comparing import collate
+from tests.loop.test_loop import make_loop
 
 
 class Linear(sp.Energy):
@@ -48,8 +44,16 @@ def model_for(task: sp.Task, loss: sp.EnergyLoss, energy: sp.Energy | None = Non
 
 def loop_for(model: sp.Model, task: sp.Task, trainer: sp.Trainer, folder: Path, **more: object) -> Loop:
     """The loop over a trainer's stages, silent, on the CPU."""
-    store = RunFolder.create(folder, {}) if not folder.exists() else RunFolder(folder)
-    reporter = Reporter(Console(quiet=True), task.selection, True)
-    stages = trainer.stages(model, task)
-    recipe = Recipe(model, task, stages, trainer.config, 0)
-    return Loop(recipe, store, Accelerator(cpu=True), reporter, Callbacks(**more))
+    return make_loop(model, task, trainer.stages(model, task), folder, trainer.config, **more)
+
+
+def tagging_run(size: int, energy: dict, loss: str, /, **trainer: object) -> dict:
+    """The table of a run with a cost net on the sample's parts of speech."""
+    return {
+        "task": {"type": "tagging", "corpus": "pos"},
+        "features": {"type": "bilstm", "word_dim": size, "hidden": size, "layers": 1, "affix_dim": 0},
+        "inference_net": {"type": "independent"},
+        "energy": energy,
+        "energy_loss": {"type": loss},
+        "trainer": {"type": "infnet.joint", **trainer},
+    }

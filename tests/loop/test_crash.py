@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any
@@ -15,7 +14,7 @@ from spen_plugins.errors import Interrupted, RunError
 from spen_plugins.files import is_free
 from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
-from tests.loop.test_loop import noisy
+from tests.loop.test_loop import after, noisy
 
 RESULTS = ("weights.safetensors", "history.jsonl")
 
@@ -109,10 +108,8 @@ def put(image: Image, folder: Path) -> Path:
     return folder / "run"
 
 
-def make(folder: Path, resume: bool = False) -> Loop:
-    loop, _ = noisy(folder, resume=resume)
-    loop.requests.callbacks = replace(loop.callbacks, checkpoint_seconds=0.0)
-    return loop
+def make(folder: Path, **callbacks: Any) -> Loop:
+    return noisy(folder, checkpoint_seconds=0.0, **callbacks)[0]
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +130,7 @@ def resumed(image: Image, place: Path, whole: Path) -> bool:
     begun = (folder / "config.json").exists()
     if begun:
         assert (folder / "config.json").read_text() == "{}\n"
-        make(folder, resume=True).run(resume=True)
+        make(folder).run(resume=True)
     else:
         assert is_free(folder)
         make(folder).run()
@@ -165,16 +162,14 @@ def test_without_syncs_a_crash_would_cost_the_run(tmp_path: Path, monkeypatch: p
 def test_a_damaged_state_is_said_and_the_one_before_taken(
     damage: str, trained: tuple[Path, list[Image]], tmp_path: Path
 ) -> None:
-    loop, _ = noisy(tmp_path / "run", stop=6)
-    loop.requests.callbacks = replace(loop.callbacks, checkpoint_seconds=0.0)
     with pytest.raises(Interrupted):
-        loop.run()
+        make(tmp_path / "run", stop=after(6)).run()
     states = tmp_path / "run/checkpoint"
     index = max(states.glob("*.json"))
     tensors = index.with_suffix(".safetensors")
     assert len(list(states.iterdir())) == 4
     spoil(index if "index" in damage else tensors, damage)
-    again, said = make(tmp_path / "run", resume=True), []
+    again, said = make(tmp_path / "run"), []
     again.reporter.say = said.append
     again.run(resume=True)
     assert index.name in said[0] and "goes on from the one before" in said[0] and "can't be read" not in str(said[1:])

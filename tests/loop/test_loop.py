@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,16 +23,13 @@ from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
-from spen_plugins.loop.augmentation import augment_rows
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
-from spen_plugins.loop.evaluation import proposals
-from spen_plugins.loop.order import epoch_batches, evaluation_batches
-from spen_plugins.loop.ownership import assign, find_touched
+from spen_plugins.loop.evaluation import collate_rows, proposals
+from spen_plugins.loop.order import Epochs, batches_of_pass, evaluation_batches
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
-from spen_plugins.loop.recipe import Callbacks, Recipe
-from spen_plugins.loop.torch_modes import attention_kernels
+from spen_plugins.loop.recipe import Callbacks, Recipe, assign, find_touched
+from spen_plugins.loop.torch_modes import attention_kernels, random_state, seed_everything, set_random_state
 from spen_plugins.runs.folder.folder import RunFolder
 
 
@@ -50,6 +49,10 @@ class ToyTask(sp.Task):
     """Four labels, each the sign of one coordinate of x."""
 
     selection = "accuracy"
+
+    def __init__(self, config: sp.Config | None = None) -> None:
+        super().__init__(config or sp.Config())
+        self.load()
 
     def load(self) -> None:
         self.space = sp.LabelSet(list("abcd"))
@@ -118,15 +121,17 @@ class ToyEnergy(sp.Energy):
 
 @pytest.fixture
 def task() -> ToyTask:
-    task = ToyTask(sp.Config())
-    task.load()
-    return task
+    return ToyTask()
+
+
+def model_for(task: ToyTask, energy: type[sp.Energy] = ToyEnergy) -> sp.Model:
+    torch.manual_seed(0)
+    return sp.Model(ToyNet(sp.Config(), task), energy(sp.Config(), task), None)
 
 
 @pytest.fixture
 def model(task: ToyTask) -> sp.Model:
-    torch.manual_seed(0)
-    return sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+    return model_for(task)
 
 
 ADAM = sp.Player(lr=0.05, clip=None)
@@ -151,12 +156,34 @@ def net_phase(player: sp.Player = ADAM, **more: Any) -> sp.Phase:
     return sp.Phase("net", ("inference_net",), loss, player, **more)
 
 
-def make_loop(model: sp.Model, task: ToyTask, stages: list[sp.Stage], folder: Path, **more: Any) -> Loop:
-    run = RunFolder.create(folder, {})
-    config = sp.TrainerConfig(batch_size=8, **more.pop("config", {}))
-    reporter = Reporter(Console(quiet=True), "accuracy", quiet=True)
+def make_loop(
+    model: sp.Model, task: sp.Task, stages: list[sp.Stage], folder: Path, config: Any = None, **callbacks: Any
+) -> Loop:
+    """The loop over stages, silent, on the CPU; by a trainer's config, or by fields of one with batches of 8."""
+    if not isinstance(config, sp.TrainerConfig):
+        config = sp.TrainerConfig(batch_size=8, **config or {})
+    run = RunFolder(folder) if (folder / "config.json").exists() else RunFolder.create(folder, {})
+    reporter = Reporter(Console(quiet=True), task.selection, quiet=True)
     recipe = Recipe(model, task, stages, config, 0)
-    return Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(**more))
+    return Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(**callbacks))
+
+
+def after(batches: int) -> Callable[[], bool]:
+    """Stops a loop that has asked so many times before."""
+    asked = itertools.count()
+    return lambda: next(asked) == batches
+
+
+def check_resuming(loop_in: Callable[..., Loop], folder: Path, stops: Sequence[int]) -> None:
+    """A loop that is stopped after some batches and resumed writes what one writes that is not."""
+    loop_in(folder / "whole").run()
+    for batches in stops:
+        cut = folder / str(batches)
+        with pytest.raises(Interrupted):
+            loop_in(cut, stop=after(batches)).run()
+        loop_in(cut).run(resume=True)
+        for name in ("weights.safetensors", "history.jsonl"):
+            assert (cut / name).read_bytes() == (folder / "whole" / name).read_bytes(), (batches, name)
 
 
 def test_every_parameter_needs_exactly_one_owner(model: sp.Model) -> None:
@@ -284,8 +311,7 @@ def test_logged_losses_are_means_over_examples(model: sp.Model, task: ToyTask, t
 def test_accumulation_makes_the_same_update(task: ToyTask, tmp_path: Path) -> None:
     ends = []
     for parts in (1, 3):
-        torch.manual_seed(0)
-        model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+        model = model_for(task)
         model.energy.drop.p = 0.0
         sgd = sp.Player(type="sgd", lr=0.1, clip=1.0)
         stage = sp.Stage("s", (energy_phase(sgd), net_phase(sgd)), 2)
@@ -340,8 +366,7 @@ def test_measures_are_means_and_draw_random_numbers_of_their_own(task: ToyTask, 
 
     states = []
     for what in (None, measures):
-        torch.manual_seed(0)
-        model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+        model = model_for(task)
         stage = sp.Stage("s", (net_phase(measures=what),), 1, frozen=("energy",))
         loop = make_loop(model, task, [stage], tmp_path / str(what is None), config={"gradient_norms_every": 1})
         loop.run()
@@ -440,9 +465,7 @@ def test_an_infinite_loss_names_phase_epoch_and_batch(model: sp.Model, task: Toy
 
 
 def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyTask, tmp_path: Path) -> None:
-    def fresh() -> tuple[sp.Model, list[sp.Stage]]:
-        torch.manual_seed(0)
-        model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+    def loop_in(folder: Path, **more: Any) -> Loop:
         starts.append(0)
 
         def start(model: sp.Model) -> None:
@@ -452,23 +475,10 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
         plateau = sp.PlateauConfig(patience=0)
         first = sp.Stage("first", (net_phase(adam(plateau=plateau)),), 2, frozen=("energy",))
         second = sp.Stage("second", (energy_phase(frozen_dropout=True), net_phase()), 3, rounds=2, start=start)
-        return model, [first, second]
+        return make_loop(model_for(task), task, [first, second], folder, checkpoint_seconds=0.0, **more)
 
     starts: list[int] = []
-    model, stages = fresh()
-    make_loop(model, task, stages, tmp_path / "whole").run()
-    for stop_after in (3, 8, 10, 17):
-        batches = iter(range(10**6))
-        model, stages = fresh()
-        folder = tmp_path / str(stop_after)
-        loop = make_loop(model, task, stages, folder, stop=lambda b=batches, n=stop_after: next(b) == n)
-        with pytest.raises(Interrupted):
-            loop.run()
-        model, stages = fresh()
-        recipe = Recipe(model, task, stages, loop.config, 0)
-        Loop(recipe, RunFolder(folder), loop.accelerator, loop.reporter, Callbacks(0.0)).run(resume=True)
-        for name in ("weights.safetensors", "history.jsonl"):
-            assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop_after, name)
+    check_resuming(loop_in, tmp_path, (3, 8, 10, 17))
     assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
 
 
@@ -488,34 +498,18 @@ class NoisyTask(ToyTask, sp.Augments):
         return batch
 
 
-def noisy(folder: Path, *, resume: bool = False, stop: int = -1, **config: Any) -> tuple[Loop, NoisyTask]:
+def noisy(folder: Path, config: dict[str, Any] | None = None, **callbacks: Any) -> tuple[Loop, NoisyTask]:
     """Two stages of two epochs of 32 examples in batches of 8; the stage's own score reads the validation part."""
-    task = NoisyTask(sp.Config())
-    task.load()
-    torch.manual_seed(0)
-    model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+    task = NoisyTask()
     select = lambda model, batches: float(sum(model.propose(b.x).logits.sum() for b in batches))  # noqa: E731
     stages = [sp.Stage(name, (net_phase(),), 2, frozen=("energy",), select=select) for name in ("first", "second")]
-    polls = iter(range(10**6))
-    asks = lambda: next(polls) == stop  # noqa: E731
-    if not resume:
-        return make_loop(model, task, stages, folder, stop=asks, config=config), task
-    reporter = Reporter(Console(quiet=True), "accuracy", quiet=True)
-    config = sp.TrainerConfig(batch_size=8, **config)
-    recipe = Recipe(model, task, stages, config, 0)
-    return Loop(recipe, RunFolder(folder), Accelerator(cpu=True), reporter, Callbacks(stop=asks)), task
+    return make_loop(model_for(task), task, stages, folder, config, **callbacks), task
 
 
 def test_augmented_training_resumes_exactly(tmp_path: Path) -> None:
     """Within an epoch of two passes, between them, at its end, and in the second stage."""
-    noisy(tmp_path / "whole", epoch_updates=8)[0].run()
-    for stop in (1, 3, 7, 10, 20, 31):
-        folder = tmp_path / str(stop)
-        with pytest.raises(Interrupted):
-            noisy(folder, stop=stop, epoch_updates=8)[0].run()
-        noisy(folder, resume=True, epoch_updates=8)[0].run(resume=True)
-        for name in ("weights.safetensors", "history.jsonl"):
-            assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop, name)
+    passes = {"epoch_updates": 8}
+    check_resuming(lambda folder, **more: noisy(folder, passes, **more)[0], tmp_path, (1, 3, 7, 10, 20, 31))
 
 
 def test_a_mask_of_infinities_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
@@ -526,8 +520,8 @@ def test_a_mask_of_infinities_is_read_back_and_others_are_refused(tmp_path: Path
 
     masked(tmp_path / "whole").run()
     with pytest.raises(Interrupted):
-        masked(tmp_path / "part", stop=5).run()
-    resumed = masked(tmp_path / "part", resume=True)
+        masked(tmp_path / "part", stop=after(5)).run()
+    resumed = masked(tmp_path / "part")
     resumed.run(resume=True)
     assert resumed.model.inference_net.mask.tolist() == [0.0, -math.inf]
     ours, theirs = (tmp_path / name / "weights.safetensors" for name in ("part", "whole"))
@@ -542,7 +536,7 @@ def test_a_mask_of_infinities_is_read_back_and_others_are_refused(tmp_path: Path
 
 
 def test_an_example_is_augmented_anew_in_each_stage_and_epoch_and_never_in_evaluation(tmp_path: Path) -> None:
-    loop, task = noisy(tmp_path / "run", accumulate=2)
+    loop, task = noisy(tmp_path / "run", {"accumulate": 2})
     loop.run()
     training, validation = ([b for b in task.collated if len(b) == size] for size in (4, 8))
     assert len(training) == 2 * 2 * 4 * 2 and len(validation) == 2 * 2 * 2
@@ -558,23 +552,27 @@ def test_an_example_is_augmented_anew_in_each_stage_and_epoch_and_never_in_evalu
 
 def test_evaluation_has_a_batch_size_of_its_own(tmp_path: Path) -> None:
     assert sp.TrainerConfig(batch_size=8).evaluated_at_once == 32
-    loop, task = noisy(tmp_path / "run", evaluation_batch_size=3)
+    loop, task = noisy(tmp_path / "run", {"evaluation_batch_size": 3})
     loop.run()
     sizes = [len(numbers) for numbers in task.collated]
     assert sizes == ([8] * 4 + [3, 3, 2] * 2) * 4, "the task's score and the stage's own, after each epoch"
 
 
-def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_path: Path) -> None:
-    task = NoisyTask(sp.Config())
-    task.load()
+def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = NoisyTask()
     train = task.part("train")
-    found = augment_rows(task, [train[9], train[4]], [9, 4], 5, 1, 2)
-    for row, (x, gold) in zip((9, 4), found, strict=True):
+    stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",))
+    found = collate_rows(task, stage, train, [9, 4], (5, 1, 2))
+    for row, x, gold in zip((9, 4), found.x.inputs["vector"], found.gold[:, 0], strict=True):
         noise = np.random.default_rng((5, 1, 2, row)).normal(size=4)
         torch.testing.assert_close(x, train[row][0] + torch.from_numpy(noise).float())
-        assert gold is train[row][1]
-    plain = ToyTask(sp.Config())
-    assert augment_rows(plain, train, range(32), 5, 1, 2) is train, "a task without augmentation costs nothing"
+        assert torch.equal(gold, train[row][1])
+    plain, seen = ToyTask(), []
+    monkeypatch.setattr(
+        plain, "collate", lambda examples, rows: (seen.extend(examples), task.collate(examples, rows))[1]
+    )
+    collate_rows(plain, stage, train, range(32), (5, 1, 2))
+    assert all(a is b for a, b in zip(seen, train, strict=True)), "a task without augmentation costs nothing"
 
 
 @pytest.mark.parametrize(("learned", "epochs"), [(True, 2), (False, 6)])
@@ -618,11 +616,12 @@ def test_denormal_numbers_are_zero_in_training_and_prediction_and_there_alone(
 
 def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
     lengths = np.random.default_rng(0).integers(1, 40, 1000)
-    one = epoch_batches(lengths, 16, 1, 0, 3)
-    assert all((a == b).all() for a, b in zip(one, epoch_batches(lengths, 16, 1, 0, 3), strict=True))
+    one = batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3)
+    assert all((a == b).all() for a, b in zip(one, batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3), strict=True))
     assert sorted(np.concatenate(one)) == list(range(1000))
-    for other in ((2, 0, 3), (1, 1, 3), (1, 0, 4)):
-        assert (np.concatenate(epoch_batches(lengths, 16, *other)) != np.concatenate(one)).any()
+    for seed, stage, number in ((2, 0, 3), (1, 1, 3), (1, 0, 4)):
+        other = batches_of_pass(Epochs(lengths, 16, 1, seed, stage), number)
+        assert (np.concatenate(other) != np.concatenate(one)).any()
     spread = [np.ptp(lengths[rows]) for rows in one]
     assert np.mean(spread) < 5, "a batch holds examples of like length"
     assert sorted(np.concatenate(evaluation_batches(lengths, 7))) == list(range(1000))
@@ -663,21 +662,6 @@ class LearnedEnergy(ToyEnergy):
         return features
 
 
-def test_what_a_callback_finds_after_validation_joins_the_record(model, task: ToyTask, tmp_path: Path) -> None:
-    seen = []
-
-    def callback(epoch: int, scores: dict[str, Any]) -> dict[str, Any]:
-        seen.append((epoch, scores["accuracy"]))
-        return {"extra": epoch} if epoch else {}
-
-    stage = sp.Stage("s", (net_phase(),), 2, frozen=("energy",))
-    make_loop(model, task, [stage], tmp_path / "run", after_validation=callback).run()
-    first, second = (json.loads(line) for line in (tmp_path / "run/history.jsonl").read_text().splitlines())
-    assert seen == [(0, first["validation"]["accuracy"]), (1, second["validation"]["accuracy"])]
-    assert "extra" not in first and second["extra"] == 1
-    assert list(second)[-4:] == ["validation", "extra", "score", "best"]
-
-
 def drawn() -> tuple[float, float, float]:
     return random.random(), np.random.rand(), torch.rand(()).item()
 
@@ -695,8 +679,7 @@ def test_a_seed_is_that_of_all_three(seed: int) -> None:
 
 
 def test_an_energy_that_stands_still_is_encoded_without_a_graph(task: ToyTask, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    model = sp.Model(ToyNet(sp.Config(), task), LearnedEnergy(sp.Config(), task), None)
+    model = model_for(task, LearnedEnergy)
     stage = sp.Stage("s", (net_phase(), energy_phase()), 1)
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)

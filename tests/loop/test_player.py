@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,25 +14,17 @@ from pydantic import ValidationError
 
 import spen_plugins as sp
 from spen_plugins.builtin.trainers.phases import cross_entropy
-from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins.errors import ConfigError
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase, planned_updates
-from spen_plugins.loop.ownership import check_stages
-from spen_plugins.loop.recipe import Recipe
+from spen_plugins.loop.recipe import check_stages
 from spen_plugins.runs.folder.folder import RunFolder
-from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
+from tests.loop.test_loop import ToyTask, check_resuming, energy_phase, make_loop, model_for, net_phase
 
 
 @pytest.fixture
 def task() -> ToyTask:
-    task = ToyTask(sp.Config())
-    task.load()
-    return task
-
-
-def model_for(task: ToyTask) -> sp.Model:
-    torch.manual_seed(0)
-    return sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+    return ToyTask()
 
 
 def rates(schedule: sp.Schedule, planned: int) -> list[float]:
@@ -256,26 +249,14 @@ def test_a_beginning_may_be_that_of_parameters_which_move_in_another_stage(task:
         check_stages(model_for(task), stages[:1])
 
 
-@pytest.mark.parametrize("stop_after", [2, 6, 9])
-def test_a_stopped_run_goes_on_with_its_rates(task: ToyTask, tmp_path: Path, stop_after: int) -> None:
-    def fresh() -> tuple[sp.Model, list[sp.Stage]]:
+def test_a_stopped_run_goes_on_with_its_rates(task: ToyTask, tmp_path: Path) -> None:
+    def loop_in(folder: Path, **more: Any) -> Loop:
         cosine = sp.Schedule(type="cosine", warmup=0.25)
         net = sp.Player(lr=0.05, schedule=cosine, groups={"linear.bias": 0.3}, average=0.9)
         energy = sp.Player(lr=0.05, schedule=sp.Schedule(warmup=5), plateau=sp.PlateauConfig(patience=0), steps=2)
-        return model_for(task), [sp.Stage("s", (energy_phase(energy, frozen_dropout=True), net_phase(net)), 3)]
+        stages = [sp.Stage("s", (energy_phase(energy, frozen_dropout=True), net_phase(net)), 3)]
+        return make_loop(model_for(task), task, stages, folder, **more)
 
-    model, stages = fresh()
-    make_loop(model, task, stages, tmp_path / "whole").run()
-    batches = iter(range(10**6))
-    model, stages = fresh()
-    loop = make_loop(model, task, stages, tmp_path / "cut", stop=lambda: next(batches) == stop_after)
-    with pytest.raises(Interrupted):
-        loop.run()
-    model, stages = fresh()
-    recipe = Recipe(model, task, stages, loop.config, 0)
-    again = Loop(recipe, RunFolder(tmp_path / "cut"), loop.accelerator, loop.reporter)
-    again.run(resume=True)
-    history = again.folder.history()
+    check_resuming(loop_in, tmp_path, (2, 6, 9))
+    history = RunFolder(tmp_path / "whole").history()
     assert len({record["learning_rate"]["net"] for record in history}) == 3
-    for name in ("weights.safetensors", "history.jsonl"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,170 +13,24 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins import testing
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.mistakes import rehearse, translate_mistakes
-from spen_plugins.loop.ownership import check_stages
-from spen_plugins.loop.random_state import random_state
-from spen_plugins.loop.recipe import Recipe
+from spen_plugins.loop.recipe import Recipe, check_stages
+from spen_plugins.loop.torch_modes import random_state
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner
 from spen_plugins.settings.fields import validate
-from spen_plugins.testing import ToyFeatures, ToyLabels
-from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
+from tests.loop.test_loop import ToyEnergy, ToyTask, energy_phase, make_loop, model_for, net_phase
 
-
-class Energy(sp.Energy):
-    def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
-        super().__init__(config, task, features)
-        self.weight = nn.Parameter(torch.ones(4))
-
-    def forward(self, features: Any, y: Tensor) -> Tensor:
-        return (y.square() * self.weight).sum(-1)
-
-
-class LayersInAList(Energy):
-    def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
-        super().__init__(config, task, features)
-        self.layers = [nn.Linear(4, 4)]
-
-    def forward(self, features: Any, y: Tensor) -> Tensor:
-        return self.layers[0](y).sum(-1)
-
-
-class WeightsInADict(Energy):
-    def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
-        super().__init__(config, task, features)
-        self._weights = {"one": [torch.ones(4, requires_grad=True)]}
-
-
-class Detaches(Energy):
-    def forward(self, features: Any, y: Tensor) -> Tensor:
-        return super().forward(features, y.detach())
-
-
-class OneMoreAxis(Energy):
-    def forward(self, features: Any, y: Tensor) -> Tensor:
-        return super().forward(features, y).unsqueeze(-1)
-
-
-class StopsHalfway(Energy):
-    def forward(self, features: Any, y: Tensor) -> Tensor:
-        return (y * y.detach() * self.weight).sum(-1)
-
-
-class OneDerivative(Energy):
-    def forward(self, features: Any, y: Tensor) -> Tensor:
-        return Square.apply(y).sum(-1)
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor) -> Tensor:
-        ctx.save_for_backward(y)
-        return y.square()
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return 2 * ctx.saved_tensors[0] * gradient
-
-
-@pytest.mark.parametrize(
-    ("energy", "says"),
-    [
-        (LayersInAList, r"LayersInAList\.layers holds weights that are not registered .* nn\.ModuleList"),
-        (WeightsInADict, r"WeightsInADict\._weights holds weights that are not registered"),
-        (Detaches, "Detaches has no gradient in y"),
-        (OneMoreAxis, r"OneMoreAxis gave energies of shape \(4, 3, 1\) .* expected \(batch, sample\) = \(4, 3\)"),
-        (StopsHalfway, "Jacobian mismatch"),
-        (OneDerivative, "Jacobian mismatch"),
-    ],
-)
-def test_the_check_of_energies_says_what_broke(energy: type[Energy], says: str) -> None:
-    task = ToyLabels()
-    with pytest.raises((AssertionError, RuntimeError, PluginError), match=says):
-        testing.check_energy(energy(sp.Config(), task), task)
-    testing.check_energy(Energy(sp.Config(), task), task)
-
-
-def net_that_returns(made: Callable[[sp.Proposal], Any], task: sp.Task) -> sp.InferenceNet:
-    class Net(sp.InferenceNet):
-        uses_features = True
-
-        def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
-            super().__init__(config, task, features)
-            self.linear = nn.Linear(features.output_dim, task.space.shape[-1])
-
-        def forward(self, x: sp.X, energy: Any = None) -> Any:
-            return made(self.space.independent(self.linear(self.features(x)).unsqueeze(1), x.mask))
-
-    return Net(sp.Config(), task, ToyFeatures(task))
-
-
-@pytest.mark.parametrize(
-    ("terms", "says"),
-    [
-        (lambda energies: {}, "has no term"),
-        (lambda energies: {"a": 1.0}, "term 'a' is one number per example: found float, expected a tensor of shape"),
-        (lambda energies: {"a": energies.sum()}, r"term 'a' is one number per example: found shape \(\)"),
-        (lambda energies: {"a": energies.detach()}, "has no gradient to the energy"),
-    ],
-)
-def test_the_check_of_energy_losses_says_what_broke(terms: Any, says: str) -> None:
-    class Loss(sp.EnergyLoss):
-        def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Any:
-            return terms(energy(proposal.mean)[:, 0] * batch.labelled)
-
-    task = ToyLabels()
-    energy, net = Energy(sp.Config(), task), net_that_returns(lambda proposal: proposal, task)
-    with pytest.raises(AssertionError, match=says):
-        testing.check_energy_loss(Loss(sp.Config(), task), energy, net, task)
-
-
-def by_cross_entropy(model: sp.Model, loss: Callable[[sp.Context], Any], epochs: int = 1) -> sp.Stage:
-    phase = sp.Phase("net", ("inference_net",), loss, sp.Player())
-    return sp.Stage("train", (phase,), epochs, frozen=sp.frozen_except(model, "inference_net"))
-
-
-@pytest.mark.parametrize(
-    ("stages", "says"),
-    [
-        (lambda model: [by_cross_entropy(model, wanted, 0)], "T trains for no epoch"),
-        (lambda model: [by_cross_entropy(model, lambda c: {"a": 1.0})], "term 'a': found float, expected a tensor"),
-        (
-            lambda model: [by_cross_entropy(model, lambda c: {"a": sp.cross_entropy(c).detach()})],
-            "term 'a' is detached",
-        ),
-        (lambda model: [by_cross_entropy(model, lambda c: {"a": sp.cross_entropy(c).mean()})], r"found shape \(\)"),
-    ],
-)
-def test_the_check_of_trainers_says_what_broke(stages: Any, says: str) -> None:
-    class T(sp.Trainer):
-        def stages(self, model: sp.Model, task: sp.Task) -> Any:
-            return stages(model)
-
-    task = ToyLabels()
-    model = sp.Model(net_that_returns(lambda proposal: proposal, task), None, None)
-    with pytest.raises(AssertionError, match=says):
-        testing.check_trainer(T(sp.TrainerConfig()), model, task)
-
-
-def wanted(context: sp.Context) -> Any:
-    return {"cross_entropy": sp.cross_entropy(context)}
-
-
-# The same mistakes in training, where nobody has called a check
+# In training, where nobody has called a check
 
 
 @pytest.fixture
 def toy() -> ToyTask:
-    task = ToyTask(sp.Config())
-    task.load()
-    return task
+    return ToyTask()
 
 
 def test_a_term_of_a_sum_of_energies_is_a_number_an_output(toy: ToyTask) -> None:
@@ -215,7 +68,7 @@ def test_terms_are_tensors_by_name() -> None:
     ],
 )
 def test_a_wrong_loss_is_told_in_training(toy: ToyTask, tmp_path: Any, changed: Any, says: str) -> None:
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    model = model_for(toy)
     wrong = replace(net_phase(), **changed)
     with pytest.raises(PluginError, match=says):
         make_loop(model, toy, [sp.Stage("s", (energy_phase(), wrong), 1)], tmp_path / "run").run()
@@ -230,7 +83,7 @@ def test_a_wrong_loss_is_told_in_training(toy: ToyTask, tmp_path: Any, changed: 
     ],
 )
 def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, says: str) -> None:
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    model = model_for(toy)
     phases = (energy_phase(), net_phase())
     with pytest.raises(ConfigError, match=says):
         check_stages(model, [sp.Stage(name, phases, epochs) for name, epochs in stages])
@@ -273,21 +126,6 @@ class WrongWidth(ToyEnergy):
         return self.linear(x.inputs["vector"][:, :3])
 
 
-@pytest.mark.parametrize(
-    ("energy", "says"),
-    [
-        (NoForward, r"^Energy\.forward|^NoForward\.forward .*fails: NotImplementedError"),
-        (WrongName, r"^WrongName\.scores \(.*line \d+\) fails: AttributeError: .*no attribute 'liner'"),
-        (WrongWidth, r"^WrongWidth\.encode \(.*line \d+\) fails: RuntimeError: mat1"),
-    ],
-)
-def test_a_mistake_in_training_is_named(toy: ToyTask, tmp_path: Path, energy: type[sp.Energy], says: str) -> None:
-    model = sp.Model(ToyNet(sp.Config(), toy), energy(sp.Config(), toy), None)
-    stage = sp.Stage("s", (net_phase(),), 1, frozen=sp.frozen_except(model, "inference_net"))
-    with pytest.raises(PluginError, match=says), translate_mistakes():
-        make_loop(model, toy, [stage], tmp_path / "run").run()
-
-
 class Two(sp.Trainer):
     """Cross entropy, then a stage with changed fields."""
 
@@ -307,14 +145,14 @@ class Two(sp.Trainer):
 
 
 def rehearse_two(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) -> None:
-    model, trainer = sp.Model(ToyNet(sp.Config(), toy), energy(sp.Config(), toy), None), Two(**second)
+    model, trainer = model_for(toy, energy), Two(**second)
     rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
 
 
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"energy": NoForward}, r"forward .*fails: NotImplementedError"),
+        ({"energy": NoForward}, r"^(Energy|NoForward)\.forward .*fails: NotImplementedError"),
         ({"energy": WrongName}, r"^WrongName\.scores \(.*line \d+\) fails: AttributeError: .*no attribute 'liner'"),
         ({"energy": WrongWidth}, r"^WrongWidth\.encode \(.*line \d+\) fails: RuntimeError: mat1"),
         ({"loss": lambda c: {"a": sp.cross_entropy(c).mean()}}, r"loss 'a' of phase 'net': found \(\)"),
@@ -327,16 +165,23 @@ def rehearse_two(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: An
         ({"select": lambda model, batches: batches.x}, r"^stage 'second' .* fails: AttributeError: .*'x'"),
     ],
 )
-def test_a_mistake_in_a_later_stage_is_named_before_training(toy: ToyTask, fields: Any, says: str) -> None:
+def test_a_mistake_in_a_later_stage_is_named_before_training(
+    toy: ToyTask, tmp_path: Path, fields: Any, says: str
+) -> None:
+    """And an energy's in training."""
     rehearse_two(toy)
     with pytest.raises(PluginError, match=says):
         rehearse_two(toy, **fields)
+    if "energy" in fields:
+        stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",) if fields["energy"] is not NoForward else ())
+        with pytest.raises(PluginError, match=says), translate_mistakes():
+            make_loop(model_for(toy, fields["energy"]), toy, [stage], tmp_path / "run").run()
 
 
 def test_a_protocol_is_a_table(toy: ToyTask) -> None:
     trainer = Two()
     trainer.protocol = lambda: torch.zeros(2)
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    model = model_for(toy)
     with pytest.raises(PluginError, match=r"Two\.protocol returned tensor.*; expected a table of JSON values"):
         rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
 
@@ -379,7 +224,7 @@ def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
         with torch.no_grad():
             model.energy.linear.weight.zero_()
 
-    model = sp.Model(ToyNet(sp.Config(), toy), ChangesItself(sp.Config(), toy), None)
+    model = model_for(toy, ChangesItself)
     trainer = Two(start=start)
 
     def state() -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 import spen_plugins as sp
 from spen_plugins import hookspecs
@@ -32,6 +32,9 @@ ACME = """
 """
 
 
+HOOK = "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): "
+
+
 @pytest.fixture
 def acme(site):
     site.install("acme", ACME)
@@ -44,22 +47,6 @@ def registry(site) -> Registry:
 
 def status(found: Registry, name: str):
     return next(p for p in found.plugins() if p.name == name)
-
-
-# A third party's energy
-
-
-def test_ten_lines_are_a_working_energy(acme):
-    cls, config = registry(acme).parse("energy", {"type": "acme.quadratic", "strength": 2}, "energy", "x.jsonnet")
-
-    class Task:
-        space = sp.LabelSet(["a", "b"])
-
-    y = torch.rand(3, 5, 2, dtype=torch.float64)
-    energy = cls(config, Task())
-    bound = energy.at(sp.X({}, None, 3))
-    assert issubclass(cls, sp.Energy)
-    torch.testing.assert_close(bound(y), 2 * ((y - 0.5) ** 2).sum(-1))
 
 
 def test_a_plugin_is_imported_when_it_is_named_and_no_earlier(acme):
@@ -95,10 +82,6 @@ def test_a_class_named_by_a_string_is_imported_late(site):
         found.resolve("energy", "lazy.gone")
 
 
-def test_installed_distributions_are_found_without_paths(acme):
-    assert Registry().resolve("energy", "acme.quadratic").__name__ == "Quadratic"
-
-
 def test_the_first_of_two_folders_wins_as_in_imports(acme, tmp_path):
     other = type(acme)(tmp_path / "other")
     other.install("acme", ACME, version="0.5")
@@ -129,36 +112,23 @@ def test_a_distribution_without_readable_metadata_hurts_no_other(acme, broken):
         ("import no_such_package", "No module named 'no_such_package'"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = 1", "registers nothing"),
-        (
-            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_enrgy(): return {}",
-            "unknown hook 'spen_enrgy'",
-        ),
+        (HOOK.replace("energy", "enrgy") + "return {}", "unknown hook 'spen_enrgy'"),
         ("def spen_energy(): return {}", "spen_energy lacks its marker `@spen_plugins.hookimpl`"),
-        (
-            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'x': 'm:C'}\ndef spen_task(): pass",
-            "spen_task lacks its marker",
-        ),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(pm): return {}", "pm"),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return ['x']", "expected a table of names"),
-        (
-            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a.b': 'm:C'}",
-            "expected a table of names",
-        ),
-        (
-            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 3}",
-            "each with a class or 'module:Class'",
-        ),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 'nocolon'}", "'module:Class'"),
-        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): raise ValueError('sad')", "ValueError: sad"),
+        (HOOK + "return {'x': 'm:C'}\ndef spen_task(): pass", "spen_task lacks its marker"),
+        (HOOK.replace("()", "(pm)") + "return {}", "pm"),
+        (HOOK + "return ['x']", "expected a table of names"),
+        (HOOK + "return {'a.b': 'm:C'}", "expected a table of names"),
+        (HOOK + "return {'a': 3}", "each with a class or 'module:Class'"),
+        (HOOK + "return {'a': 'nocolon'}", "'module:Class'"),
+        (HOOK + "raise ValueError('sad')", "ValueError: sad"),
     ],
 )
 def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, said):
     acme.install("bad", source)
     found = registry(acme)
     for _ in range(2):  # at the second call as at the first
-        with pytest.raises(PluginError) as error:
+        with pytest.raises(PluginError, match=re.escape(said)) as error:
             found.resolve("energy", "bad.x")
-        assert said in str(error.value)
         assert "spen-bad 1.0" in str(error.value)
     assert found.names("energy")[-1] == "acme.quadratic"
     assert found.resolve("energy", "acme.quadratic")
@@ -180,11 +150,10 @@ def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, said):
 )
 def test_a_class_of_the_wrong_kind_is_refused(site, source, said):
     site.module("classes", f"import spen_plugins as sp\n{source}\n")
-    site.install("odd", "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'e': 'classes:E'}")
+    site.install("odd", HOOK + "return {'e': 'classes:E'}")
     found = registry(site)
-    with pytest.raises(PluginError) as error:
+    with pytest.raises(PluginError, match=re.escape(said)):
         found.resolve("energy", "odd.e")
-    assert said in str(error.value)
     assert next(p for p in found.check() if p.name == "odd").status == "broken"
 
 
@@ -233,9 +202,8 @@ def test_a_name_that_no_type_could_have_is_refused(acme):
     ],
 )
 def test_an_unknown_name_says_the_nearest_and_what_there_is(acme, kind, name, error, said):
-    with pytest.raises(error) as caught:
+    with pytest.raises(error, match=re.escape(said)):
         registry(acme).resolve(kind, name)
-    assert said in str(caught.value)
 
 
 # Functions: commands and models
@@ -272,9 +240,8 @@ def test_functions_are_found_by_name_and_plugin(site):
 )
 def test_what_is_no_function_is_refused(site, value, said):
     site.install("acme", MODELS.replace('"spen_ner": names', f'"spen_ner": {value}'))
-    with pytest.raises(PluginError) as error:
+    with pytest.raises(PluginError, match=re.escape(said)):
         registry(site).resolve("model", "acme.spen_ner")
-    assert said in str(error.value)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("command", "plot"), ("figure", "training")])
@@ -324,10 +291,8 @@ def test_a_key_of_another_type_names_that_type(site):
     ],
 )
 def test_a_value_of_the_wrong_type(acme, values, said):
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, match=rf"^my\.jsonnet: .*{re.escape(said)}"):
         parse(acme, **values)
-    assert said in str(error.value)
-    assert str(error.value).startswith("my.jsonnet: ")
 
 
 def test_integers_are_floats_and_lists_are_tuples(acme):
@@ -387,11 +352,6 @@ def test_a_table_without_a_type(said, specs):
 
 def test_every_hook_is_a_kind_and_every_kind_a_hook():
     assert {kind.hook for kind in KINDS.values()} == {name for name in vars(hookspecs) if name.startswith("spen_")}
-
-
-def test_everything_built_in_can_be_imported():
-    [core] = Registry([]).check()
-    assert (core.name, core.status, core.error) == ("core", "loaded", None)
 
 
 def test_registries_share_nothing(acme):

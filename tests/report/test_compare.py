@@ -25,7 +25,7 @@ from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.registry import Registry
 from spen_plugins.report.compare import compare
-from spen_plugins.report.costs import read_costs
+from spen_plugins.report.group_scores import read_costs
 from spen_plugins.report.tables import comma_separated, latex, markdown, markdown_cell, terminal
 from spen_plugins.runs.folder.environment import FORMAT, count_parameters
 from spen_plugins.runs.folder.folder import RunFolder

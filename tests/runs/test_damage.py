@@ -19,24 +19,24 @@ from typer.testing import CliRunner
 from spen_e2e.gbi_figures import read_trajectory
 from spen_images.images import list_images, read_image
 from spen_images.masks import read_arrays
+from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.row_split import read_split
+from spen_plugins.data.parts.split import read_split
+from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
 from spen_plugins.data.tables.table_files import read_table
 from spen_plugins.data.text import read_lines, sha256
 from spen_plugins.data.texts.labelled_texts import Layout, read_texts
-from spen_plugins.data.texts.reuters import read_reuters
-from spen_plugins.data.words.clusters import read_clusters
-from spen_plugins.data.words.vectors import read_vectors
+from spen_plugins.data.words import read_clusters, read_vectors
 from spen_plugins.errors import DataError
 from spen_plugins.files import read_json, save_json
 from spen_plugins.runs.predict.tokenised import argument, read_standard_input
 from spen_plugins.runs.train import runner
+from tests.loaded import spen_run
 
 SMALL = {
     "features.hidden": "[4]",
@@ -232,8 +232,8 @@ def test_a_damaged_run_is_a_sentence(
 def test_a_warm_start_takes_no_damaged_weights(run: Path, tmp_path: Path) -> None:
     tensors(nan)(run / "weights.safetensors")
     words = ["labels", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
-    found = CliRunner().invoke(run_app, [*words, "--out", str(tmp_path / "new")])
-    assert found.exit_code == 2 and f"error: init.energy: {run}/weights.safetensors is damaged" in found.stderr
+    refused = spen_run(*words, "--out", tmp_path / "new", status=2)
+    assert f"error: init.energy: {run}/weights.safetensors is damaged" in refused.stderr
     assert not (tmp_path / "new").exists()
 
 
@@ -306,8 +306,9 @@ READERS: dict[str, Callable[[Path], object]] = {
         (os.mkfifo, "a pipe"),
         (lambda path: path.symlink_to("/dev/zero"), "a device"),
         (lambda path: path.symlink_to(path.name), "a file that can't be opened"),
+        (lambda path: None, "no such file"),
     ],
-    ids=["pipe", "device", "loop"],
+    ids=["pipe", "device", "loop", "missing"],
 )
 def test_data_are_read_from_files_alone(
     read: Callable[[Path], object], make: Callable[[Path], None], found: str, tmp_path: Path

@@ -7,7 +7,7 @@ import torch
 
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.errors import RunError
-from spen_plugins.loop.memory import is_out_of_memory, translate_memory_errors
+from spen_plugins.loop.torch_modes import is_out_of_memory, translate_memory_errors
 from spen_plugins.runs.train import runner
 
 

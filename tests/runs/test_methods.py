@@ -17,8 +17,8 @@ from spen_plugins.cli.main import app as spen_app
 from spen_plugins.cli.run import app, parse_methods
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.many import jobs, side_by_side
-from spen_plugins.runs.many.choice import choose
+from spen_plugins.runs.many import jobs
+from spen_plugins.runs.many.seeds import choose
 from spen_plugins.runs.train import runner
 from tests.loaded import ROOT
 
@@ -203,13 +203,13 @@ def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_di
     monkeypatch.chdir(work)
     monkeypatch.setenv("PYTHONPATH", str(mine))
     lines = {"module": [sys.executable, "-m", "of_mine"], "code": [sys.executable, "-c", "import typing, of_mine"]}
-    assert side_by_side.side_by_side(lines, 2, lambda *_: None, lambda _: "") == {}
+    assert jobs.side_by_side(lines, 2, lambda *_: None, lambda _: "") == {}
 
 
 def test_a_process_that_fails_leaves_the_others_and_a_wrong_config_is_an_error():
     def run(**codes):
         lines = {name: [sys.executable, "-c", code] for name, code in codes.items()}
-        return side_by_side.side_by_side(lines, 2, lambda *words: said.append(words), lambda _: "")
+        return jobs.side_by_side(lines, 2, lambda *words: said.append(words), lambda _: "")
 
     said = []
     failures = run(loud="import sys; sys.exit('diverged')", good="", silent="raise SystemExit(3)")
@@ -220,7 +220,7 @@ def test_a_process_that_fails_leaves_the_others_and_a_wrong_config_is_an_error()
 
 def test_methods_run_side_by_side(copied, monkeypatch):
     """The rest of two methods by two processes, which say how far they are."""
-    monkeypatch.setattr(side_by_side, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "LINE_SECONDS", 0.0)
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
     done = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")

@@ -11,8 +11,8 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
-from spen_plugins.loop.constant import Constant
-from spen_plugins.loop.order import Epochs, epoch_batches, plan_epochs
+from spen_plugins.loop.evaluation import Constant
+from spen_plugins.loop.order import Epochs, batches_of_pass, plan_epochs
 from spen_plugins.report.report_data import make_score_table
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
@@ -32,7 +32,8 @@ def test_an_epoch_of_few_examples_passes_over_them_until_it_has_enough_batches()
         rows = order[3 * number : 3 * number + 3]
         assert sorted(np.concatenate(rows)) == list(range(20)), "each pass has every example once"
         assert {few.find_pass(2, batch) for batch in range(3 * number, 3 * number + 3)} == {8 + number}
-        assert all((a == b).all() for a, b in zip(rows, epoch_batches(lengths, 8, 1, 0, 8 + number), strict=True))
+        one = batches_of_pass(Epochs(lengths, 8, 1, 1, 0), 8 + number)
+        assert all((a == b).all() for a, b in zip(rows, one, strict=True))
     enough = Epochs(lengths, 8, 3, seed=1, stage=0)
     assert (enough.passes, enough.batches) == (1, 3)
 

@@ -1,4 +1,4 @@
-"""The synthetic corpora of tagged sentences."""
+"""The synthetic corpora."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.samples import labels, srl
 from spen_plugins.samples.tagged import SIZES, sample_corpus
 
 KINDS = ("pos", "ner")
@@ -31,6 +32,23 @@ def test_sizes_and_no_sentence_twice(kind: str) -> None:
 def test_the_same_sentences_everywhere(kind: str, begins: str) -> None:
     text = "\n".join(f"{s.words} {s.tags} {sorted(s.columns.items())}" for s in everything(kind))
     assert hashlib.sha256(text.encode()).hexdigest().startswith(begins)
+
+
+def test_the_same_roles_and_labels_everywhere() -> None:
+    roles = {
+        part: [(s.words, [(p.predicate, p.lemma, p.tags) for p in s.propositions]) for s in some]
+        for part, some in srl.sample_corpus().items()
+    }
+    texts = {part: [(text, gold.tolist()) for text, gold in some] for part, some in labels.texts().items()}
+    bags = {
+        part: [(x.tolist(), y.tolist()) for x, y in zip(*both, strict=True)] for part, both in labels.bags().items()
+    }
+    for corpus, begins in (
+        (roles, "c84e5b93ce83"),
+        ([labels.labels(), texts], "9309dfdc4eba"),
+        ([labels.words(), bags], "3cba89107168"),
+    ):
+        assert hashlib.sha256(str(corpus).encode()).hexdigest().startswith(begins)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
+from torchmetrics.functional.classification import binary_calibration_error
 
 import spen_plugins as sp
 from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tags.tagging import Tagging
-from spen_plugins.cli import main
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
-from spen_plugins.runs.train import runner
 from spen_plugins.scores.calibration import (
     BINS,
     Decisions,
@@ -32,12 +29,10 @@ from spen_plugins.scores.calibration import (
     fit_temperature,
     span_confidences,
 )
-from spen_plugins.scores.entities import chunks
-from spen_plugins.scores.spans import SpanTable
+from spen_plugins.scores.spans import SpanTable, chunks
 from spen_plugins.spaces.chain import Chain
-from tests.loaded import ROOT
+from tests import loaded
 
-CONFIGS = ROOT / "configs"
 WORDS = ("Ann", "Lee", "met", "Bo", "Oslo", "in", "Rome")
 
 
@@ -84,8 +79,6 @@ def test_the_error_of_a_few_decisions_by_hand() -> None:
 @pytest.mark.parametrize("drawn", [tags_drawn, labels_drawn])
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 def test_the_error_is_that_of_torchmetrics(drawn: Any, temperature: float) -> None:
-    from torchmetrics.functional.classification import binary_calibration_error
-
     found = drawn(3.0)
     p, right = torch.from_numpy(found.confidences.at(temperature)), torch.from_numpy(found.right).long()
     wanted = binary_calibration_error(p.double(), right, n_bins=BINS, norm="l1").item()
@@ -249,16 +242,16 @@ def test_a_crfs_marginals_are_what_is_tempered() -> None:
 
 
 RUNS: dict[str, tuple[str, dict[str, str], Any, str]] = {
-    "pos": ("tags.jsonnet", {"trainer.epochs": "1"}, {"words": ["The", "garden", "grows"]}, "tags"),
-    "ner": ("names.jsonnet", {"trainer.epochs": "3"}, {"words": ["Florence", "Weber", "left", "Oslo"]}, "spans"),
+    "pos": ("tags", {"trainer.epochs": "1"}, {"words": ["The", "garden", "grows"]}, "tags"),
+    "ner": ("names", {"trainer.epochs": "3"}, {"words": ["Florence", "Weber", "left", "Oslo"]}, "spans"),
     "srl": (
-        "srl_seal.jsonnet",
+        "srl_seal",
         {"trainer.epochs": "3"},
         {"words": ["Anna", "sent", "a", "letter"], "predicate": 1},
         "arguments",
     ),
-    "mlc": ("labels.jsonnet", {"trainer.epochs": "1"}, {"features": {}}, "labels"),
-    "text": ("texts.jsonnet", {"trainer.epochs": "1"}, {"text": "What a day!"}, "labels"),
+    "mlc": ("labels", {"trainer.epochs": "1"}, {"features": {}}, "labels"),
+    "text": ("texts", {"trainer.epochs": "1"}, {"text": "What a day!"}, "labels"),
 }
 
 
@@ -270,9 +263,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
     def get(name: str) -> Path:
         if name not in made:
             config, arguments, _, _ = RUNS[name]
-            path, folder = CONFIGS / config, tmp_path_factory.mktemp("runs") / name
-            arguments = {"method": "cross_entropy", **arguments}
-            made[name] = runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
+            folder = tmp_path_factory.mktemp("runs") / name
+            made[name] = loaded.trained(config, folder, **({"method": "cross_entropy"} | arguments))
         return made[name]
 
     return get
@@ -313,22 +305,16 @@ def test_scores_do_not_depend_on_the_rest_of_the_batch(trained: Any, name: str) 
     assert scores_in(together) == pytest.approx(scores_in(alone), abs=2e-4)
 
 
-def spen(*words: object) -> Any:
-    return CliRunner().invoke(main.app, [str(word) for word in words])
-
-
 def test_spen_calibrate(trained: Any, tmp_path: Path) -> None:
     run = Path(shutil.copytree(trained("pos"), tmp_path / "run"))
     file = tmp_path / "gold.conll"
     file.write_text("The\tDET\nold\tADJ\ntrain\tVERB\n\nThey\tPRON\ntrain\tVERB\n")
-    done = spen("calibrate", run, file)
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    found = json.loads(loaded.spen("calibrate", run, file).stdout)
     assert found == json.loads((run / "calibration.json").read_text())
     assert found["file"] == str(file) and found["validation"]["decisions"] == 5
     file.write_text("The\nold\ntrain\n")
-    refused = spen("calibrate", run, file)
-    assert refused.exit_code == DataError.exit_status and "found no gold outputs" in refused.output
+    refused = loaded.spen("calibrate", run, file, status=DataError.exit_status)
+    assert "found no gold outputs" in refused.output
     assert json.loads((run / "calibration.json").read_text()) == found
 
 

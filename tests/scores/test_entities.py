@@ -6,10 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from seqeval.metrics import classification_report
+from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.scheme import IOB2, IOBES
 
 from spen_plugins.data.schemes import Span, write_tags
-from spen_plugins.scores.entities import chunks, strict_spans
-from spen_plugins.scores.spans import SpanCounts
+from spen_plugins.scores.spans import SpanCounts, chunks, strict_spans
 
 
 def entity_scores(predicted, gold, scheme="bio", count="strict"):
@@ -78,8 +80,6 @@ def random_tags(letters: str, seed: int, sentences: int = 300) -> list[list[str]
 
 
 def reported(said, gold, **options):
-    from seqeval.metrics import classification_report
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = classification_report(gold, said, output_dict=True, zero_division=0, **options)
@@ -104,8 +104,6 @@ def tabulated(found):
 
 @pytest.mark.parametrize(("scheme", "letters"), [("bio", "BI"), ("bioes", "BIES")])
 def test_strict_scores_of_broken_tags_are_those_of_seqeval(scheme, letters):
-    from seqeval.scheme import IOB2, IOBES
-
     gold, said = random_tags(letters, 0), random_tags(letters, 1)
     said = [(s * 9)[: len(g)] for s, g in zip(said, gold, strict=True)]
     expected = reported(said, gold, mode="strict", scheme={"bio": IOB2, "bioes": IOBES}[scheme])
@@ -115,8 +113,6 @@ def test_strict_scores_of_broken_tags_are_those_of_seqeval(scheme, letters):
 
 @pytest.mark.parametrize("letters", ["BI", "BIES"])
 def test_chunks_are_those_of_get_entities(letters):
-    from seqeval.metrics.sequence_labeling import get_entities
-
     for tags in random_tags(letters, 5):
         assert sorted(chunks(tags)) == sorted((kind, first, last + 1) for kind, first, last in get_entities(list(tags)))
 

@@ -19,16 +19,14 @@ from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.cli.main import app
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict import evaluating
 from spen_plugins.runs.train import decoding
 from spen_plugins.runs.train.decoding import decode_by_energy
 from spen_plugins.scores import expected_f1 as module
 from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
-from spen_plugins.scores.label_decoder import TEMPERATURES, Fit, LabelDecoder, between
-from spen_plugins.scores.labels import GRID, example_f1
+from spen_plugins.scores.label_scores import GRID, TEMPERATURES, Fit, LabelDecoder, between, example_f1
 from tests.builtin.tasks.labels.test_multilabel import drawn, proposal
-from tests.loaded import loaded
+from tests.loaded import QUIET, loaded, spen
 
 
 def enumerated(p: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,8 +134,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_is_decoded_anew_with_its_own_nets(run: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["decode", str(run), str(tmp_path / "f1"), "--by", "expected_f1"])
-    assert done.exit_code == 0, done.output
+    spen("decode", run, tmp_path / "f1", "--by", "expected_f1")
     new, old = RunFolder.open(tmp_path / "f1"), RunFolder.open(run)
     assert {name: tensor.tolist() for name, tensor in new.weights().items()} == {
         name: tensor.tolist() for name, tensor in old.weights().items()
@@ -150,32 +147,31 @@ def test_a_run_is_decoded_anew_with_its_own_nets(run: Path, tmp_path: Path) -> N
     f1 = [2 * len(g & {*a["labels"]}) / max(1, len(g) + len(a["labels"])) for a, g in zip(found, gold, strict=True)]
     assert sum(f1) / len(f1) == pytest.approx(new.metrics()["test"]["example_f1"])
     for words, said in (
-        (["decode", str(run), str(run)], "not empty"),
-        (["decode", str(tmp_path), "x"], "no config.json"),
+        (("decode", run, run), "not empty"),
+        (("decode", tmp_path, "x"), "no config.json"),
     ):
-        failed = CliRunner().invoke(app, words)
-        assert failed.exit_code == 2 and said in failed.output
+        assert said in spen(*words, status=2).output
 
 
 def test_a_killed_decode_leaves_no_run_and_the_same_command_goes_on(run: Path, tmp_path: Path) -> None:
-    words = ["decode", str(run), str(tmp_path / "out"), "--by", "threshold"]
+    words = ("decode", run, tmp_path / "out", "--by", "threshold")
 
     def die(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     if not (child := os.fork()):
         decoding.finish = die  # all is written but for the scores
-        CliRunner().invoke(app, words)
+        spen(*words)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert not (tmp_path / "out").exists() and len(list(tmp_path.iterdir())) == 1
-    assert CliRunner().invoke(app, words).exit_code == 0
+    spen(*words)
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "what the killed one wrote is removed"
     assert RunFolder.open(tmp_path / "out").metrics() is not None
 
 
 def test_a_full_disk_leaves_no_decoded_run(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["decode", str(run), str(tmp_path / "out"), "--by", "threshold"]
+    words = ("decode", run, tmp_path / "out", "--by", "threshold")
     for what in ("copyfile", "fsync"):
         with monkeypatch.context() as patch:
 
@@ -183,14 +179,14 @@ def test_a_full_disk_leaves_no_decoded_run(run: Path, tmp_path: Path, monkeypatc
                 raise OSError(errno.ENOSPC, "No space left on device")
 
             patch.setattr(decoding.shutil if what == "copyfile" else os, what, full)
-            done = CliRunner().invoke(app, words)
+            done = CliRunner().invoke(app, list(map(str, words)))
         assert done.exit_code in (1, 2) and "No space left" in done.output, done.output
         assert not any(tmp_path.iterdir())
-    assert CliRunner().invoke(app, words).exit_code == 0
+    spen(*words)
 
 
 def test_the_old_decoder_gives_the_old_scores(run: Path, tmp_path: Path) -> None:
-    CliRunner().invoke(app, ["decode", str(run), str(tmp_path / "same"), "--by", "threshold", "--threshold", "0.5"])
+    spen("decode", run, tmp_path / "same", "--by", "threshold", "--threshold", "0.5")
     same, old = RunFolder.open(tmp_path / "same"), RunFolder.open(run)
     assert same.metrics() == old.metrics() and same.calibration() == old.calibration()
 
@@ -216,7 +212,7 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
     sp.train("labels", method="nce", out=path, quiet=True, device="cpu", **few)
     examples = loaded("multilabel", corpus="sample").part("test")
     for number, refine in enumerate(({"type": "rerank", "k": 1}, {"type": "rerank", "k": 4}, {"type": "gbi"})):
-        out = decode_by_energy(path, tmp_path / str(number), refine, RunOptions("cpu", quiet=True))
+        out = decode_by_energy(path, tmp_path / str(number), refine, QUIET)
         asked, kept = sp.load(path, refine=refine), sp.load(out)
         assert kept.task.decoder == asked.task.decoder
         # Probabilities are calibrated to what each net gives.
@@ -229,6 +225,6 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
             assert protocol["threshold"] == "none: the energy decides"
             assert protocol["refined"] == {**refine, "candidates": "best"}
         assert protocol.items() >= evaluating.protocol(kept.folder, kept.model, kept.task).items()
-    done = CliRunner().invoke(app, ["decode", str(tmp_path / "1"), str(tmp_path / "no"), "--by", "threshold"])
-    assert done.exit_code == 2 and "'rerank' chooses by the energy" in " ".join(done.output.split())
+    done = spen("decode", tmp_path / "1", tmp_path / "no", "--by", "threshold", status=2)
+    assert "'rerank' chooses by the energy" in " ".join(done.output.split())
     assert not (tmp_path / "no").exists()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from seqeval.metrics import classification_report
+from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.scheme import IOB2
 
+from spen_plugins.builtin.tasks.roles.srl_metric import SrlMetric
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, find_arguments, find_spans
 
 
@@ -113,7 +117,9 @@ def test_repeated_core_roles():
 
 def test_broken_bio():
     rows = {"B-A0 I-A0 B-V": False, "I-A0 B-V": True, "B-A0 I-A1": True, "O I-A1 O": True, "B-A0 B-A0 O": False}
-    assert SpanTable(TAGS).breaks_bio(*numbers(*rows)).tolist() == list(rows.values())
+    tags, lengths = numbers(*rows)
+    inside = np.arange(tags.shape[1]) < lengths[:, None]
+    assert SrlMetric(TAGS, lambda proposal: proposal.mode).find_broken(tags, inside, "bio").tolist() == [*rows.values()]
 
 
 def test_what_stands_in_padding_is_not_seen():
@@ -124,8 +130,6 @@ def test_what_stands_in_padding_is_not_seen():
 
 
 def test_spans_are_those_of_seqeval_where_tags_break_bio_too():
-    from seqeval.metrics.sequence_labeling import get_entities
-
     noise = np.random.default_rng(0)
     for _ in range(200):
         tags = noise.choice(["O", "B-A0", "I-A0", "B-C-A0", "I-C-A0", "I-V"], size=8).tolist()
@@ -134,9 +138,6 @@ def test_spans_are_those_of_seqeval_where_tags_break_bio_too():
 
 def test_without_continuations_scores_are_those_of_seqeval():
     """C-X and V are where CoNLL-2005 counts otherwise; invalid BIO is left out, as seqeval's strict scheme drops it."""
-    from seqeval.metrics import classification_report
-    from seqeval.scheme import IOB2
-
     source = np.random.default_rng(0)
     roles = ["A0", "A1", "R-A0", "AM-TMP"]
 

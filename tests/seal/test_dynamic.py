@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 import spen_plugins as sp
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.builtin.trainers.cross_entropy import CrossEntropy
+from spen_plugins.builtin.trainers.basic import CrossEntropy
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.trainer import Context
 from spen_seal.contrast import Nce
@@ -31,11 +31,6 @@ class Here(Context):
     @property
     def proposal(self):
         return self.model.propose(self.batch.x)
-
-
-@pytest.fixture(autouse=True)
-def _same_numbers() -> None:
-    torch.manual_seed(0)
 
 
 def model_for(task, loss=Nce, **fields):

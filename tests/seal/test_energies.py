@@ -15,35 +15,6 @@ from spen_seal.self_attention import SelfAttention, positions
 from tests.seal.toys import make, toy
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers() -> None:
-    torch.manual_seed(0)
-
-
-ENERGIES = [
-    (Local, "labels", {}),
-    (Labels, "labels", {"hidden": 3}),
-    (Local, "tags", {}),
-    (LinearChain, "tags", {}),
-    (SelfAttention, "tags", {"dim": 4, "heads": 2}),
-    (SelfAttention, "tags", {"dim": 4, "local": False}),
-]
-
-
-@pytest.mark.parametrize(("cls", "space", "fields"), ENERGIES)
-def test_gradients_in_y_and_in_the_parameters(cls, space, fields):
-    task, batch = toy(space, 2)
-    energy = make(cls, task, **fields)
-    y = task.space.relax(torch.randn(2, 3, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask).requires_grad_()
-    parameters = [p for p in energy.parameters() if p.requires_grad]
-
-    def value(y, *_):
-        return energy.at(batch.x)(y)
-
-    assert torch.autograd.gradcheck(value, (y, *parameters), fast_mode=True)
-    assert torch.autograd.gradgradcheck(value, (y, *parameters), fast_mode=True)
-
-
 def test_local_energy_is_a_sum_of_scores():
     task, batch = toy("tags")
     energy = make(Local, task)
@@ -138,27 +109,3 @@ def test_the_wrong_kind_of_output_is_told(cls, task):
 def test_heads_must_divide_the_width():
     with pytest.raises(ValueError, match=r"heads \(3\) must divide dim \(4\)"):
         SelfAttention.Config(dim=4, heads=3)
-
-
-@pytest.mark.parametrize(("cls", "fields"), [(cls, fields) for cls, space, fields in ENERGIES if space == "tags"])
-def test_what_lies_on_padding_never_counts(cls, fields):
-    """Even where an optimiser over y has left something there."""
-    task, batch = toy("tags")
-    energy = make(cls, task, **fields)
-    y = task.space.relax(torch.randn(4, 2, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask)
-    dirty = torch.where(batch.x.mask[:, None, :, None], y, 7.0)
-    torch.testing.assert_close(energy.at(batch.x)(dirty), energy.at(batch.x)(y))
-
-
-@pytest.mark.parametrize(("cls", "space", "fields"), ENERGIES)
-def test_energies_are_added_up_in_full_precision_under_autocast(cls, space, fields):
-    task, batch = toy(space)
-    energy = make(cls, task, **fields).float()
-    x = type(batch.x)(
-        {k: v.float() if v.is_floating_point() else v for k, v in batch.x.inputs.items()}, batch.x.mask, 4
-    )
-    wanted = energy.at(x)(batch.gold.float())
-    with torch.autocast("cpu", torch.bfloat16):
-        found = energy.at(x)(batch.gold.float())
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, wanted, rtol=0.03, atol=0.03)

@@ -32,11 +32,6 @@ LOSSES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers() -> None:
-    torch.manual_seed(0)
-
-
 def energy_for(task) -> sp.Energy:
     return make(Labels, task, hidden=3) if isinstance(task.space, sp.LabelSet) else make(LinearChain, task)
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 from pydantic import ValidationError
-from safetensors.torch import load_file
 
 import spen_plugins as sp
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import Interrupted
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import resume, run
 from spen_plugins.trainer import OneBatch
 from spen_seal.contrast import Nce
 from spen_seal.dynamic import Dynamic
 from spen_seal.labels import Labels
-from spen_seal.share import LARGEST, SharedLoss
-from tests.seal.toys import batch_of, make, toy
+from spen_seal.net import LARGEST, SharedLoss
+from tests.loaded import trained
+from tests.seal.toys import batch_of, check_stopped_and_resumed, make, toy
 
 
 def contexts(factor: float = 1.0, batches: int = 3) -> list[OneBatch]:
@@ -128,39 +123,21 @@ SMALL = {
 
 
 def train(folder: Path, **others: str) -> Path:
-    made = evaluate("configs/labels.jsonnet", SMALL | others)
-    return run(made, "x.jsonnet", folder, RunOptions("cpu", quiet=True))
+    return trained("labels", folder, **SMALL, **others)
 
 
 @pytest.mark.parametrize("method", ["nce", "static_nce"])
-def test_a_stopped_run_goes_on_with_the_same_weight(tmp_path: Path, monkeypatch, method: str) -> None:
+def test_a_stopped_run_goes_on_with_the_same_weight(tmp_path: Path, method: str) -> None:
     others = {"method": method} | (
         {"trainer.net_epochs": "1", "trainer.energy_epochs": "1"} if "static" in method else {}
     )
     whole = train(tmp_path / "whole", **others)
-    records = [json.loads(line) for line in (whole / "history.jsonl").read_text().splitlines()]
+    records = sp.RunFolder(whole).history()
     first = next(number for number, record in enumerate(records) if record["stage"] == "seal")
     batches = records[first]["updates"]["inference_net"]
-    left = batches * first + 2  # in the first epoch of the stage with the energy
-
-    def asks(_: object) -> list[float]:
-        nonlocal left
-        left -= 1
-        return [float(left == 0), 0.0]
-
-    with monkeypatch.context() as patched:
-        patched.setattr("spen_plugins.loop.processes.Requests.read", asks)
-        with pytest.raises(Interrupted):
-            train(tmp_path / "cut", **others)
-    resume(tmp_path / "cut", RunOptions("cpu", quiet=True))
-    ours, theirs = (load_file(folder / "weights.safetensors") for folder in (tmp_path / "cut", whole))
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    *_, last = [json.loads(line) for line in (whole / "history.jsonl").read_text().splitlines()]
-    assert last["measures"]["inference_net.energy_weight"] > 0
-    assert (
-        last["stage"] == "seal"
-        and (tmp_path / "cut/history.jsonl").read_text() == (whole / "history.jsonl").read_text()
-    )
+    at = batches * first + 2  # in the first epoch of the stage with the energy
+    check_stopped_and_resumed(lambda folder: train(folder, **others), whole, tmp_path / "cut", at)
+    assert records[-1]["measures"]["inference_net.energy_weight"] > 0 and records[-1]["stage"] == "seal"
 
 
 def test_parts_of_a_batch_are_refused(tmp_path: Path) -> None:

@@ -12,17 +12,12 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.nn import MANY_LABELS, LazyScores
 from spen_plugins.spaces import IndependentLabels
 from spen_plugins.testing import ToyFeatures, ToyLabels
-from spen_seal import samples
+from spen_seal import contrast
 from spen_seal.contrast import Nce, Ranking
 from spen_seal.labels import Labels
 from tests.seal.toys import Table, batch_of, make, proposal_for, toy
 
 ENERGIES = [(Local, {}), (Labels, {"hidden": 3})]
-
-
-@pytest.fixture(autouse=True)
-def _same_numbers() -> None:
-    torch.manual_seed(0)
 
 
 @pytest.fixture(params=["few", "many"])
@@ -126,7 +121,7 @@ def test_small_sparse_losses_have_the_mean_of_dense_ones(batch_size, labels):
 def test_candidates_are_gold_and_then_samples():
     task, batch = toy("labels")
     proposal = given(task, batch, 3)
-    bags = samples.draw_sparse_candidates(batch.gold, proposal, 3)
+    bags = contrast.draw_sparse_candidates(batch.gold, proposal, 3)
     assert torch.equal(bags.dense(), torch.cat([batch.gold.float(), proposal.bags.dense()], 1))
 
 
@@ -135,7 +130,7 @@ def test_auto_is_sparse_only_where_it_pays():
         task = ToyLabels(labels=labels)
         batch = batch_of(task, 2)
         energy = energy or make(Local, task)
-        return samples.use_sparse(
+        return contrast.use_sparse(
             "auto", energy.at(batch.x), task.space.independent(torch.full((2, 1, labels), logit)), n
         )
 
@@ -196,7 +191,7 @@ def test_a_net_with_its_own_samples_gives_no_bags():
     logits = proposal_for(task, batch).logits
     assert task.space.independent(logits).sparse
     with pytest.raises(ConfigError, match="Own has dense outputs only"):
-        samples.need_sparse(make(Local, task), Own(task.space, logits))
+        contrast.use_sparse("sparse", make(Local, task).at(batch.x), Own(task.space, logits), 1)
 
 
 def test_bags_of_another_shape_are_told():

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check
-from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins import RunFolder
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop.loop import Loop
 from spen_plugins.registry import Registry
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import resume, run
+from tests.loaded import experiment, trained
+from tests.seal.toys import check_stopped_and_resumed
 
 ALONE = {"features.hidden": "[16]", "energy.hidden": "8", "trainer.epochs": "2"}
 SMALL = ALONE | {"trainer.energy_epochs": "2"}
 
 
-def config(**arguments: str) -> dict:
-    return evaluate("configs/labels.jsonnet", {**SMALL, **arguments})
-
-
 def train(folder: Path, **arguments: str) -> Path:
-    return run(config(**arguments), "x.jsonnet", folder, RunOptions("cpu", quiet=True))
+    return trained("labels", folder, **(SMALL | arguments))
 
 
 def weights(folder: Path, net: str) -> dict[str, torch.Tensor]:
-    return {
-        name: value for name, value in load_file(folder / "weights.safetensors").items() if name.startswith(net + ".")
-    }
-
-
-def history(folder: Path) -> list[dict]:
-    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    return {name: value for name, value in RunFolder(folder).weights().items() if name.startswith(net + ".")}
 
 
 @pytest.fixture(scope="module")
 def dvn(tmp_path_factory) -> Path:
     short = {"inference_net.steps": "3", "energy_loss.descent.steps": "3"}
-    made = evaluate("configs/labels.jsonnet", {**ALONE, **short, "method": "dvn"})
-    return run(made, "x.jsonnet", tmp_path_factory.mktemp("dvn") / "run", RunOptions("cpu", quiet=True))
+    return trained("labels", tmp_path_factory.mktemp("dvn") / "run", **ALONE, **short, method="dvn")
 
 
 def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
@@ -50,8 +37,8 @@ def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
     made = train(tmp_path / "static", **arguments)
     before, after = weights(dvn, "energy"), weights(made, "energy")
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
-    assert [record["stage"] for record in history(made)] == ["seal", "seal"]
-    assert "inference_net.energy" in history(made)[0]["losses"]
+    assert [record["stage"] for record in RunFolder(made).history()] == ["seal", "seal"]
+    assert "inference_net.energy" in RunFolder(made).history()[0]["losses"]
 
 
 @pytest.mark.parametrize("loss", [name for name in Registry().names("energy_loss") if name != "likelihood"])
@@ -66,14 +53,11 @@ def test_no_loss_moves_a_fixed_energy(dvn, tmp_path, loss):
 @pytest.mark.parametrize("method", ["static_margin", "spen"])
 def test_an_energy_does_not_learn_from_an_untrained_net_of_its_loss(tmp_path, method):
     arguments = {"energy.hidden": "8", "method": method, "energy_loss": '{"type": "seal.margin_compound"}'}
-    made = evaluate("configs/labels.jsonnet", arguments)
     with pytest.raises(ConfigError, match=r"CompoundMargin has a net of its own \(cost_net\).*'ssvm'"):
-        run(made, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
+        trained("labels", tmp_path / "run", **arguments)
 
 
 def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_path, monkeypatch):
-    from spen_plugins.loop.loop import Loop
-
     seen = {}
     begin = Loop.begin
 
@@ -91,7 +75,7 @@ def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_
     assert not same("net", "energy", "inference_net") and same("net", "energy", "energy")
     assert same("energy", "before seal", "inference_net") and not same("energy", "before seal", "energy")
     assert same("seal", "net", "inference_net")  # begins anew from where it first began
-    final = load_file(made / "weights.safetensors")
+    final = RunFolder(made).weights()
     assert all(torch.equal(final[name], seen["seal"][name]) for name in final if name.startswith("energy"))
     assert any(not torch.equal(final[name], seen["seal"][name]) for name in final if name.startswith("inference_net"))
 
@@ -106,17 +90,16 @@ def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone
     short = {"trainer.energy_epochs": "1", "trainer.gbi.steps": "3"}
     teaching = train(tmp_path / "a", **shared | short | {"method": static})
     arguments = shared | {"method": alone, "trainer.epochs": "1", "inference_net.steps": "3"}
-    made = evaluate("configs/labels.jsonnet", arguments)
-    predicting = run(made, "x.jsonnet", tmp_path / "b", RunOptions("cpu", quiet=True))
+    predicting = trained("labels", tmp_path / "b", **arguments)
     ours, theirs = weights(teaching, "energy"), weights(predicting, "energy")
     assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_the_energys_epoch_is_chosen_by_its_predictions_or_its_loss(tmp_path):
     short = {"trainer.gbi.steps": "3", "energy_loss.descent.steps": "3"}
-    by_gbi = history(train(tmp_path / "a", method="static_regression", **short))
+    by_gbi = RunFolder(train(tmp_path / "a", method="static_regression", **short)).history()
     short = {"trainer.net_epochs": "1", "energy_loss.samples": "5"}
-    by_loss = history(train(tmp_path / "b", method="static_nce", **short))
+    by_loss = RunFolder(train(tmp_path / "b", method="static_nce", **short)).history()
     energy = [record for record in by_gbi if record["stage"] == "energy"]
     assert len(energy) == 2 and all(0 <= record["score"] <= 1 for record in energy)
     assert all(record["score"] != record["validation"]["example_f1"] for record in energy)
@@ -132,41 +115,19 @@ def whole(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("stop_after", [1, 3, 9])
-def test_a_static_run_goes_on_to_the_weights_it_would_have_had(whole, tmp_path, monkeypatch, stop_after):
+def test_a_static_run_goes_on_to_the_weights_it_would_have_had(whole, tmp_path, stop_after):
     """Stopped in the net's first stage, in the energy's, or in the net's last one."""
-    assert len(history(whole)) == 5
-    count = 0
-
-    def asks(_: object) -> list[float]:
-        nonlocal count
-        count += 1
-        return [float(count == stop_after), 0.0]
-
-    with monkeypatch.context() as patched:
-        patched.setattr("spen_plugins.loop.processes.Requests.read", asks)
-        with pytest.raises(Interrupted):
-            train(tmp_path / "cut", **STOPPED)
-    resume(tmp_path / "cut", RunOptions("cpu", quiet=True))
-    assert history(tmp_path / "cut") == history(whole)
-    ours, theirs = (load_file(folder / "weights.safetensors") for folder in (tmp_path / "cut", whole))
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert len(RunFolder(whole).history()) == 5
+    check_stopped_and_resumed(lambda folder: train(folder, **STOPPED), whole, tmp_path / "cut", stop_after)
 
 
 def test_a_key_of_another_method_is_an_error():
     with pytest.raises(ConfigError, match=r"unknown key 'energy_loss\.descent'.* Known keys of energy_loss: "):
-        check(config(method="static_nce", **{"energy_loss.descent.steps": "3"}), "x", Registry())
+        experiment("labels", **SMALL, method="static_nce", **{"energy_loss.descent.steps": "3"})
 
 
 def test_the_direct_ranking_loss_prefers_gold(tmp_path):
-    made = evaluate(
-        "configs/labels.jsonnet",
-        {
-            "method": "ranking_direct",
-            "features.hidden": "[32]",
-            "trainer.epochs": "4",
-            "trainer.cross_entropy_weight": "0",
-        },
-    )
-    folder = run(made, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
-    losses = [record["losses"]["inference_net.ranking"] for record in history(folder)]
-    assert losses[-1] < losses[0] and "inference_net.cross_entropy" not in history(folder)[0]["losses"]
+    arguments = {"features.hidden": "[32]", "trainer.epochs": "4", "trainer.cross_entropy_weight": "0"}
+    history = RunFolder(trained("labels", tmp_path / "run", method="ranking_direct", **arguments)).history()
+    losses = [record["losses"]["inference_net.ranking"] for record in history]
+    assert losses[-1] < losses[0] and "inference_net.cross_entropy" not in history[0]["losses"]

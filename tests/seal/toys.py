@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 import torch
 
 import spen_plugins as sp
+from spen_plugins.errors import Interrupted
+from spen_plugins.runs.train.runner import resume
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
+from tests.loaded import QUIET
 
 
 class Table(sp.Energy):
@@ -41,3 +49,15 @@ def proposal_for(task, batch, scale: float = 1.0) -> sp.Proposal:
     """A net's output with a gradient to its logits."""
     logits = (torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64) * scale).requires_grad_()
     return task.space.independent(logits, batch.x.mask)
+
+
+def check_stopped_and_resumed(train: Callable[[Path], Path], whole: Path, folder: Path, at: int) -> None:
+    """A run that is stopped after some batches and resumed ends as the whole one, to the bit."""
+    batches = itertools.count(1)
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr("spen_plugins.loop.processes.Requests.read", lambda _: [float(next(batches) == at), 0.0])
+        train(folder)
+    resume(folder, QUIET)
+    assert (folder / "history.jsonl").read_text() == (whole / "history.jsonl").read_text()
+    ours, theirs = sp.RunFolder(folder).weights(), sp.RunFolder(whole).weights()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)

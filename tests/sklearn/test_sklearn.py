@@ -30,8 +30,7 @@ import spen_plugins as sp
 from spen_plugins.data.tables.matrix import Matrix
 from spen_plugins.errors import Interrupted
 from spen_plugins.scores.calibration import tempered
-from spen_plugins.scores.label_decoder import Fit
-from spen_plugins.scores.labels import example_f1
+from spen_plugins.scores.label_scores import Fit, example_f1
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import find_scheme
 from spen_plugins.task_parts import parse_all
@@ -268,7 +267,7 @@ def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
         fits.append(settings)
         raise Interrupted("stopped")
 
-    monkeypatch.setattr("spen_plugins.sklearn.stored.train", stopped)
+    monkeypatch.setattr("spen_plugins.sklearn.base.train", stopped)
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(MultiLabelClassifier(**FEW), X, Y, cv=2)
     assert len(fits) == 1

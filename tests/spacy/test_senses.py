@@ -15,7 +15,8 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.runner import run
-from spen_spacy import Argument, lexicon
+from spen_spacy import Argument
+from spen_spacy import frame as frames
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, make_group, set_extensions
 from spen_spacy.packaging.card import card
 from spen_spacy.packaging.meta import sources
@@ -96,8 +97,8 @@ def test_frames_have_no_sense_without_such_a_run(nlp: Language) -> None:
 
 
 def test_without_the_plugin_nothing_is_described(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexicon, "Registry", lambda: sp.Registry([]))
-    monkeypatch.setattr(lexicon, "lexicon", lexicon.lexicon.__wrapped__)
+    monkeypatch.setattr(frames, "Registry", lambda: sp.Registry([]))
+    monkeypatch.setattr(frames, "find_lexicon", frames.find_lexicon.__wrapped__)
     [frame] = given()._.srl
     assert (frame.sense, frame.gloss) == ("give.01", None)
     assert [argument.role for argument in frame.arguments] == ["ARG0", "ARGM-TMP"]

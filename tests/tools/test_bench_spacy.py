@@ -11,15 +11,17 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
+from spen_plugins import RunFolder
 from spen_plugins.data.schemes import spans
-from spen_plugins.data.sentences import write_roles
+from spen_plugins.data.sentences import roles
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.srl import Proposition, Sentence
 from spen_plugins.errors import DataError
-from spen_plugins.runs.train import runner
 from spen_plugins.samples import srl
 from spen_plugins.samples.tagged import sample_corpus
 from spen_plugins.scores.spans import Argument
+from tests.loaded import trained
+from tools.bench.spacy_contestant import Contestant, measure
 
 
 def tool(name: str) -> ModuleType:
@@ -145,8 +147,6 @@ def test_a_pipeline_is_measured(ruler, monkeypatch, capsys):
 
 
 def test_the_first_sentences_only(ruler):
-    from tools.bench.spacy_contestant import Contestant, measure
-
     found = measure(Contestant("one", str(ruler[0])), "ner", ruler[1], 1, "cpu")
     assert found["f1"] == 1.0
 
@@ -170,16 +170,14 @@ def train(folder: Path, task: dict) -> Path:
         "inference_net": {"type": "independent"},
         "trainer": {"type": "cross_entropy", "epochs": 2, "net": {"type": "adam", "lr": 0.03}},
     }
-    return Path(runner.run(config, "test", folder, runner.RunOptions("cpu", quiet=True)))
+    return trained(config, folder)
 
 
 def metrics(run: Path) -> dict[str, float]:
-    return json.loads((run / "metrics.json").read_text())["test"]
+    return RunFolder(run).metrics()["test"]
 
 
 def test_a_run_scores_as_its_own_metrics_say(tmp_path):
-    from tools.bench.spacy_contestant import Contestant, measure
-
     run = train(tmp_path / "run", {"type": "tagging", "corpus": "ner", "scheme": "bio"})
     test = columns(sample_corpus("ner")["test"], tmp_path / "names.conll")
     found = measure(Contestant("ours", str(run)), "ner", test, None, "cpu")
@@ -190,11 +188,9 @@ def test_a_run_scores_as_its_own_metrics_say(tmp_path):
 
 def test_a_run_for_roles_scores_as_its_own_metrics_say(tmp_path):
     """Given the corpus' predicates; the second run's own F1 is that of the predicates it finds."""
-    from tools.bench.spacy_contestant import Contestant, measure
-
     run = train(tmp_path / "roles", {"type": "srl", "corpus": "sample"})
     finds = train(tmp_path / "predicates", {"type": "tagging", "corpus": "predicates", "scheme": "bio"})
-    (tmp_path / "roles.conll").write_text(write_roles.columns(srl.sample_corpus()["test"]))
+    (tmp_path / "roles.conll").write_text(roles.columns(srl.sample_corpus()["test"]))
     found = measure(Contestant.parse(f"ours={run}:{finds}"), "srl", tmp_path / "roles.conll", None, "cpu")
     assert found["f1_gold"] == pytest.approx(metrics(run)["span_f1"])
     assert found["predicates_f1"] == pytest.approx(metrics(finds)["f1"])

@@ -17,16 +17,18 @@ import pytest
 import typer
 import yaml
 from PIL import Image
-from typer.testing import CliRunner
 
 from spen_images import denoising_sample
 from spen_implicit.citations import samples as citations
+from spen_plugins.cli import main, run
+from spen_plugins.cli.many import evaluate_parts
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.config.shipped import find
 from spen_plugins.registry import Registry
 from spen_plugins.samples import labels, srl, tagged
-from tests.loaded import ROOT, module_of
+from tests.loaded import ROOT, module_of, small_bert
+from tests.pages import blocks, call, commands, files
 
 PAGES = [
     "README.md",
@@ -66,22 +68,6 @@ SHORTER = {
     r"^spen sweep ": ["--trials", "2", "--device", "cpu"],
 }
 """Arguments appended to the commands that a pattern matches, so that they train for less long."""
-
-
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
-
-
-def files(page: str) -> dict[str, str]:
-    """The blocks behind `<!-- file: NAME -->`."""
-    text = (ROOT / page).read_text()
-    return dict(re.findall(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-
-
-def commands(page: str) -> list[str]:
-    """The lines of console blocks that a reader types, in order."""
-    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
 
 
 def reason(line: str) -> str | None:
@@ -140,14 +126,6 @@ def arff(rows: int) -> str:
     return head + "".join(f"{i % 5},{i % 3},{i % 2},{int(i % 3 == 0)}\n" for i in range(rows))
 
 
-def invoke(words: list[str]) -> None:
-    from spen_plugins.cli import main, run
-
-    app = {"spen": main.app, "spen-run": run.app}[words[0]]
-    done = CliRunner().invoke(app, words[1:], env={"COLUMNS": "120"})
-    assert done.exit_code == 0, f"{shlex.join(words)}\n{done.output}"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN)
 def test_commands_run_as_printed(page: str, site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +142,7 @@ def test_commands_run_as_printed(page: str, site, tmp_path: Path, monkeypatch: p
     for line in commands(page):
         if reason(line) is None:
             more = [word for pattern, words in SHORTER.items() if re.search(pattern, line) for word in words]
-            invoke([*shlex.split(line, comments=True), *more])
+            call(line, *more)
 
 
 def test_every_page_is_run_here_or_as_a_tour() -> None:
@@ -184,23 +162,13 @@ def test_a_pretrained_encoder_has_the_rates_of_the_page(
     """Its commands and its config, with a small encoder of as many layers in place of the one that is named."""
     monkeypatch.setattr(srl, "SIZES", {"train": 20, "validation": 5, "test": 5})
     monkeypatch.chdir(tmp_path)
-    small_bert(tmp_path / "bert")
+    sizes = {"hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 4}  # bert-base-cased has as many layers
+    small_bert(tmp_path / "bert", ["the", "."], num_hidden_layers=12, **sizes)
     Path("layers.jsonnet").write_text(files(page)["layers.jsonnet"], encoding="utf-8")
     [line] = [line for line in commands(page) if "encoder=bert-base-cased" in line]
-    for words in (shlex.split(line), ["spen-run", "layers.jsonnet", "encoder=bert-base-cased"]):
-        named = [word.replace("encoder=bert-base-cased", f"encoder={tmp_path / 'bert'}") for word in words]
-        invoke([*named, "trainer.epochs=1", "--device", "cpu"])
-
-
-def small_bert(folder: Path) -> None:
-    """An encoder with the names of bert-base-cased's parameters, and its tokeniser."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "."]))
-    sizes = {"hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 4, "vocab_size": 7}
-    BertModel(BertConfig(**sizes, num_hidden_layers=12)).save_pretrained(folder)
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    for given in (line, "spen-run layers.jsonnet encoder=bert-base-cased"):
+        named = given.replace("encoder=bert-base-cased", f"encoder={tmp_path / 'bert'}")
+        call(named, "trainer.epochs=1", "--device", "cpu")
 
 
 # All commands, run or not.
@@ -250,10 +218,7 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
 
 
 def parse_spen(words: list[str]) -> None:
-    from spen_plugins.cli.main import app
-    from spen_plugins.cli.together import evaluate_parts
-
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(main.app)
     with command.make_context("spen", list(words)) as context:
         while hasattr(command, "resolve_command") and (rest := [*context._protected_args, *context.args]):
             name, command, rest = command.resolve_command(context, rest)
@@ -269,9 +234,7 @@ def parse_spen(words: list[str]) -> None:
 
 
 def parse_spen_run(words: list[str]) -> None:
-    from spen_plugins.cli.run import app, parse_methods, parse_seeds
-
-    context = typer.main.get_command(app).make_context("spen-run", list(words))
+    context = typer.main.get_command(run.app).make_context("spen-run", list(words))
     if (path := context.params["config"]) is None:
         return
     if path.parent.name == "copied":
@@ -279,9 +242,9 @@ def parse_spen_run(words: list[str]) -> None:
         path = Path(path.name)
     arguments = parse_arguments(context.params["arguments"] or [])
     if "methods" in arguments:
-        arguments["method"] = parse_methods(arguments.pop("methods"))[-1]
+        arguments["method"] = run.parse_methods(arguments.pop("methods"))[-1]
     if "seeds" in arguments:
-        arguments["seed"] = str(parse_seeds(arguments.pop("seeds"))[0])
+        arguments["seed"] = str(run.parse_seeds(arguments.pop("seeds"))[0])
     check(evaluate(path, arguments), path, Registry())
 
 
@@ -322,14 +285,12 @@ def test_results_show_the_commands_of_the_tool() -> None:
 
 
 def test_commands_of_results_are_checked() -> None:
-    from spen_plugins.cli.run import app
-
     for line in in_results():
         words = shlex.split(line, comments=True)
         if words[0] == "spen":
             parse_spen(words[1:])
         elif words[0] == "spen-run":
-            given = typer.main.get_command(app).make_context("spen-run", words[1:]).params
+            given = typer.main.get_command(run.app).make_context("spen-run", words[1:]).params
             path = find(Path(Path(given["config"]).stem))
             check(evaluate(path, parse_arguments(given["arguments"])), path, Registry())
         else:

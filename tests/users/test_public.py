@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 import spen_plugins as sp
 from spen_plugins import figures, nn, sentences, testing
+from spen_plugins.registry.kinds import KINDS
 from tests.loaded import ROOT
 
 PAGE = (ROOT / "docs/plugins.md").read_text()
@@ -121,8 +122,6 @@ def test_the_page_has_every_member_of_a_class(name: str) -> None:
 
 
 def test_every_base_class_of_a_hook_has_a_block() -> None:
-    from spen_plugins.registry.kinds import KINDS
-
     assert {kind.base[1] for kind in KINDS.values() if kind.base} <= set(WRITTEN)
 
 
@@ -178,12 +177,17 @@ def test_the_root_shows_the_parts_of_an_experiment_and_little_else() -> None:
     assert len([path for path in (ROOT / "spen_plugins").glob("*.py") if path.stem != "__init__"]) <= 16
 
 
-def test_shipped_plugins_import_public_names() -> None:
-    """Type checkers' imports too, which the import contract leaves out."""
-    for path in (ROOT / "plugins").glob("*/spen_*/**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "spen_plugins":
-                assert {alias.name for alias in node.names} <= set(MODULES[node.module].__all__), path
-            elif isinstance(node, ast.Import):
-                modules = {alias.name for alias in node.names if alias.name.startswith("spen_plugins")}
-                assert modules <= MODULES.keys(), path
+def test_plugins_use_public_names_alone() -> None:
+    """Type checkers' imports too, which the import contract leaves out; also in the tutorial and in a test's plugin."""
+    for folder in ("plugins", "docs/tutorial", "tests/testing/stranger"):
+        for path in (path for path in (ROOT / folder).rglob("*.py") if "build" not in path.parts):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "spen_plugins":
+                    names = {alias.name for alias in node.names if f"{node.module}.{alias.name}" not in MODULES}
+                    assert names <= set(MODULES[node.module].__all__), path
+                elif isinstance(node, ast.Import):
+                    modules = {alias.name for alias in node.names if alias.name.startswith("spen_plugins")}
+                    assert modules <= MODULES.keys(), path
+                elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    known = {"sp": sp, "testing": testing}.get(node.value.id)
+                    assert known is None or node.attr in known.__all__, f"{path}: {node.attr}"

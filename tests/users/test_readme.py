@@ -8,45 +8,37 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+import spen_plugins as sp
 from spen_plugins import hookspecs
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.samples import srl
-from tests.loaded import ROOT
+from spen_plugins.registry.kinds import KINDS
+from spen_plugins.runs.train import training
+from spen_plugins.samples import labels, srl
+from tests.loaded import ROOT, trained
+from tests.pages import blocks, commands, files
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/results").glob("*.md"))]
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-
-
-def file_block(page: Path, name: str) -> str:
-    """The block behind `<!-- file: NAME -->`."""
-    [found] = re.findall(
-        rf"<!-- file: {re.escape(name)} -->\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
-    )
-    return found
 
 
 @pytest.fixture(params=["README.md", "docs/plugins.md"])
 def acme(request, site) -> str:
     """The page's example plugin, installed under the name and module its packaging says; the page."""
-    page = ROOT / request.param
-    packaging = file_block(page, "entry point" if request.param == "README.md" else "pyproject.toml")
+    shown = files(request.param)
+    packaging = shown["entry point" if request.param == "README.md" else "pyproject.toml"]
     [(name, module)] = tomllib.loads(packaging)["project"]["entry-points"]["spen_plugins"].items()
-    site.install(name, file_block(page, f"{module}.py"), module=module)
+    site.install(name, shown[f"{module}.py"], module=module)
     return request.param
 
 
 def test_the_example_plugin_is_ten_lines() -> None:
-    code = [line for line in file_block(ROOT / "README.md", "spen_acme.py").splitlines() if line.strip()]
+    code = [line for line in files("README.md")["spen_acme.py"].splitlines() if line.strip()]
     assert len(code) <= 10
 
 
@@ -55,7 +47,11 @@ def test_the_example_plugin_is_found_and_keeps_the_contract(acme) -> None:
     assert "acme.quadratic" in registry.names("energy")
     [plugin] = [plugin for plugin in registry.check() if plugin.name == "acme"]
     assert plugin.error is None or not plugin.error
-    checks = [block for block in blocks(ROOT / acme, "python") if "check_energy(" in block]
+    cls, config = registry.parse("energy", {"type": "acme.quadratic", "strength": 2}, "energy", "x.jsonnet")
+    y = torch.rand(3, 5, 2, dtype=torch.float64)
+    bound = cls(config, SimpleNamespace(space=sp.LabelSet(["a", "b"]))).at(sp.X({}, None, 3))
+    torch.testing.assert_close(bound(y), 2 * ((y - 0.5) ** 2).sum(-1))
+    checks = [block for block in blocks(acme, "python") if "check_energy(" in block]
     assert len(checks) == 1
     for block in checks:
         names: dict = {}
@@ -66,31 +62,20 @@ def test_the_example_plugin_is_found_and_keeps_the_contract(acme) -> None:
 
 
 def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
-    from spen_plugins.runs.train.runner import run
-
-    [line] = [
-        line
-        for page in [ROOT / acme]
-        for block in blocks(page, "console")
-        for line in block.splitlines()
-        if "acme" in line and "spen-run" in line
-    ]
-    _, config, *arguments = shlex.split(line.removeprefix("$ "))
+    [line] = [line for line in commands(acme) if "acme" in line and "spen-run" in line]
+    _, config, *arguments = shlex.split(line)
     values = parse_arguments([*arguments, "trainer.epochs=1", "features.hidden=[8]"])
-    evaluated = evaluate(ROOT / "configs" / f"{Path(config).stem}.jsonnet", values)
-    folder = run(evaluated, config, out=tmp_path / "run", options=RunOptions("cpu", quiet=True))
+    folder = trained(ROOT / "configs" / f"{Path(config).stem}.jsonnet", tmp_path / "run", **values)
     assert json.loads((folder / "config.json").read_text())["energy"]["type"] == "acme.quadratic"
-    assert "example_f1" in json.loads((folder / "metrics.json").read_text())["test"]
+    assert "example_f1" in sp.RunFolder(folder).metrics()["test"]
 
 
 def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> None:
-    from spen_plugins.runs.train.runner import run
-
-    [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
+    [block] = [block for block in blocks("README.md", "python") if "sp.load" in block]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(srl, "SIZES", {"train": 100, "validation": 20, "test": 20})
     values = {"trainer.epochs": "1", "method": "cross_entropy", "features.hidden": "8"}
-    run(evaluate("srl_seal", values), "srl_seal", out=Path("runs/first"), options=RunOptions("cpu", quiet=True))
+    trained("srl_seal", Path("runs/first"), **values)
     names: dict = {}
     exec(block, names)
     assert names["found"]["words"][2] == "gave"
@@ -100,8 +85,6 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
 @pytest.mark.parametrize("page", ["README.md", "docs/configs.md"])
 def test_python_on_arrays_runs(page: str, tmp_path: Path, monkeypatch) -> None:
     """The section's blocks, in order and in one namespace, for an epoch each."""
-    from spen_plugins.runs.train import training
-    from spen_plugins.samples import labels
 
     def shorter(config, arguments):
         return evaluate(config, {**arguments, "trainer.epochs": "1", "trainer.epoch_updates": "1"})
@@ -126,7 +109,7 @@ def test_the_plain_script_of_seal_runs_as_it_stands(capsys: pytest.CaptureFixtur
     """Both nets learn: far better than chance on unseen rows, and gold has a lower energy than its opposite."""
     names: dict = {"__name__": "__main__"}
     with torch.random.fork_rng():
-        exec(compile(file_block(ROOT / "docs/plain_seal.md", "plain_seal.py"), "plain_seal.py", "exec"), names)
+        exec(compile(files("docs/plain_seal.md")["plain_seal.py"], "plain_seal.py", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 10 and float(printed[-1].split()[-1]) > 0.65
     x, y, energy = names["x"][500:], names["y"][500:], names["seal"].energy.eval()
@@ -137,7 +120,7 @@ def test_the_plain_script_of_seal_runs_as_it_stands(capsys: pytest.CaptureFixtur
 
 
 def test_the_config_in_the_docs_is_an_experiment() -> None:
-    [block] = blocks(ROOT / "docs/configs.md", "json")
+    [block] = blocks("docs/configs.md", "json")
     check(json.loads(block), "docs/configs.md", Registry())
 
 
@@ -153,8 +136,6 @@ HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(v
 @pytest.mark.parametrize("hook", HOOKS)
 def test_docs_have_every_hook(hook: str) -> None:
     """A heading with the signature, and below it the base class with every method a plugin may write."""
-    from spen_plugins.registry.kinds import KINDS
-
     text = (ROOT / "docs/plugins.md").read_text()
     [(key, kind)] = [(key, kind) for key, kind in KINDS.items() if kind.hook == hook]
     if kind.base is None:

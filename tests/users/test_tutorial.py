@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import inspect
 import io
@@ -19,14 +18,13 @@ from typing import Any
 import pytest
 
 import spen_plugins as sp
-from spen_plugins import testing
 from tests.loaded import ROOT, module_of
+from tests.pages import blocks, call, commands, files
 
 DOCS = ROOT / "docs"
-PAGE = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+PAGE = DOCS / "tutorial.md"
 FOLDER = DOCS / "tutorial"
 FILES = [path for pattern in ("*.*", "spen_morphs/*.py") for path in sorted(FOLDER.glob(pattern)) if path.is_file()]
-_FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -42,31 +40,11 @@ def plugin(site) -> Path:
     return site.path
 
 
-def blocks(language: str) -> list[str]:
-    """The page's blocks that are no files."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", _FILE.sub("", PAGE), re.MULTILINE | re.DOTALL)
-
-
 def test_the_page_has_every_file_as_it_is() -> None:
-    shown = _FILE.findall(PAGE)
-    assert sorted(name for name, _ in shown) == sorted(path.relative_to(FOLDER).as_posix() for path in FILES)
-    for name, text in shown:
+    shown = files(PAGE)
+    assert sorted(shown) == sorted(path.relative_to(FOLDER).as_posix() for path in FILES)
+    for name, text in shown.items():
         assert text == (FOLDER / name).read_text(encoding="utf-8"), name
-
-
-def test_it_imports_public_names_alone() -> None:
-    for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")) if path.suffix == ".py" else ast.Module([])):
-            if isinstance(node, ast.ImportFrom) and node.module.startswith("spen_plugins"):
-                assert node.module == "spen_plugins" and {alias.name for alias in node.names} <= {"testing"}
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                known = {"sp": sp, "testing": testing}.get(node.value.id)
-                assert known is None or node.attr in known.__all__, node.attr
-
-
-def test_its_hooks_are_found(plugin: Path) -> None:
-    [found] = [found for found in sp.Registry().check() if found.name == "morphs"]
-    assert found.error is None
 
 
 @pytest.mark.parametrize("name", re.findall(r"^def (test_\w+)", (FOLDER / "test_morphs.py").read_text(), re.MULTILINE))
@@ -77,27 +55,16 @@ def test_its_own_tests_pass(plugin: Path, tmp_path: Path, name: str) -> None:
     function(*(values[argument] for argument in inspect.signature(function).parameters))
 
 
-def invoke(line: str, *more: str) -> str:
-    from typer.testing import CliRunner
-
-    from spen_plugins.cli import main, run
-
-    words = shlex.split(line.removeprefix("$ "))
-    done = CliRunner().invoke({"spen": main.app, "spen-run": run.app}[words[0]], [*words[1:], *more])
-    assert done.exit_code == 0, f"{line}\n{done.output}"
-    return done.output
-
-
 def test_its_experiment_trains(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In both stages, in a folder that isn't ours."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(FOLDER / "morphs.jsonnet", tmp_path)
-    invoke("spen make-morphs words")
+    call("spen make-morphs words")
     for part in sp.PARTS:  # a few words
         file = tmp_path / "words" / f"{part}.jsonl"
         file.write_text("".join(file.read_text().splitlines(keepends=True)[:20]))
     small = ["hidden=4", "trainer.epochs=1", "trainer.net_epochs=1", "--device", "cpu", "--quiet"]
-    invoke("spen-run morphs.jsonnet --out run", *small)
+    call("spen-run morphs.jsonnet --out run", *small)
     run = sp.RunFolder.open(tmp_path / "run")
     assert [record["stage"] for record in run.history()] == ["net", "both"]
     assert set(run.history()[1]["losses"]) == {"energy.ranking", "net.cross_entropy", "net.energy"}
@@ -117,25 +84,25 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     subprocess.run([*pip, "--target", str(target), str(source)], check=True, capture_output=True)
     shutil.copy(FOLDER / "morphs.jsonnet", folder)
     path = os.pathsep.join([str(target), *filter(None, [os.environ.get("PYTHONPATH")])])
-    call = "import sys; from spen_plugins.cli.{0} import main; sys.argv[0] = '{1}'; sys.exit(main())"
-    for block in blocks("console"):
-        for line in block.splitlines():
-            program, *words = shlex.split(line.removeprefix("$ "))
-            code = call.format({"spen": "main", "spen-run": "run"}[program], program)
-            more = ["--device", "cpu"] if program == "spen-run" else []
-            done = subprocess.run(
-                [sys.executable, "-c", code, *words, *more],
-                cwd=folder,
-                env=os.environ | {"PYTHONPATH": path},
-                capture_output=True,
-                text=True,
-            )
-            assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+    start = "import sys; from spen_plugins.cli.{0} import main; sys.argv[0] = '{1}'; sys.exit(main())"
+    for line in commands(PAGE):
+        program, *words = shlex.split(line)
+        code = start.format({"spen": "main", "spen-run": "run"}[program], program)
+        more = ["--device", "cpu"] if program == "spen-run" else []
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words, *more],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     metrics = sp.RunFolder.open(folder / "runs/morphs").metrics()
     assert metrics["test"]["exact_match"] > 0.6
     with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(io.StringIO()) as said:
         patched.syspath_prepend(str(target))
         patched.chdir(folder)
-        for block in blocks("python"):
-            exec(compile(block, "docs/tutorial.md", "exec"), {})
+        for block in blocks(PAGE, "python"):
+            if block not in files(PAGE).values():
+                exec(compile(block, "docs/tutorial.md", "exec"), {})
     assert said.getvalue().count("'morphs'") == 2

@@ -23,7 +23,7 @@ SOUND = {
 METHODS = {
     "energy": "__init__ forward encode gradient",
     "inference_net": "__init__ forward training_proposal choices",
-    "energy_loss": "__init__ forward terms net_terms measures check_energy",
+    "energy_loss": "__init__ forward terms net_terms measures",
     "trainer": "__init__ stages protocol",
 }
 BODIES = (

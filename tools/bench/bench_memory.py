@@ -24,7 +24,7 @@ import psutil
 import torch  # before the first measure: it takes most of the memory of a process that just started
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from spen_plugins.cli.allocator import MMAP_THRESHOLD
+from spen_plugins.cli import MMAP_THRESHOLD
 from spen_plugins.cli.run import app
 
 LIBC: Any = ctypes.CDLL(None)

@@ -30,8 +30,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 import spen_plugins as sp
-from spen_plugins.data.catalogue import locate
-from spen_plugins.data.catalogue.catalogue import CATALOGUE
+from spen_plugins.data.catalogue import CATALOGUE, locate
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import SpenError

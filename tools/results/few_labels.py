@@ -40,8 +40,7 @@ from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.sentences.conllu import read_conllu
-from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.data.sentences.write_roles import columns, predicted
+from spen_plugins.data.sentences.roles import columns, predicted, read_roles
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import SpenError

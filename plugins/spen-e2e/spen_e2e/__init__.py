@@ -38,6 +38,6 @@ def spen_trainer() -> Classes:
 @hookimpl
 def spen_figure() -> Functions:
     return {
-        "gbi": "spen_e2e.figures:gbi",
-        "trajectory": "spen_e2e.figures:trajectory",
+        "gbi": "spen_e2e.gbi_figures:gbi",
+        "trajectory": "spen_e2e.gbi_figures:trajectory",
     }

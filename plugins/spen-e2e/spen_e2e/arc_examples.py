@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spen_e2e.trees import Tree, make_tree
-from spen_plugins import DataError, Indexer, X
+from spen_plugins import DataError, Indexer
 from spen_plugins.sentences import (
     FORMS,
     Argument,
@@ -30,22 +30,19 @@ from spen_plugins.sentences import (
 
 @dataclass(eq=False)
 class Example:
-    """A sentence with all its predicates.
-
-    Args:
-        predicates: `(predicate,)` words.
-        candidates: `(candidate, 2)` first and last word.
-        pairs: `(pair, 2)` indices of predicate and candidate, predicate by predicate.
-        names: gold BIO tags of each predicate, if known.
-        roles: `(pair,)` gold roles, 0 for none; -1 for one unseen in training.
-    """
+    """A sentence with all its predicates."""
 
     entry: Entry
     predicates: np.ndarray
+    """`(predicate,)` words."""
     candidates: np.ndarray
+    """`(candidate, 2)` first and last word."""
     pairs: np.ndarray
+    """`(pair, 2)` indices of predicate and candidate, predicate by predicate."""
     names: tuple[tuple[str, ...], ...] | None
+    """Gold BIO tags of each predicate, if known."""
     roles: np.ndarray | None
+    """`(pair,)` gold roles, 0 for none; -1 for one unseen in training."""
 
     @cached_property
     def arguments(self) -> list[list[Argument]]:
@@ -60,13 +57,8 @@ class Example:
 
 
 def make_example(sentence: Sentence, candidates: np.ndarray, entry: Entry, number: dict[str, int]) -> Example:
-    """A sentence with predicates as an example.
-
-    Args:
-        candidates: `(candidate, 2)` first and last word.
-        entry: its words.
-        number: index of each known role.
-    """
+    """A sentence with predicates as an example, given candidates `(candidate, 2)`, as there, and the index of each
+    known role."""
     predicates = np.array([p.predicate for p in sentence.propositions], dtype=np.int64)
     first, last = candidates.T
     apart = (predicates[:, None] < first) | (last < predicates[:, None])
@@ -79,13 +71,8 @@ def make_example(sentence: Sentence, candidates: np.ndarray, entry: Entry, numbe
 
 
 def find_gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: dict[str, int]) -> np.ndarray:
-    """Gold roles of pairs, as `Example.roles`.
-
-    Args:
-        names: BIO tags of each predicate.
-        spans: `(pair, 3)` predicate, first and last word.
-        number: index of each known role.
-    """
+    """Gold roles of pairs, as `Example.roles`, by each predicate's BIO tags; spans are `(pair, 3)` predicate, first and
+    last word."""
     gold = {
         (i, first, last): number.get(role, -1)
         for i, tags in enumerate(names)
@@ -108,8 +95,7 @@ def collate_arcs(
     for column, name in enumerate(("predicate", "candidate")):
         inputs[f"pair_{name}"] = padded([example.pairs[:, column] for example in examples], inside)
     gold, known = one_hot_gold([example.roles for example in examples], inside, roles, 0)
-    numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-    return SentenceBatch(X(inputs, torch.from_numpy(inside), len(examples)), numbers, gold, known, tuple(examples))
+    return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
 
 
 def _make_table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
@@ -137,11 +123,7 @@ def write_arguments(example: Example, arguments: Sequence[Sequence[Argument]]) -
 
 
 def parse_sentence(item: Any) -> tuple[Sentence, Tree | None]:
-    """A user's sentence, as in `RoleArcs.parse`, and its tree, if it has one.
-
-    Raises:
-        DataError: another form.
-    """
+    """A user's sentence, as in `RoleArcs.parse`, and its tree, if it has one; `DataError` for another form."""
     if isinstance(item, Mapping) and item.get("predicates") is None:
         raise DataError("input", None, repr(item)[:80], FORMS)
     sentence = sentence_of(item)
@@ -170,14 +152,8 @@ def _read_tree(item: Mapping[str, Any], words: int) -> Tree | None:
 def write_predictions(
     examples: Sequence[Example], width: int, arguments: Sequence[tuple[int, Argument]], scores: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """The predictions of a batch, as `RoleArcs.predictions`.
-
-    Args:
-        examples: those of the batch.
-        width: places for predicates in each of its rows.
-        arguments: each with its predicate's number in the batch.
-        scores: of the arguments.
-    """
+    """The predictions of a batch, as `RoleArcs.predictions`, which has places for `width` predicates in each row;
+    arguments are given with their predicate's number in the batch."""
     predictions: list[dict[str, Any]] = []
     for example in examples:
         words = example.entry.words

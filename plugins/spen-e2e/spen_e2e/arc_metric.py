@@ -78,12 +78,7 @@ class Roles:
 
 class ArcMetric(Metric):
     """`span_precision`, `span_recall`, `span_f1`, `f1_none`, `f1_heuristic`, `f1_ilp`, `reached_f1`, `reach`,
-    `violations`, `overlaps`, `repeats`, accuracy of `arcs`, `roles`.
-
-    Args:
-        roles: the roles' names.
-        repair: of `span_f1`.
-    """
+    `violations`, `overlaps`, `repeats`, accuracy of `arcs`, `roles`; `repair` is that of `span_f1`."""
 
     def __init__(self, roles: Roles, repair: Repair) -> None:
         self._roles, self._repair = roles, repair

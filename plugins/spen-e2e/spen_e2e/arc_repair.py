@@ -22,12 +22,8 @@ MANY = 5000
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of a batch, (predicate, span) each, one after the other.
-
-    Args:
-        predicate: `(pair,)` numbers of predicates, from 0 in the batch.
-        first, last: `(pair,)` the span's words.
-    """
+    """The pairs of a batch, (predicate, span) each, one after the other, `(pair,)`: numbers of predicates, from 0 in
+    the batch, and the span's words."""
 
     predicate: np.ndarray
     first: np.ndarray
@@ -44,18 +40,9 @@ class Pairs:
         return pair, self.predicate[pair] * (self.last.max(initial=0) + 1) + word
 
 
-def choose_likely(p: np.ndarray) -> np.ndarray:
-    """The most probable role of each pair, 0 for none: `(pair, role)` -> `(pair,)`."""
-    return p.argmax(-1)
-
-
 def find_violations(pairs: Pairs, roles: np.ndarray, core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the predicates with overlapping arguments, and of those with a core role twice.
-
-    Args:
-        roles: `(pair,)`, 0 for none.
-        core: `(role,)` boolean.
-    """
+    """Numbers of the predicates with overlapping arguments, and of those with a core role twice, of roles `(pair,)`, 0
+    for none; `core` is `(role,)`, boolean."""
     arcs = np.flatnonzero(roles)
     chosen = pairs.take(arcs)
     pair, word = chosen.words()
@@ -65,13 +52,9 @@ def find_violations(pairs: Pairs, roles: np.ndarray, core: np.ndarray) -> tuple[
 
 
 def repair_roles(p: np.ndarray, pairs: Pairs, core: np.ndarray, repair: Repair) -> np.ndarray:
-    """Roles under the constraints, `(pair,)`, 0 for none; with "none" the most probable ones.
-
-    Args:
-        p: `(pair, role)` probabilities; role 0 is none.
-        core: `(role,)` boolean.
-    """
-    roles = choose_likely(p)
+    """Roles under the constraints, `(pair,)`, 0 for none, given probabilities `(pair, role)` and `core`, `(role,)`,
+    boolean; with "none" the most probable ones."""
+    roles = p.argmax(-1)
     if repair == "none":
         return roles
     wrong = np.union1d(*find_violations(pairs, roles, core))
@@ -87,7 +70,7 @@ def repair_greedily(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray
 
     Arguments and result as in `repair_roles`.
     """
-    roles = choose_likely(p)
+    roles = p.argmax(-1)
     alive, kept = np.flatnonzero(roles), np.zeros_like(roles)
     confidence = p[np.arange(len(p)), roles]
     # The most probable first, within each predicate.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_e2e.convex import non_negative
+from spen_e2e.images import non_negative
 from spen_plugins.nn import at_least_float32, inner_product
 
 DISTANCES = 10
@@ -46,11 +46,8 @@ class LocalArcs(nn.Module):
             nn.init.normal_(table.weight, std=0.1)
 
     def forward(self, words: Tensor, x: sp.X) -> tuple[Tensor, Tensor]:
-        """Vectors of pairs `(batch, pair, hidden)` and scores `(batch, pair, role)`, zero on padding.
-
-        Args:
-            words: `(batch, token, before)`, zero on padding.
-        """
+        """Vectors of pairs `(batch, pair, hidden)` and scores `(batch, pair, role)`, given vectors of words
+        `(batch, token, before)`; all are zero on padding."""
         assert x.mask is not None
         inputs, inside = x.inputs, x.mask.unsqueeze(-1)
         predicate, first, last = inputs["predicate_at"], inputs["candidate_first"], inputs["candidate_last"]

@@ -30,9 +30,11 @@ from spen_plugins.sentences import (
     UNKNOWN,
     Argument,
     FileExamples,
+    FileParts,
     RawText,
     Sentence,
     SentenceBatch,
+    SentenceTask,
     SpanConfidences,
     Vocabulary,
     WithoutGold,
@@ -50,7 +52,7 @@ NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]
 
 
-class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesFormats):
+class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
     """Semantic role labelling as arcs (Belanger et al. 2017, Sec. 6.2): a sentence with its predicates -> a role, or
     none, for each pair of a predicate and a candidate, a span of words that doesn't hold the predicate.
 
@@ -75,10 +77,9 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
     def load(self) -> None:
         read = read_parts(self.config)
         sentences = {part: part_sentences for part, (_, part_sentences) in read.parts.items()}
-        self._checksums, self._split = read.checksums, read.split
-        self._notes = [*read.notes, *unseen_roles(sentences)]
         self._trees = trees = self._read_trees(self.config.trees)
-        self._checksums |= {name: sp.sha256(sp.locate(name)) for name in self.config.trees}
+        checksums = read.checksums | {name: sp.sha256(sp.locate(name)) for name in self.config.trees}
+        self._read = read._replace(notes=[*read.notes, *unseen_roles(sentences)], checksums=checksums)
         names = {tag[2:] for s in sentences["train"] for p in s.propositions for tag in p.tags or ()} - {"", "V", "C-V"}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), [NONE, *sorted(names)])
         self._parts = {part: self._examples(sentences[part], trees, self._where(part)) for part in sp.PARTS}
@@ -92,16 +93,10 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         self._set(Vocabulary(sp.listed(facts, "words"), self.config), sp.listed(facts, "roles"))
         self._reach = dict(facts["reach"])
         self._parts = {part: [] for part in sp.PARTS}
-        self._trees = {}
-        self._checksums: dict[str, str] = {}
-        self._notes: list[str] = []
-        self._split: Any = None
+        self._read, self._trees = FileParts({}, {}, [], None), {}
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "roles": self.space.tags, "reach": self._reach}
-
-    def part(self, name: str) -> Sequence[Example]:
-        return self._parts[name]
 
     def read(self, path: str) -> list[Example]:
         """A file's sentences; trees are those of `trees` as far as the files are there, and of a file of the same name
@@ -113,7 +108,7 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
         files = [name for name in self.config.trees if sp.locate(name).exists()]
         self._trees = trees = self._read_trees([*files, *beside])
         roles = read_roles(file, self.config.layout, gold=False)
-        self._notes = [f"{path}: {roles.said}"]
+        self._read = self._read._replace(notes=[f"{path}: {roles.said}"])
         sentences = [s for s in roles.sentences if s.propositions]
         missing = sum(sentence.words not in trees for sentence in sentences)
         if self.config.trees and missing:
@@ -178,19 +173,13 @@ class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesForma
             "reach of the candidates": self._reach,
             "trees": config.trees,
             "decoding": {"none": "the most probable role of each pair"}.get(config.repair, f"repair: {config.repair}"),
-            "split": self._split,
+            "split": self._read.split,
             "threshold": None,
         }
 
     def show(self, example: Example) -> sp.Shown:
         gold = None if example.names is None else list(write_arguments(example, example.arguments))
         return sp.Shown(example.entry.words, gold)
-
-    def notes(self) -> Sequence[str]:
-        return self._notes
-
-    def checksums(self) -> dict[str, str]:
-        return self._checksums
 
     def length(self, example: Example) -> int:
         return len(example.pairs)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from spen_plugins import ConfigError, DataError, did_you_mean, read_json_lines
 from spen_plugins.figures import (
     COLOURS,
+    Out,
     Record,
     draw_seeds,
+    find_groups,
     legend_below,
     looks,
     mark_stages,
     new_figure,
     points,
+    save,
+    save_figure,
     selection,
     styled,
     whole_numbers,
@@ -30,20 +35,55 @@ if TYPE_CHECKING:
 
 CURVES = {"net": ("net", "-"), "net_gbi": ("net + GBI", "--"), "random_gbi": ("random + GBI", ":")}
 """Entries of a history record's `probe`: name in the legend and line style."""
+Seeds = Annotated[
+    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder, or a folder with one run per seed.")
+]
+Alone = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ENERGY_ALONE", show_default=False, help="Runs of energies trained alone."),
+]
+Score = Annotated[str | None, typer.Option(help="Score to plot (default: the selection score).")]
+Trajectories = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="Output of `spen evaluate --trajectory --out FILE`; label=file names one.",
+    ),
+]
+
+
+def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
+    """Scores of gradient-based inference while the energy trains; needs runs with trainer.probe."""
+    group, *others = find_groups([run, *(alone or [])])
+    save_figure(gbi_figure(group, others), group, "gbi", out)
+
+
+def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> None:
+    """Energy and score after each step of gradient-based inference."""
+    named = dict(map(_split_label, files))
+    if len(named) < len(files):
+        raise ConfigError("two files have the same label; give each its own: label=file")
+    figure = trajectory_figure({label: read_trajectory(path) for label, path in named.items()}, score)
+    for path in save(figure, out or next(iter(named.values())).with_suffix("")):
+        typer.echo(str(path))
+
+
+def _split_label(word: str) -> tuple[str, Path]:
+    """Label and file of an argument; the label defaults to the file's name."""
+    label, _, rest = ("", "", word) if Path(word).is_file() else word.rpartition("=")
+    path = Path(rest)
+    if not path.is_file():
+        raise ConfigError(
+            f"there is no file {path}; expected what spen evaluate RUN FILE --trajectory --out FILE wrote"
+        )
+    return label or path.stem, path
 
 
 @styled
 def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
     """The validation score over epochs of the net, of GBI from its outputs, of GBI from random outputs, and of energies
-    trained alone.
-
-    Args:
-        group: a run, or one experiment's seeds, with `trainer.probe` set.
-        alone: runs that predict by GBI; their validation scores over the epochs of their energies are drawn.
-
-    Raises:
-        ConfigError: a run has no probes.
-    """
+    trained alone, which predict by GBI. `ConfigError` if a run of the group has no probes (`trainer.probe`)."""
     histories = [run.history() for run in group.runs]
     for run, history in zip(group.runs, histories, strict=True):
         if not any("probe" in record for record in history):
@@ -79,15 +119,8 @@ def _select_energy_epochs(history: Sequence[Record]) -> list[Record]:
 @styled
 def trajectory_figure(trajectories: Mapping[str, Sequence[Record]], score: str | None = None) -> Figure:
     """The mean energy and a score after each step of gradient-based inference, the start included (warm-started from an
-    inference net: Tu & Gimpel 2019).
-
-    Args:
-        trajectories: label -> the lines of `spen evaluate --trajectory`.
-        score: name of the score; by default the task's selection score.
-
-    Raises:
-        ConfigError: an unknown score.
-    """
+    inference net: Tu & Gimpel 2019), by label. Without a score it is the task's selection score; `ConfigError` if it is
+    unknown."""
     first = next(iter(trajectories.values()))
     known = [name for name, value in first[0]["scores"].items() if isinstance(value, (int, float))]
     score = score or selection([{"validation": line["scores"], "score": line["score"]} for line in first])
@@ -110,11 +143,8 @@ def trajectory_figure(trajectories: Mapping[str, Sequence[Record]], score: str |
 
 
 def read_trajectory(path: Path) -> list[Record]:
-    """The lines of `spen evaluate --trajectory`, one per step.
-
-    Raises:
-        DataError: the file holds something else, or nothing.
-    """
+    """The lines of `spen evaluate --trajectory`, one per step; `DataError` if the file holds something else, or
+    nothing."""
     form = "a line of spen evaluate --trajectory: step, energy, score and scores"
 
     def check(line: Any) -> Record:

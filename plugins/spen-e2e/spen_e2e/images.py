@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrize
 
 import spen_plugins as sp
-from spen_e2e.convex import non_negative
 from spen_plugins.nn import at_least_float32
+
+Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class ImagePrior(sp.Energy):
@@ -61,12 +63,8 @@ class ImagePrior(sp.Energy):
         return slopes if mask is None else slopes * mask.unsqueeze(1)
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        """Σ over pixels of the prior, `(image,)`.
-
-        Args:
-            y: `(image, 1, row, column)`.
-            inside: the mask as numbers, of the same shape; None without padding.
-        """
+        """Σ over pixels of the prior, `(image,)`; y is `(image, 1, row, column)`, and `inside` the mask as numbers, of
+        the same shape, None without padding."""
         raise NotImplementedError
 
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
@@ -130,6 +128,21 @@ class DeepPrior(ImagePrior):
         slope = within(self.last.weight.flatten().view(-1, 1, 1) * self.rises(second), inside)
         slope = back(slope, self.second) * within(self.rises(first), inside)
         return back(slope, self.first)
+
+
+class _Magnitude(nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight.abs()
+
+
+def non_negative(layer: Layer) -> Layer:
+    """The layer with |weight| in place of its weight, which stays the parameter that is trained; the bias is free.
+
+    A net (input-convex: Amos et al. 2017) is convex in y if its first layer is any linear one, all later ones are such
+    layers, and what is between them is convex and non-decreasing, as SoftPlus is.
+    """
+    parametrize.register_parametrization(layer, "weight", _Magnitude())
+    return layer
 
 
 class Input(sp.InferenceNet):
@@ -201,13 +214,8 @@ def require_images(component: sp.Component, task: sp.Task) -> None:
 
 
 def require_filters(size: int, task: sp.Task, block: int = 1) -> None:
-    """Raise `ConfigError` unless filters have a middle, and fit into the images that are trained on.
-
-    Args:
-        size: rows and columns of a filter, in blocks.
-        task: knows the smallest image.
-        block: rows and columns of a block, in pixels.
-    """
+    """Raise `ConfigError` unless filters of `size` blocks, of `block` pixels each, have a middle, and fit into the
+    images that are trained on."""
     if size % 2 == 0:
         raise sp.ConfigError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
     smallest = task.inputs.smallest

@@ -14,23 +14,16 @@ from spen_plugins.sentences import TaggedSentence, read_conllu
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A dependency tree of Universal Dependencies.
-
-    Args:
-        heads: each word's head, from 0; -1 for the root's.
-        relations: each word's relation to its head, with or without a subtype.
-    """
+    """A dependency tree of Universal Dependencies."""
 
     heads: tuple[int, ...]
+    """Each word's head, from 0; -1 for the root's."""
     relations: tuple[str, ...]
+    """Each word's relation to its head, with or without a subtype."""
 
 
 def read_trees(path: Path) -> dict[tuple[str, ...], Tree]:
-    """The tree of each sentence of a CoNLL-U file, by its words; the first one of equal sentences.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
-    """
+    """The tree of each sentence of a CoNLL-U file, by its words; the first one of equal sentences."""
     trees: dict[tuple[str, ...], Tree] = {}
     for sentence in read_conllu(path, tags="deprel", columns={"head": "head"}):
         if sentence.words not in trees:
@@ -39,11 +32,8 @@ def read_trees(path: Path) -> dict[tuple[str, ...], Tree]:
 
 
 def make_tree(heads: Sequence[int], relations: Sequence[str]) -> Tree:
-    """A tree of heads from 0, -1 for none.
-
-    Raises:
-        ValueError: a head is no word, or a word is below itself; the first argument is the word's number, from 0.
-    """
+    """A tree of heads from 0, -1 for none; `ValueError`, whose first argument is a word's number, from 0, if its head
+    is no word, or it is below itself."""
     n = len(heads)
     above = np.array(heads, dtype=np.int64)
     wrong = np.flatnonzero((above < -1) | (above >= n))

@@ -159,11 +159,7 @@ def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
 
 
 def _find_below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tuple[str, ...]:
-    """The names that are one of the prefixes or below one.
-
-    Raises:
-        ConfigError: a prefix has none.
-    """
+    """The names that are one of the prefixes or below one; `ConfigError` if a prefix has none."""
     names, below = list(names), []
     for prefix in prefixes:
         mine = [name for name in names if name == prefix or name.startswith(prefix + ".")]
@@ -189,11 +185,8 @@ def _find_local(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _pair_copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, Tensor]]:
-    """Pairs of a parameter and the one that it is a copy of.
-
-    Raises:
-        ConfigError: a prefix has no parameters, or they have other names or shapes than those to be copied.
-    """
+    """Pairs of a parameter and the one that it is a copy of; `ConfigError` if a prefix has no parameters, or they have
+    other names or shapes than those to be copied."""
     named = dict(model.named_parameters(remove_duplicate=False))
     pairs = []
     for to, of in copies.items():

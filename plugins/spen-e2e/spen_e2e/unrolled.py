@@ -85,12 +85,9 @@ class Unrolled(sp.InferenceNet):
         return [lr / math.sqrt(t) if kind == "decayed" else lr for t in range(1, self.config.steps + 1)]
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
-        """Independent variables with the last iterate's logits; see `iterates` for the others.
-
-        Raises:
-            RunError: in prediction, an iterate is NaN or infinite.
-            ConfigError: in training, the energy has no second derivative in y.
-        """
+        """Independent variables with the last iterate's logits; see `iterates` for the others. `RunError` if in
+        prediction an iterate is NaN or infinite; `ConfigError` if in training the energy has no second derivative in
+        y."""
         assert energy is not None
         start = self.net(x, energy if self.net.uses_energy else None)
         device = start.logits.device.type
@@ -150,7 +147,11 @@ class Unrolled(sp.InferenceNet):
             return value - config.entropy * entropy(self.space, y) if config.entropy else value
 
         if closed and config.method != "logits" and not config.entropy:
-            look = partial(_closed_form, energy, to_y, mask=mask)
+
+            def look(place: Tensor) -> tuple[Tensor, None, Tensor]:
+                y = to_y(place, mask)
+                return y, None, energy.gradient(y)
+
         else:
             look = partial(gradient_at, objective, self.space, mask=mask, method=config.method, create_graph=recorded)
         if not (recorded and config.checkpoint and self.steps):
@@ -203,14 +204,6 @@ class Unrolled(sp.InferenceNet):
             f"gradient step {first} of {self.steps}, with step size {rate:.3g}, led to NaN or infinity: the descent "
             "diverges. A lower inference_net.lr or more entropy (for labels and tags) may help"
         )
-
-
-def _closed_form(
-    energy: sp.BoundEnergy, to_y: Callable[[Tensor, Tensor | None], Tensor], place: Tensor, mask: Tensor | None
-) -> tuple[Tensor, None, Tensor]:
-    """As `gradient_at`, of an energy that has its gradient in closed form; without the energy itself."""
-    y = to_y(place, mask)
-    return y, None, energy.gradient(y)
 
 
 def iterates(proposal: sp.Proposal) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Images: the tasks `denoising` and `segmentation`, and their figures."""
+"""Images: the tasks `denoising` and `segmentation`, a net and an energy of convolutions, and figures."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ def spen_task() -> Classes:
         "denoising": "spen_images.denoising:Denoising",
         "segmentation": "spen_images.segmentation:Segmentation",
     }
+
+
+@hookimpl
+def spen_inference_net() -> Classes:
+    return {"fcn": "spen_images.convolutions:Fcn"}
+
+
+@hookimpl
+def spen_energy() -> Classes:
+    return {"conv": "spen_images.convolutions:Conv"}
 
 
 @hookimpl

@@ -22,4 +22,4 @@ def spen_trainer() -> Classes:
 
 @hookimpl
 def spen_figure() -> Functions:
-    return {"hessian": "spen_implicit.figures:hessian"}
+    return {"hessian": "spen_implicit.hessian_plots:hessian"}

@@ -121,11 +121,8 @@ def _measures(rule: ImplicitGradient, others: Any, context: sp.Context) -> sp.Te
 
 
 def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
-    """Tries the gradient on one example before training starts.
-
-    Raises:
-        ConfigError: the energy loss doesn't depend on the net; or no second derivative, and `products` is exact.
-    """
+    """Tries the gradient on one example before training starts; `ConfigError` if the energy loss doesn't depend on the
+    net, or there is no second derivative, and `products` is exact."""
     device = next(p.device for p in model.parameters())
     batch = _find_first_with_gold(task)
     if batch is None:

@@ -32,11 +32,6 @@ class ImplicitGradient:
 
     g = ∂L_Aux/∂θ is computed once with its graph, which all products with H share, and the result is the gradient of
     L_Prim − ⟨g, u⟩ in φ, with u a constant. What must survive an interruption is its `state_dict`.
-
-    Args:
-        config: the trainer's.
-        auxiliary: context -> terms of L_Aux.
-        primary: context -> terms of L_Prim.
     """
 
     def __init__(
@@ -63,11 +58,11 @@ class ImplicitGradient:
             update.backward(update.loss, inputs=list(phi))
             return
         inner = self._inner(update.context, theta, update.examples)
-        solution = self._solve(inner, v)
+        u, ended = self._solve(inner, v)
         self._updates += 1
         self._solved += 1
-        self._ended += solution.ended
-        update.backward(update.loss - inner.cross(solution.u, phi), inputs=list(phi))
+        self._ended += ended
+        update.backward(update.loss - inner.cross(u, phi), inputs=list(phi))
 
     def measures(self, context: sp.Context, theta: Sequence[nn.Parameter], phi: Sequence[nn.Parameter]) -> sp.Terms:
         """Of the batch: H's extremal eigenvalues and the norms of both terms of the gradient (App. D); and the share of
@@ -81,7 +76,7 @@ class ImplicitGradient:
             if norm(v) > 0:
                 inner = self._inner(context, theta, examples)
                 kept = self._vector, self._largest, self._updates
-                u = self._solve(inner, v).u
+                u, _ = self._solve(inner, v)
                 self._vector, self._largest, self._updates = kept
                 measures["explicit"] = norm(compute_gradients(loss, phi))
                 measures["implicit"] = norm(compute_gradients(inner.cross(u, phi), phi))
@@ -132,18 +127,18 @@ class ImplicitGradient:
         # Room above λmax: power iterations reach it from below.
         step = 1 / (1.2 * self._largest + shift)
         if config.inverse == "cg":
-            solution = conjugate_gradient(inner.product, v, config.terms, step, shift)
+            u, ended = conjugate_gradient(inner.product, v, config.terms, step, shift)
         else:
             terms = 0 if config.inverse == "identity" else config.terms
-            solution = series(inner.product, v, terms, step, shift)
-        if solution.ended:
+            u, ended = series(inner.product, v, terms, step, shift)
+        if ended:
             self._updates = -1  # look at the largest eigenvalue again
-        if not math.isfinite(norm(solution.u)):
+        if not math.isfinite(norm(u)):
             raise sp.RunError(
                 f"the inverse Hessian's product is not finite (trainer.inverse={config.inverse}, largest eigenvalue "
                 f"{self._largest:g}); a larger trainer.damping, or lower rates or clipping of both players, may help"
             )
-        return solution
+        return u, ended
 
     def _find_largest(self, inner: Exact | Differences, v: Vector) -> None:
         """λmax, anew at every `power_every`-th update; H changes slowly, and so does its eigenvector."""

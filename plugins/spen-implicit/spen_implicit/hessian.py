@@ -24,23 +24,19 @@ taken to have where outputs are narrower: this bounds the memory."""
 
 @dataclass(frozen=True)
 class Pairs:
-    """An energy's second derivatives for pairs of labels or tags, next to the training data's counts.
-
-    Attributes:
-        run: name in the figure.
-        names: the labels or tags.
-        learned: mean of −∂²E/∂y_i∂y_j, `(name, name)`; of tags i at a token and j at the next.
-        counted: correlation of the labels, or log ratio of the bigrams of tags, `(name, name)`.
-        ordered: true of tags; false of labels, whose matrices are symmetric, with NaN on their diagonal.
-        where: the outputs at which the derivatives are taken, in words.
-    """
+    """An energy's second derivatives for pairs of labels or tags, next to the training data's counts."""
 
     run: str
+    """Name in the figure."""
     names: list[str]
     learned: Tensor
+    """Mean of −∂²E/∂y_i∂y_j, `(name, name)`; of tags i at a token and j at the next."""
     counted: Tensor
+    """Correlation of the labels, or log ratio of the bigrams of tags, `(name, name)`."""
     ordered: bool
+    """True of tags; false of labels, whose matrices are symmetric, with NaN on their diagonal."""
     where: str
+    """The outputs at which the derivatives are taken, in words."""
 
     @property
     def correlation(self) -> float | None:
@@ -59,20 +55,12 @@ class Pairs:
 
 
 def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
-    """Second derivatives of a run's energy, mean over validation examples, and counts of its training data.
+    """Second derivatives of a run's energy, mean over the first validation examples, and counts of its training data,
+    of its most frequent labels or tags (Shankar & Piratla, appendix C, Fig. 1 and 2).
 
-    Source: Shankar & Piratla, appendix C, Fig. 1 and 2.
-
-    Args:
-        run: a run whose outputs are label sets or tag sequences.
-        label: name in the figure.
-        count: number of labels or tags, the most frequent ones of the training part.
-        at: where E is differentiated: the net's relaxed output, or gold.
-        examples: number of examples, the first ones of the validation part.
-
-    Raises:
-        ConfigError: no energy, or other outputs.
-        DataError: the data are missing or have changed, or there is nothing to differentiate at.
+    E is differentiated at the net's relaxed output, or at gold. `ConfigError` if the run has no energy, or other
+    outputs than label sets and tag sequences; `DataError` if the data are missing or have changed, or there is nothing
+    to differentiate at.
     """
     registry = sp.Registry()
     predictor = sp.Predictor(run, registry=registry)
@@ -102,11 +90,8 @@ def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "outp
 
 
 def mean_hessian(predictor: sp.Predictor, examples: Sequence[Any], chosen: Tensor, at: At) -> Tensor:
-    """The mean of ∂²E/∂y∂y over examples of label sets, or over neighbouring tokens, `(chosen, chosen)`, float64.
-
-    Raises:
-        DataError: an example has no gold to differentiate at, or there is neither an example nor a neighbour.
-    """
+    """The mean of ∂²E/∂y∂y over examples of label sets, or over neighbouring tokens, `(chosen, chosen)`, float64;
+    `DataError` if an example has no gold to differentiate at, or there is neither an example nor a neighbour."""
     total, seen = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
     for proposal, batch, _ in predictor.proposals(examples):
         if at == "gold" and not batch.labelled.all():
@@ -123,18 +108,10 @@ def mean_hessian(predictor: sp.Predictor, examples: Sequence[Any], chosen: Tenso
 
 
 def second_derivatives(energy: sp.BoundEnergy, y: Tensor, rows: Tensor) -> Tensor:
-    """Rows of ∂²E/∂y∂y, exact, by differentiating dE/dy once more.
+    """Rows of ∂²E/∂y∂y, `(batch, row, *variables)`, exact, by differentiating dE/dy once more.
 
-    Each row is a sample of its own, at the same y: energies of samples do not depend on one another, so one pass gives
-    a row for each.
-
-    Args:
-        energy: E_x.
-        y: `(batch, 1, *variables)`.
-        rows: `(row,)`, numbers of variables in an example's flat y.
-
-    Returns:
-        `(batch, row, *variables)`.
+    Each row is a sample of its own, at the same y `(batch, 1, *variables)`: energies of samples do not depend on one
+    another, so one pass gives a row for each. `rows` are numbers of variables in an example's flat y.
     """
     copies = y.detach().expand(-1, len(rows), *y.shape[2:]).clone().requires_grad_()
     with torch.enable_grad():
@@ -152,13 +129,8 @@ def label_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Te
 
 
 def neighbour_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
-    """The sum over neighbouring tokens of ∂²E/∂y_{t,a}∂y_{t+1,b}, `(chosen, chosen)`, and their number.
-
-    Args:
-        energy: E_x, whose mask says which tokens there are.
-        y: tag sequences `(batch, 1, token, tag)`.
-        chosen: numbers of tags a and b.
-    """
+    """The sum over neighbouring tokens of ∂²E/∂y_{t,a}∂y_{t+1,b}, `(chosen, chosen)`, and their number; y is
+    `(batch, 1, token, tag)`, and the mask of E_x says which tokens there are."""
     mask, (tokens, tags), count = energy.x.mask, y.shape[2:], len(chosen)
     here = y.new_ones(len(y), tokens, dtype=torch.bool) if mask is None else mask
     both = here[:, :-1] & here[:, 1:]
@@ -184,17 +156,8 @@ def find_frequent(task: sp.Task, count: int) -> Tensor:
 def label_correlation(task: sp.Task, chosen: Tensor) -> Tensor:
     """Correlation φ of labels in the training part, `(chosen, chosen)`: positive for two that occur together more often
     than if they were independent, 0 where one never or always occurs, NaN on the diagonal."""
-    together, rows = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
-    for gold in _read_gold(task):
-        on = gold[:, chosen]
-        together += on.T @ on
-        rows += len(on)
-    share = together.diagonal() / rows
-    spread = (share * (1 - share)).sqrt()
-    product = torch.outer(spread, spread)
-    covariance = together / rows - torch.outer(share, share)
-    correlation = torch.where(product > 0, covariance / product.clamp(min=1e-300), 0.0)
-    return correlation.fill_diagonal_(torch.nan)
+    gold = torch.cat([gold[:, chosen] for gold in _read_gold(task)])
+    return torch.corrcoef(gold.T).nan_to_num(0).fill_diagonal_(torch.nan)
 
 
 def bigram_ratios(task: sp.Task, chosen: Tensor) -> Tensor:

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from torch import Tensor
+import typer
 
-from spen_implicit.hessian import Pairs
-from spen_plugins.figures import new_figure, shortened, styled
+from spen_plugins.figures import Out, Run, group_of, new_figure, save_figure, shortened, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from spen_implicit.hessian import Pairs
 
 NAMED = 60
 """Largest number of labels or tags whose names are written beside the maps."""
 LENGTH, MARGIN = 20, 1.6
 """Most characters of a name, and the inches that they take."""
+Shown = Annotated[
+    int, typer.Option("--labels", min=2, help="Number of labels or tags, the most frequent of the training part.")
+]
+Examples = Annotated[int, typer.Option(min=1, help="Number of validation examples, the first ones.")]
+Where = Annotated[
+    Literal["output", "gold"],
+    typer.Option(help="Where the energy is differentiated: at the net's relaxed output, or at gold."),
+]
+
+
+def hessian(run: Run, labels: Shown = 40, at: Where = "output", examples: Examples = 50, out: Out = None) -> None:
+    """Pairs in the energy: −∂²E/∂y∂y of labels or of neighbouring tags, next to counts in the data."""
+    from spen_implicit.hessian import compare_pairs
+
+    group = group_of(run)
+    pairs = compare_pairs(group.runs[0], group.label, labels, at, examples)
+    typer.echo(pairs.summarise())
+    save_figure(hessian_figure(pairs), group, "hessian", out)
 
 
 @styled

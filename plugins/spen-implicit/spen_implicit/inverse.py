@@ -1,9 +1,12 @@
-"""Solutions of (H + δI) u = v by products with H alone, for vectors that are lists of tensors."""
+"""Solutions of (H + δI) u = v by products with H alone, for vectors that are lists of tensors.
+
+In all functions `product` is w -> H w, `step` is α and `shift` is δ. A solution is u, and true if the method met a
+direction in which H + δI isn't positive, and ended there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,21 +14,7 @@ from torch import Tensor
 Vector = Sequence[Tensor]
 """A vector in pieces, one tensor of any shape a parameter."""
 Product = Callable[[Vector], Vector]
-"""w -> H w."""
-
-
-class Solution(NamedTuple):
-    """An approximate solution.
-
-    Attributes:
-        u: the solution.
-        products: number of products with H.
-        ended: true if the method met a direction in which H + δI isn't positive, and ended there.
-    """
-
-    u: list[Tensor]
-    products: int
-    ended: bool
+Solution = tuple[list[Tensor], bool]
 
 
 def dot(a: Vector, b: Vector) -> Tensor:
@@ -39,66 +28,48 @@ def norm(a: Vector) -> float:
 
 
 def series(product: Product, v: Vector, terms: int, step: float, shift: float) -> Solution:
-    """The von Neumann series u = α Σ_{k=0}^{K} (I − α (H + δI))^k v.
+    """The von Neumann series u = α Σ_{k=0}^{K} (I − α (H + δI))^k v of K terms after α v.
 
     It converges to (H + δI)⁻¹ v if all eigenvalues of α (H + δI) are between 0 and 2. It ends before a term that is
     longer than the one before, which a negative eigenvalue of H + δI or a large step makes.
-
-    Args:
-        product: w -> H w.
-        v: the right-hand side.
-        terms: K; with 0 u is α v.
-        step: α.
-        shift: δ.
     """
     total, term, length = list(v), list(v), norm(v)
-    for k in range(terms):
+    for _ in range(terms):
         term = torch._foreach_add(torch._foreach_mul(term, 1 - step * shift), list(product(term)), alpha=-step)
         if not (new_length := norm(term)) <= length:  # also if it isn't a number
-            return Solution(torch._foreach_mul(total, step), k + 1, True)
+            return torch._foreach_mul(total, step), True
         total, length = torch._foreach_add(total, term), new_length
-    return Solution(torch._foreach_mul(total, step), terms, False)
+    return torch._foreach_mul(total, step), False
 
 
 def conjugate_gradient(
     product: Product, v: Vector, iterations: int, step: float, shift: float, tolerance: float = 1e-10
 ) -> Solution:
-    """Conjugate gradient for (H + δI) u = v, from u = 0; it ends before a direction in which H + δI isn't positive.
-
-    Args:
-        product: w -> H w.
-        v: the right-hand side.
-        iterations: at most.
-        step: α; if v itself is such a direction, u is α v, as the first term of the series.
-        shift: δ.
-        tolerance: it ends when the residual is that share of v's norm.
+    """Conjugate gradient for (H + δI) u = v, from u = 0; it ends before a direction in which H + δI isn't positive, or
+    when the residual is the share `tolerance` of v's norm. If v itself is such a direction, u is α v, as the first term
+    of the series.
     """
     u = [torch.zeros_like(piece) for piece in v]
     residual = direction = list(v)
     square = first = float(dot(residual, residual))
     for k in range(iterations):
         if square <= tolerance**2 * first:
-            return Solution(u, k, False)
+            return u, False
         image = torch._foreach_add(list(product(direction)), direction, alpha=shift)
         curvature = float(dot(direction, image))
         if not curvature > 0:
-            return Solution(u if k else torch._foreach_mul(list(v), step), k + 1, True)
+            return (u if k else torch._foreach_mul(list(v), step)), True
         length = square / curvature
         u = torch._foreach_add(u, direction, alpha=length)
         residual = torch._foreach_add(residual, image, alpha=-length)
         square, before = float(dot(residual, residual)), square
         direction = torch._foreach_add(residual, direction, alpha=square / before)
-    return Solution(u, iterations, False)
+    return u, False
 
 
 def largest_eigenvalue(product: Product, start: Vector, iterations: int) -> tuple[float, list[Tensor]]:
-    """|λ| of H's eigenvalue of the largest magnitude, by power iterations, and the last vector, of length 1.
-
-    Args:
-        product: w -> H w.
-        start: where to begin, not zero; the vector of a like matrix saves iterations.
-        iterations: number of products.
-    """
+    """|λ| of H's eigenvalue of the largest magnitude, by power iterations, and the last vector, of length 1. The start
+    is not zero; the vector of a like matrix saves iterations."""
     vector = torch._foreach_div(list(start), norm(start))
     length = 0.0
     for _ in range(iterations):
@@ -111,13 +82,7 @@ def largest_eigenvalue(product: Product, start: Vector, iterations: int) -> tupl
 
 
 def extremal_eigenvalues(product: Product, start: Vector, iterations: int) -> tuple[float, float]:
-    """Estimates of H's least and greatest eigenvalue, between the true ones (Lanczos).
-
-    Args:
-        product: w -> H w.
-        start: where to begin, not zero.
-        iterations: number of products, at most.
-    """
+    """Estimates of H's least and greatest eigenvalue, between the true ones (Lanczos); the start is not zero."""
     basis, diagonal, beside = [torch._foreach_div(list(start), norm(start))], [], []
     for _ in range(iterations):
         image = list(product(basis[-1]))

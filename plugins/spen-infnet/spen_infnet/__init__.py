@@ -48,4 +48,4 @@ def spen_command() -> Functions:
 
 @hookimpl
 def spen_figure() -> Functions:
-    return {"game": "spen_infnet.figures:game"}
+    return {"game": "spen_infnet.game_plots:game"}

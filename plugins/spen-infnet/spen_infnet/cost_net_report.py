@@ -32,29 +32,21 @@ from spen_plugins.figures import load_task, markdown_cell
 
 @dataclass(frozen=True)
 class NetComparison:
-    """A and F on the same examples.
-
-    Attributes:
-        what: name of the score and of the examples.
-        test_time, cost_augmented: the scores of A and F.
-        differences: (output of A, which is right; output of F) -> count; None if outputs were not compared.
-    """
+    """The scores of A and F on the same examples."""
 
     what: str
+    """Name of the score and of the examples."""
     test_time: float
     cost_augmented: float
     differences: Counter[tuple[str, str]] | None
+    """As of `count_differences`; None if outputs were not compared."""
     unit: str = ""
     """Unit of the scores; empty for fractions."""
 
 
 def compare_nets(run: RunFolder, file: str | None = None) -> NetComparison:
-    """A and F of a run.
-
-    Raises:
-        ConfigError: the run has no F, or only that of an earlier stage and a file is given.
-        DataError: the examples can't be read, or have no gold.
-    """
+    """A and F of a run; `ConfigError` if it has no F, or only that of an earlier stage and a file is given; `DataError`
+    if the examples can't be read, or have no gold."""
     predictor = Predictor(run)
     nets = [] if predictor.model.energy_loss is None else predictor.model.energy_loss.modules()
     net = next((module for module in nets if isinstance(module, CostNet)), None)
@@ -67,13 +59,9 @@ def compare_nets(run: RunFolder, file: str | None = None) -> NetComparison:
 
 
 def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], where: str) -> NetComparison:
-    """A and F on the examples with gold, which F sees.
-
-    Raises:
-        DataError: no example has gold.
-    """
+    """A and F on the examples with gold, which F sees; `DataError` if none has."""
     task = predictor.task
-    ours, theirs, counts = task.metric(), task.metric(), 0
+    ours, theirs, counts = task.metric(), task.metric(), Counter()
     labelled = False
     for proposal, batch, _ in predictor.proposals(examples):
         if batch.gold is None:
@@ -83,59 +71,35 @@ def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], wher
             augmented = net(batch, proposal)
         ours.update(proposal, batch)
         theirs.update(augmented, batch)
-        counts = counts + count_differences(
-            task.space, task.decode(proposal, batch.x), task.decode(augmented, batch.x), batch
-        )
+        a, f = (task.decode(one, batch.x) for one in (proposal, augmented))
+        counts += count_differences(task.space, a, f, batch)
     if not labelled:
         raise DataError(where, None, "no gold outputs", "gold outputs: F sees them, and scores are against them")
     scores = [float(metric.compute()[task.selection]) for metric in (ours, theirs)]
-    return NetComparison(f"{task.selection} on {where}", *scores, name_counts(task.space, counts), ours.unit)
+    return NetComparison(f"{task.selection} on {where}", *scores, counts, ours.unit)
 
 
-def count_differences(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
-    """Counts of A right and F different: for tags `(tag of A, tag of F)`, for label sets `(label, 0 or 1 of A)`.
+def count_differences(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Counter[tuple[str, str]]:
+    """Counts of an output of A, which is right, and that of F, which differs: tags of a token, or a label and not it.
 
-    Args:
-        space: tag sequences or label sets.
-        a, f: discrete outputs of A and F, as `batch.gold`.
+    `a` and `f` are discrete outputs, as `batch.gold`, of tag sequences or label sets.
     """
     if not isinstance(space, (TagSequence, LabelSet)):
         raise ConfigError(f"outputs of A and F are compared of tags and of label sets, not of {type(space).__name__}")
-    known = batch.gold
-    a, f, gold = (to_integers(space, y) for y in (a, f, known))
+    is_set, known = isinstance(space, LabelSet), batch.gold[:, 0]
+    a, f, gold = (y > 0.5 if is_set else y.argmax(-1) for y in (a[:, 0], f[:, 0], known))
     is_counted = batch.labelled[:, None] & (a == gold) & (f != a)
-    if isinstance(space, LabelSet):
-        first, second, shape = torch.arange(a.shape[1], device=a.device).expand_as(a), a, (len(space.labels), 2)
-    else:
-        first, second, shape = a, f, (len(space.tags), len(space.tags))
-        is_counted &= known[:, 0].any(-1)  # neither padding nor a tag unseen in training
-    codes = shape[1] * first[is_counted] + second[is_counted]
-    return codes.bincount(minlength=shape[0] * shape[1]).view(shape).cpu()
-
-
-def to_integers(space: OutputSpace, y: Tensor) -> Tensor:
-    """Discrete y `(batch, 1, *variables)` as integers: `(batch, token)` tags, or `(batch, label)` 0 and 1."""
-    return y[:, 0].argmax(-1) if isinstance(space, TagSequence) else (y[:, 0] > 0.5).long()
-
-
-def name_counts(space: OutputSpace, counts: Tensor) -> Counter[tuple[str, str]]:
-    """The counts of `count_differences` by the names of A's and F's outputs."""
-    names: Counter[tuple[str, str]] = Counter()
-    for i, j in counts.nonzero().tolist():
-        if isinstance(space, TagSequence):
-            pair = space.tags[i], space.tags[j]
-        else:
-            pair = (space.labels[i], f"not {space.labels[i]}")[:: 1 if j else -1]
-        names[pair] = int(counts[i, j])
-    return names
+    if is_set:
+        found = zip(is_counted.nonzero()[:, 1].tolist(), a[is_counted].tolist(), strict=True)
+        return Counter((space.labels[i], f"not {space.labels[i]}")[:: 1 if on else -1] for i, on in found)
+    is_counted &= known.any(-1)  # neither padding nor a tag unseen in training
+    found = zip(a[is_counted].tolist(), f[is_counted].tolist(), strict=True)
+    return Counter((space.tags[i], space.tags[j]) for i, j in found)
 
 
 def compare_stages(run: RunFolder, task: Task, file: str | None) -> NetComparison:
-    """The best validation scores of a single net: A after fine-tuning, F before.
-
-    Raises:
-        ConfigError: the run was not fine-tuned, or a file is given.
-    """
+    """The best validation scores of a single net: A after fine-tuning, F before; `ConfigError` if it was not
+    fine-tuned, or a file is given."""
     best: dict[str, float] = {}
     for record in run.history():
         if record["score"] is not None:  # it was infinite

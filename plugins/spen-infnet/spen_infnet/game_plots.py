@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 from spen_plugins import ConfigError
 from spen_plugins.figures import (
     Curve,
+    Out,
     Record,
+    Runs,
     Scale,
     draw_seeds,
     filled,
+    find_groups,
     legend_below,
     looks,
     new_figure,
     points,
+    save_figure,
     set_scale,
     styled,
     whole_numbers,
@@ -30,6 +34,12 @@ TEST_TIME = ("inference_net.test_time", "inference_net.energy")
 """The energy's term for the net that predicts: next to a cost-augmented net, and with one net only."""
 
 
+def game(runs: Runs, out: Out = None) -> None:
+    """Losses after the nets' steps and gradient norms in joint training; needs runs of infnet.joint."""
+    groups = find_groups(runs)
+    save_figure(game_figure(groups), groups[0], "game", out)
+
+
 @styled
 def game_figure(groups: Sequence[Group]) -> Figure:
     """Panels over the epochs of joint training, those in which the energy trains; one colour per group. A panel is left
@@ -38,10 +48,8 @@ def game_figure(groups: Sequence[Group]) -> Figure:
     (a) l1 = Δ(F(x), y) − E(x, F(x)), the cost-augmented objective, and (b) l0 = [l1 + E(x, y)]₊, the margin-rescaled
     hinge loss, both after the nets' updates and before the energy's (with trainer.first='energy' the nets' last updates
     were on the batch before); (c) the norm of the energy's gradient when it moves; (d) the norm of the gradient of the
-    energy's term for the test-time net. Seeds are drawn as `draw_seeds` does.
-
-    Raises:
-        ConfigError: a run has no measures of joint training.
+    energy's term for the test-time net. Seeds are drawn as `draw_seeds` does. `ConfigError` if a run has no measures of
+    joint training.
     """
     histories = {group.label: [keep_game(run.history()) for run in group.runs] for group in groups}
     for group in groups:

@@ -126,13 +126,8 @@ class Read:
 
 
 class TagReader(nn.Module):
-    """One language model: the symbols read so far -> the distribution of the next tag or of the end.
-
-    Args:
-        tags: number of tags.
-        tag_dim, words: widths of a tag's embedding and of a word's vector, 0 for a model that sees no words.
-        hidden: width of the LSTM.
-    """
+    """One language model: the symbols read so far -> the distribution of the next tag or of the end. `words` is the
+    width of a word's vector, 0 for a model that sees no words."""
 
     def __init__(self, tags: int, tag_dim: int, words: int, hidden: int) -> None:
         super().__init__()

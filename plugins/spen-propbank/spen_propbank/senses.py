@@ -20,7 +20,6 @@ from spen_plugins import (
     Shown,
     TagConfidences,
     TagSequence,
-    X,
     listed,
     locate,
 )
@@ -32,14 +31,12 @@ from spen_plugins.sentences import (
     FileParts,
     FilesConfig,
     Proposition,
-    RawText,
     SenseTask,
     Sentence,
     SentenceBatch,
     Vocabulary,
     note_unseen,
     parse_one_predicate,
-    parse_raw_text,
     read_parts,
     read_roles,
     rounded,
@@ -115,16 +112,12 @@ class Senses(SenseTask):
         self._read = self._read._replace(notes=[f"{path}: {file.said}"])
         return self._examples(file.sentences)
 
-    def read_text(self, raw: RawText) -> list[Example]:
-        return self._examples(parse_raw_text(raw))
-
     def parse(self, item: Any) -> Example:
         """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional are `"lemma"`, and gold,
         `"sense"`, such as `"kill.01"`."""
         return self._examples([parse_one_predicate(item)])[0]
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        b = len(examples)
         inputs, _ = self._inputs([example.entry for example in examples], [example.at for example in examples])
         inputs["candidates"] = self._collate_candidates(examples)
         known = torch.tensor([example.sense is not None for example in examples])
@@ -135,9 +128,8 @@ class Senses(SenseTask):
             places = torch.tensor([max(example.place, 0) for example in examples])
             gold = torch.nn.functional.one_hot(places, PLACES).float() * known.unsqueeze(-1)
             gold = gold[:, None, None]
-        numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        x = X(inputs, torch.ones(b, 1, dtype=torch.bool), b)
-        return SentenceBatch(x, numbers, gold, known, tuple(examples))
+        mask = torch.ones(len(examples), 1, dtype=torch.bool)
+        return SentenceBatch.of(inputs, mask, gold, known, rows, examples=tuple(examples))
 
     def metric(self) -> SensesMetric:
         return SensesMetric(self.decode)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spen_plugins import Classes, hookimpl
+from spen_plugins import Classes, Functions, hookimpl
 
 
 @hookimpl
@@ -32,3 +32,8 @@ def spen_trainer() -> Classes:
         "static": "spen_seal.static:Static",
         "direct": "spen_seal.direct:Direct",
     }
+
+
+@hookimpl
+def spen_figure() -> Functions:
+    return {"gradients": "spen_seal.coupling_figure:gradients"}

@@ -1,4 +1,4 @@
-"""Energy losses that contrast gold with samples of the net: NCE ranking and plain ranking."""
+"""Samples of outputs from a net, and energy losses that contrast gold with them: NCE ranking and plain ranking."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_seal.samples import Form, draw_candidates, draw_sparse_candidates, make_zero_loss, use_sparse
+
+Draw = Literal["discrete", "continuous"]
+"""Samples: draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
+Form = Literal["auto", "dense", "sparse"]
+"""Representation of discrete samples: tensors of zeros and ones, or lists of the labels that are on."""
+
+# Thresholds above which sparse samples are faster, measured with tools.bench.bench_sparse on a core: number of labels,
+# numbers in the samples of an example, and, from above, the share of labels that are on.
+MANY_LABELS, MANY_NUMBERS, FEW_ON = 400, 4000, 0.05
 
 
 class ContrastConfig(sp.Config):
@@ -87,6 +95,49 @@ class Nce(Contrast):
             # softmax.
             noise = y.sums(proposal.logits) if isinstance(y, sp.SparseLabels) else proposal.log_prob(y)
         return -energy(y) - noise
+
+
+def draw(proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
+    """`n` outputs of the net, `(batch, n, *variables)`, without gradient: a sample is data to the loss."""
+    with torch.no_grad():
+        return proposal.sample(n) if sample == "discrete" else proposal.perturb(n, std)
+
+
+def draw_candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
+    """Gold and `n` samples, in this order, for one call of the energy: `(batch, 1 + n, *variables)`."""
+    drawn = draw(proposal, n, sample, std)
+    return torch.cat([gold.to(drawn), drawn], 1)
+
+
+def draw_sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
+    """As `draw_candidates`, with discrete samples as sparse labels."""
+    return sp.SparseLabels.from_dense(gold).join(proposal.sample_sparse(n))
+
+
+def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
+    """True if `n` discrete samples shall be sparse labels; `ConfigError` if `form` demands them and they can't be."""
+    if form == "sparse":
+        for part, can in ((proposal, proposal.sparse), (energy.energy, energy.energy.takes_sparse)):
+            if not can:
+                raise sp.ConfigError(
+                    f'energy_loss.sampling is "sparse", but {type(part).__name__} has dense outputs only; expected '
+                    "independent labels and an energy that takes sparse ones (seal.labels, core.local)"
+                )
+        return True
+    labels = proposal.logits.shape[-1]
+    return (
+        form == "auto"
+        and energy.energy.takes_sparse
+        and proposal.sparse
+        and labels >= MANY_LABELS
+        and labels * n >= MANY_NUMBERS
+        and proposal.logits.detach().sigmoid().mean().item() <= FEW_ON
+    )
+
+
+def make_zero_loss(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
+    """The loss of a batch without gold, `(batch,)`: 0, with a gradient of zeros."""
+    return 0 * energy(proposal.mean)[:, 0]
 
 
 def ranking_loss(scores: Tensor) -> Tensor:

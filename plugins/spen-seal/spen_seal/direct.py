@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 import spen_plugins as sp
-from spen_seal.contrast import ranking_loss
-from spen_seal.samples import draw_candidates
+from spen_seal.contrast import draw_candidates, ranking_loss
 
 
 class Direct(sp.Trainer):

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_plugins.nn import CompoundObjective, MarginCost, margin_cost, output_size
-from spen_seal.samples import make_zero_loss
+from spen_seal.contrast import make_zero_loss
 
 
 class MarginConfig(sp.Config):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_plugins.nn import ValueLoss
-from spen_seal.samples import draw, make_zero_loss
+from spen_seal.contrast import draw, make_zero_loss
 
 
 class ScoreLoss(ValueLoss, ABC):

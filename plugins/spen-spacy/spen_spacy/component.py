@@ -27,12 +27,8 @@ WORDS = 50_000
 
 
 class Component(Pipe):
-    """A spaCy component made of one or several runs. Subclasses check the runs and write predictions to docs.
-
-    Args:
-        name: the component's name in the pipeline.
-        settings: the factory's arguments, by name.
-    """
+    """A spaCy component made of one or several runs. Subclasses check the runs and write predictions to docs. Its
+    settings are the factory's arguments, by name."""
 
     factory: ClassVar[str]
     optional: ClassVar[tuple[str, ...]] = ()
@@ -77,14 +73,8 @@ class Component(Pipe):
         return self._runs[part]
 
     def load(self, places: Mapping[str, Path] | None = None) -> None:
-        """Load and check the run of each part.
-
-        Args:
-            places: the folder of each part; None: as the settings say.
-
-        Raises:
-            SpenError: a run is missing, damaged, of another task, or needs a plugin or a device that isn't there.
-        """
+        """Load and check the run of each part, from these folders or as the settings say; `SpenError` if a run is
+        missing, damaged, of another task, or needs a plugin or a device that isn't there."""
         runs = {}
         device = self.settings["device"] or str(get_torch_default_device())
         for part, place in (self.places() if places is None else places).items():
@@ -174,10 +164,7 @@ class Component(Pipe):
         """The inverse of `to_disk`. Files are JSON, safetensors, and a tokeniser's own; none can run code.
 
         While a saved pipeline is read, models that its config named otherwise when it was saved are loaded by name.
-
-        Raises:
-            RunError: the folder does not hold this component.
-            ConfigError: there is no model of a name.
+        `RunError` if the folder does not hold this component, `ConfigError` if there is no model of a name.
         """
         self._read(Path(path), {} if self._runs else self._find_named(self._changed(Path(path))))
         return self
@@ -205,11 +192,7 @@ class Component(Pipe):
             return pack(Path(folder))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Component:
-        """The inverse of `to_bytes`.
-
-        Raises:
-            RunError: the bytes are damaged, or name files outside the folder.
-        """
+        """The inverse of `to_bytes`; `RunError` if the bytes are damaged, or name files outside the folder."""
         with TemporaryDirectory() as folder:
             unpack(data, Path(folder))
             self._read(Path(folder), {})

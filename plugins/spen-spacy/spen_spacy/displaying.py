@@ -23,9 +23,6 @@ def displacy_frames(text: Doc | Span) -> list[dict[str, Any]]:
 
     One entry for each frame: the words of its predicate's sentence, the predicate (V, and its sense if it has one),
     and the arguments. Without sentences the words are those of the text. Tokens of an argument outside are left out.
-
-    Args:
-        text: a doc, or a span of one.
     """
     whole = text if isinstance(text, Span) else text[:]
     return [_frame(frame, whole) for frame in frames(text.doc) if whole.start <= frame.predicate.i < whole.end]

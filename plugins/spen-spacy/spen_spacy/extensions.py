@@ -168,14 +168,9 @@ def keep_frames(
     attributes: Mapping[str, Sequence],
     pieces: Sequence[Span] = (),
 ) -> None:
-    """Copy frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them.
-
-    Args:
-        doc: their doc; those that it has are forgotten.
-        spans, scores: as of `make_group`.
-        attributes: the attributes of a group of frames.
-        pieces: what was read for each frame; none: the doc.
-    """
+    """Copy frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them, in place of those that the
+    doc has. Spans, scores and attributes are those of a group of frames; `pieces` are what was read for each frame,
+    none for the doc."""
     starts, energies, senses, certain = (attributes[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
     frames = []
     for number, first in enumerate(starts):

@@ -1,4 +1,5 @@
-"""The factories that spaCy finds by entry points. Components are imported when the first is created."""
+"""The factories that spaCy finds by entry points, with the settings of docs/spacy.md. Components are imported when the
+first is created."""
 
 from __future__ import annotations
 
@@ -57,20 +58,8 @@ def _reads(factory: Callable[..., Any]) -> Callable[..., Any]:
 def spen_ner(
     nlp: Language, name: str, model: str | None, overwrite: bool, spans_key: str | None, **reading: Unpack[Reading]
 ) -> Any:
-    """Named entities.
-
-    Args:
-        model: a run of task `tagging` whose tags write spans: its folder, a saved component's, or the
-            name of an installed model; None: the installed one of this factory.
-        overwrite: if true, existing entities and blocked tokens are replaced; otherwise predicted entities are added
-            that overlap neither.
-        spans_key: key of `doc.spans` under which all predicted entities are stored with their probabilities; None: the
-            component's name.
-        reading: see `Reading`.
-
-    Raises:
-        SpenError: the model does not exist, or it does not fit this component.
-    """
+    """Named entities; unless `overwrite`, those that overlap earlier ones or blocked tokens are left out. `SpenError`
+    if the model does not exist, or it does not fit this component."""
     from spen_spacy.ner import SpenNer
 
     return _load(SpenNer(name, {"model": model, "overwrite": overwrite, "spans_key": spans_key, **reading}), nlp)
@@ -90,18 +79,7 @@ def spen_pos(
     attribute: Literal["auto", "pos", "tag"],
     **reading: Unpack[Reading],
 ) -> Any:
-    """Tags.
-
-    Args:
-        model: a run of task `tagging` whose tags write no spans: its folder, a saved component's, or the
-            name of an installed model; None: the installed one of this factory.
-        attribute: attribute to set. "auto": `token.pos_` for Universal POS tags, both for tags such as NOUN+NNS, else
-            `token.tag_`; "pos", "tag": this one alone.
-        reading: see `Reading`.
-
-    Raises:
-        SpenError: the model does not exist, or it does not fit this component.
-    """
+    """Tags; `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.pos import SpenPos
 
     return _load(SpenPos(name, {"model": model, "attribute": attribute, **reading}), nlp)
@@ -131,23 +109,7 @@ def spen_srl(
     spans_key: str | None,
     **reading: Unpack[Reading],
 ) -> Any:
-    """Semantic roles.
-
-    Args:
-        model: a run of task `srl`: its folder, a saved component's, or the name of an installed model; None:
-            the installed one of this factory.
-        predicates: "model": a run tags them; "verbs": tokens whose `pos_` is VERB; or a registered function that
-            returns a doc's predicates, as tokens or indices.
-        predicates_model: the run that tags them, of task `tagging` with `format: predicates`; None: the one saved with
-            the model.
-        senses_model: a run of task `propbank.senses`, which gives each frame its sense; None: the one saved with the
-            model, or none, and frames have no senses.
-        spans_key: key of `doc.spans` for predicates (as V) and arguments; None: the component's name.
-        reading: see `Reading`.
-
-    Raises:
-        SpenError: the model does not exist, or it does not fit this component.
-    """
+    """Semantic roles; `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.srl import SpenSrl
 
     models = {"model": model, "predicates_model": predicates_model, "senses_model": senses_model}
@@ -169,18 +131,7 @@ def spen_multilabel(
     device: str | None,
     precision: Precision,
 ) -> Any:
-    """Labels of texts.
-
-    Args:
-        model: a run of task `text`: its folder, a saved component's, or the name of an installed model; None:
-            the installed one of this factory.
-        threshold: the probability above which a label counts as predicted in scores; None: the run's own, or
-            its sets of highest expected F1. All labels are in `doc.cats` in any case.
-        energy, device, precision: as of `Reading`; the energy is that of the predicted labels.
-
-    Raises:
-        SpenError: the model does not exist, or it does not fit this component.
-    """
+    """Labels of texts; `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.multilabel import SpenMultilabel
 
     settings: Mapping[str, Any] = {"model": model, "threshold": threshold, "energy": energy}

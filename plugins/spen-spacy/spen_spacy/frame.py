@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from spacy.tokens import Span, Token
 
-from spen_spacy import lexicon
+from spen_plugins import PluginError, Registry
 
+if TYPE_CHECKING:
+    from spen_plugins.sentences import SenseTask
+
+TASK = "propbank.senses"
+"""The task whose senses frames have."""
 DIGITS = 6
 """Digits after the point of reported probabilities and energies, as `spen predict` writes them."""
 
@@ -16,6 +22,15 @@ DIGITS = 6
 def rounded(score: float) -> float:
     """A probability or energy as it is reported. Stored ones may be float32, whose 0.9973 is 0.9972999691963196."""
     return round(float(score), DIGITS)
+
+
+@cache
+def find_lexicon() -> type[SenseTask] | None:
+    """The task that knows what senses and their roles mean; None where it is not installed."""
+    try:
+        return Registry().resolve("task", TASK)
+    except PluginError:
+        return None
 
 
 class _Argument(NamedTuple):
@@ -47,7 +62,8 @@ class Argument(_Argument):
     def description(self) -> str | None:
         """PropBank's words for the role in the predicate's sense: "thing given"; None without a sense, and for roles
         that mean the same everywhere, such as ARGM-TMP."""
-        return lexicon.describe(self._sense, self.role)
+        known = None if self._sense is None else find_lexicon()
+        return None if known is None else known.describe(self._sense, self.role)
 
     def to_dict(self) -> dict[str, Any]:
         """`role`, `description`, the place as in `Frame.to_dict`, and `score`."""
@@ -77,7 +93,8 @@ class Frame:
     @property
     def gloss(self) -> str | None:
         """The meaning of the sense in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
-        return lexicon.gloss(self.sense)
+        known = None if self.sense is None else find_lexicon()
+        return None if known is None else known.gloss(self.sense) or None
 
     def to_dict(self) -> dict[str, Any]:
         """The frame in plain types, for `json.dumps`.

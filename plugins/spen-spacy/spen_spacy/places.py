@@ -22,16 +22,9 @@ CONFIGS = {
 def find_folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
     """The folders of a component's models: `model`, and `predicates` and `senses` if there are.
 
-    Args:
-        name: the component's name, for messages.
-        factory: the factory's name.
-        model: a run folder, or the folder of a saved component, ~ is expanded; or the name of an installed model;
-            None for the one that is installed under the factory's name.
-        setting: the setting that names it, for messages.
-
-    Raises:
-        ConfigError: there is none.
-        PluginError: the package that provides it is broken.
+    `model` is a run folder, or the folder of a saved component, ~ is expanded, or the name of an installed model; None
+    is the one that is installed under the factory's name. The component's name and the setting are for messages.
+    `ConfigError` if there is none, `PluginError` if the package that provides it is broken.
     """
     place = find_installed(name, factory) if model is None else Path(model).expanduser()
     if not place.exists() and str(model) in Registry().providers("model"):
@@ -47,12 +40,8 @@ def find_folders(name: str, factory: str, model: str | Path | None, setting: str
 
 
 def find_installed(name: str, factory: str) -> Path:
-    """The folder of the installed model of this factory, or of this name.
-
-    Raises:
-        ConfigError: none is installed, or several are.
-        PluginError: the package that provides it is broken.
-    """
+    """The folder of the installed model of this factory, or of this name; `ConfigError` if none is installed, or
+    several are; `PluginError` if the package that provides it is broken."""
     registry = Registry()
     types = [f"{plugin}.{factory}" for plugin in registry.providers("model").get(factory, [])]
     if not types:

@@ -88,12 +88,8 @@ class SpenPos(WordComponent):
 
 
 def choose_attributes(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
-    """Values of each tag of a run for token attributes; empty if the tags don't fit `attribute`.
-
-    Args:
-        tags: tags of the run.
-        attribute: "auto", "pos" or "tag".
-    """
+    """Values of each tag of a run for token attributes; empty if the tags don't fit `attribute`: "auto", "pos" or
+    "tag"."""
     pairs = [tag.partition("+")[::2] for tag in tags]
     if all(fine and coarse in UNIVERSAL for coarse, fine in pairs):  # as in NOUN+NNS
         both = {TAG: [fine for _, fine in pairs], POS: [coarse for coarse, _ in pairs]}

@@ -21,17 +21,10 @@ EXAMPLES = 512
 
 
 class Run:
-    """A run's predictor.
+    """A predictor of a run folder, or of one that `Predictor.save` wrote.
 
-    Args:
-        folder: a run folder, or one that `Predictor.save` wrote.
-        device: where it predicts, as torch names devices.
-        energy: if true, predictions have their energy.
-        rerank: number of the net's best outputs from which the energy chooses; 0: the net's own best.
-        precision: as of `spen_plugins.load`.
-
-    Raises:
-        SpenError: as `spen_plugins.load`; ConfigError if the run lacks an energy that is needed.
+    With `energy`, predictions have theirs; with `rerank`, the energy chooses from so many of the net's best outputs.
+    `SpenError` as of `spen_plugins.load`; `ConfigError` if the run lacks an energy that is needed.
     """
 
     def __init__(
@@ -62,7 +55,7 @@ class Run:
         self._leave_parents_threads()
         answers: list[Any] = [None] * len(examples)
         with turns(self._encoders, self), self.predictor.keep_casts():
-            for rows in self._batches(examples):
+            for rows in cut_batches([*map(self.task.length, examples)]):
                 with self._limit_threads():
                     some = self.predictor.predict_examples([examples[row] for row in rows], **self._options)
                 for row, answer in zip(rows, some, strict=True):
@@ -73,7 +66,7 @@ class Run:
         """The net's proposals, batch by batch, with the indices of the examples."""
         self._leave_parents_threads()
         with turns(self._encoders, self), self.predictor.keep_casts():
-            for rows in self._batches(examples):
+            for rows in cut_batches([*map(self.task.length, examples)]):
                 with self._limit_threads():
                     proposals = list(self.predictor.proposals([examples[row] for row in rows]))
                 for proposal, batch, some in proposals:
@@ -106,9 +99,6 @@ class Run:
             yield
         finally:
             torch.set_num_threads(before)
-
-    def _batches(self, examples: Sequence[Any]) -> Iterator[list[int]]:
-        return cut_batches([self.task.length(example) for example in examples])
 
 
 def cut_batches(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -17,15 +17,7 @@ _STRAIGHT = {'"', "'"}
 
 
 class Reading:
-    """The words of a doc, without whitespace tokens.
-
-    Args:
-        doc: the doc.
-
-    Attributes:
-        words: their texts.
-        places: the token index of each word.
-    """
+    """The words of a doc, without whitespace tokens; `places` has the token index of each of `words`."""
 
     def __init__(self, doc: Doc) -> None:
         self.doc = doc
@@ -37,13 +29,8 @@ class Reading:
         self.words = self._texts if len(self.places) == len(doc) else [self._texts[i] for i in self.places]
 
     def pieces(self, sentences: Sentences, otherwise: Literal["doc", "rule"]) -> list[tuple[int, int]]:
-        """Start and end (exclusive) of each piece, in words.
-
-        Args:
-            sentences: "auto": the doc's sentences if it has any, else as `otherwise`; "doc": the whole doc; "rule":
-                split after final punctuation and at blank lines.
-            otherwise: the meaning of "auto" for a doc without sentences.
-        """
+        """Start and end (exclusive) of each piece, in words. "auto" are the doc's sentences if it has any, else pieces
+        as `otherwise`; "doc" is the whole doc; "rule" splits after final punctuation and at blank lines."""
         if not self.words:
             return []
         if sentences == "auto":

@@ -28,9 +28,6 @@ class SharedEncoder:
     Every user predicts once for a batch of docs. One that predicts again begins the next batch, a new round; after the
     last user's turn nothing is kept. Vectors are found by the encoder's very inputs, so that they are right in any
     case, to rounding: in another batch the encoder's sums are of other lengths.
-
-    Args:
-        network: the feature network that holds the encoder.
     """
 
     def __init__(self, network: sp.FeatureNetwork) -> None:
@@ -93,13 +90,8 @@ _SHARED: WeakValueDictionary[str, SharedEncoder] = WeakValueDictionary()
 
 
 def join(user: Any, model: nn.Module, device: str) -> list[SharedEncoder]:
-    """The encoders of a model, each in place of its own the equal one that is in use already, if there is one.
-
-    Args:
-        user: who predicts with the model; it isn't kept alive.
-        model: the model; of equal encoders in it, which are parts of its own, one is shared.
-        device: where it is.
-    """
+    """The encoders of a model, each in place of its own the equal one that is in use already, if there is one; of equal
+    encoders in it one is shared. The user, who predicts with the model, isn't kept alive."""
     joined: dict[str, SharedEncoder] = {}
     for network in [part for part in model.modules() if isinstance(part, sp.FeatureNetwork)]:
         encoder = network.shared_part()

@@ -18,7 +18,7 @@ from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS
 from spen_spacy.places import find_folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, around
-from spen_spacy.word_component import WordComponent
+from spen_spacy.word_component import WordComponent, ask
 
 Predicates = Mapping[int, float]
 """The words that are predicates, with their probabilities."""
@@ -76,19 +76,13 @@ class SpenSrl(WordComponent):
     def annotate(self, docs: Sequence[Doc]) -> None:
         run = self.run()
         readings = [Reading(doc) for doc in docs]
-        owners, windows, certain, examples = [], [], [], []
         chosen = self._find_predicates(readings)
-        for number, (reading, predicates) in enumerate(zip(readings, chosen, strict=True)):
-            for place, window, example in self._examples(run, reading, predicates):
-                owners.append(number)
-                windows.append(window)
-                certain.append(predicates[place])
-                examples.append(example)
-        frames: list[list[tuple[Window, float, Any]]] = [[] for _ in docs]
-        for number, window, score, answer in zip(owners, windows, certain, run.predict(examples), strict=True):
-            frames[number].append((window, score, answer))
-        for reading, some, senses in zip(readings, frames, self._find_senses(readings, chosen), strict=True):
-            self._set(reading, some, senses)
+        examples = [[*self._examples(run, *pair)] for pair in zip(readings, chosen, strict=True)]
+        answers = ask(run, [[example for _, _, example in some] for some in examples])
+        senses = self._find_senses(readings, chosen)
+        for reading, predicates, asked, found, known in zip(readings, chosen, examples, answers, senses, strict=True):
+            frames = [(w, predicates[place], answer) for (place, w, _), answer in zip(asked, found, strict=True)]
+            self._set(reading, frames, known)
 
     def _find_senses(
         self, readings: Sequence[Reading], chosen: Sequence[Predicates]
@@ -102,9 +96,7 @@ class SpenSrl(WordComponent):
             [example for _, _, example in self._examples(run, reading, predicates)]
             for reading, predicates in zip(readings, chosen, strict=True)
         ]
-        answers = iter(run.predict([example for some in examples for example in some]))
-        pairs = [[next(answers) for _ in some] for some in examples]
-        return [[(answer["sense"], answer["score"]) for answer in some] for some in pairs]
+        return [[(answer["sense"], answer["score"]) for answer in some] for some in ask(run, examples)]
 
     def _examples(self, run: Run, reading: Reading, predicates: Predicates) -> Iterable[tuple[int, Window, Any]]:
         """Each predicate with the window around it and its example."""

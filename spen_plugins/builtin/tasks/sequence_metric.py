@@ -13,7 +13,8 @@ from torch import Tensor
 from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
 from spen_plugins.sentences.batches import SentenceBatch
-from spen_plugins.spaces import Proposal
+from spen_plugins.spaces import Proposal, allowed_transitions
+from spen_plugins.spaces.paths import is_possible
 from spen_plugins.task import Metric
 
 
@@ -85,6 +86,11 @@ class SequenceMetric(Metric):
         Returns:
             Numerator and denominator of the selection score for each of them, `(example, 2)`.
         """
+
+    def find_broken(self, tags: np.ndarray, inside: np.ndarray, scheme: str) -> np.ndarray:
+        """True where tag indices `(example, token)` break a scheme, `(example,)`."""
+        links = (torch.where(allowed, 0.0, -torch.inf) for allowed in allowed_transitions(self._tags.tolist(), scheme))
+        return ~is_possible(torch.from_numpy(tags), torch.from_numpy(inside), *links).numpy()
 
     def ratios(self) -> tuple[Tensor, Tensor]:
         """As `Metric.ratios`, by what `add` returned."""

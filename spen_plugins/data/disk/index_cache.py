@@ -12,9 +12,8 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.data.catalogue.places import cache_folder
+from spen_plugins.data.catalogue import cache_folder, is_pattern, split_pattern
 from spen_plugins.data.disk.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
-from spen_plugins.data.folders import is_pattern, split_pattern
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import DataError, RunError
 from spen_plugins.files import make_folder, read_json, save_json, save_text, to_json, writing_folder
@@ -32,21 +31,10 @@ def kept_index(
     columns: Sequence[str],
     batches: Callable[[], Iterable[Mapping[str, Any]]],
 ) -> tuple[Index, str]:
-    """The index of training data, and a sentence about it.
+    """The index of training data, and a sentence about it; `settings` is all else that it depends on, as JSON values.
 
     It is beside the data, or in the cache of downloads if nothing can be written there. What its files contain is
     recorded in that cache: an index beside the data that came with them, or was changed, is made again.
-
-    Args:
-        source: the file, folder or pattern.
-        checksum: of its content.
-        settings: all else that the index depends on, as JSON values.
-        columns, batches: of `write_index`.
-
-    Raises:
-        DataError: there is no example, or as `batches`.
-        ConfigError: Hugging Face's `datasets` is missing.
-        RunError: it can be written nowhere.
     """
     dataset_class()
     wanted = {"version": _VERSION, "data": checksum, "settings": dict(settings), "columns": list(columns)}

@@ -51,15 +51,9 @@ class Lexicon:
 
 
 def write_index(folder: Path, columns: Sequence[str], batches: Iterable[Mapping[str, Any]]) -> int:
-    """Write an index of examples into a folder.
+    """Write an index of examples into a folder; returns their number.
 
-    Args:
-        folder: exists.
-        columns: their names.
-        batches: each column's lists of strings of some examples, `pyarrow.ListArray`s of equal lengths without nulls.
-
-    Returns:
-        The number of examples.
+    `batches` has each column's lists of strings of some examples: `pyarrow.ListArray`s of equal lengths without nulls.
     """
     import pyarrow as pa
 
@@ -90,16 +84,10 @@ def write_index(folder: Path, columns: Sequence[str], batches: Iterable[Mapping[
 class Index:
     """An index that `write_index` wrote.
 
-    Args:
-        folder: the folder; its files are whole.
-
     Attributes:
         values: column -> its different values, `(value,)` of str.
         counts: column -> how often each occurs, `(value,)`.
         lengths: `(example,)` length of each list of the first column.
-
-    Raises:
-        ConfigError: Hugging Face's `datasets` is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -141,11 +129,8 @@ class Index:
         }
 
     def contains(self, rows: Mapping[str, Sequence[Sequence[str]]]) -> np.ndarray:
-        """Returns which rows are in the index, `(row,)` boolean, by hashes of 64 bits.
-
-        Args:
-            rows: column -> each row's list; only these columns are compared.
-        """
+        """Returns which rows are in the index, `(row,)` boolean, by hashes of 64 bits; `rows`: column -> each row's
+        list."""
         import pyarrow as pa
         from pyarrow import compute
 
@@ -179,12 +164,9 @@ def _hashes(columns: Sequence[tuple[Any, Any]]) -> np.ndarray:
 
 
 class OnDisk(Sequence[T]):
-    """The examples of an index, made when they are asked for; `take` makes those of a batch at once.
+    """The examples of an index, made by `make` when they are asked for; `take` makes those of a batch at once.
 
-    Args:
-        index: the index.
-        make: columns of some rows -> their examples.
-        lengths: `(example,)` their lengths, as of `Task.length`; or what gives them, where networks decide them.
+    `lengths` `(example,)` are as of `Task.length`; or what gives them, where networks decide them.
     """
 
     block = BLOCK

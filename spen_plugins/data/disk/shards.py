@@ -1,4 +1,4 @@
-"""Rows of Parquet and Arrow files, one or several that belong together, a batch at a time."""
+"""Rows and cells of Parquet and Arrow files, one or several that belong together, a batch at a time, by pyarrow."""
 
 from __future__ import annotations
 
@@ -9,11 +9,44 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.disk.arrow_cells import MOST_CELLS, check_valid
-from spen_plugins.data.folders import find_conll_2012_files, find_files, image_files, is_pattern
-from spen_plugins.data.text import check_size, open_as_is, sha256
+from spen_plugins.data.catalogue import find_conll_2012_files, find_files, image_files, is_pattern
+from spen_plugins.data.text import open_as_is, opened, sha256
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file
+
+MOST_CELLS = 1 << 30
+"""Most cells of a file that is kept in memory."""
+
+
+def check_valid(path: str | Path, rows: Any) -> None:
+    """Check a table's or batch's columns, which pyarrow believes when it reads them; a DataError names the column."""
+    import pyarrow as pa
+
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            reason = str(error).rpartition("Invalid: ")[2]
+            raise DataError(path, None, f"column {name!r} damaged ({reason})", "valid values, texts in UTF-8") from None
+
+
+def read_cells(path: str | Path, name: str, column: Any) -> list[Any]:
+    """The cells of a valid column. Times in an unknown zone are texts, in UTC; those after the year 9999 are None."""
+    import pyarrow as pa
+
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError, LookupError):  # Python has no such time, or no such zone
+        pass
+    try:
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp(column.type.unit))
+        texts = column.cast(pa.string()).to_pylist()
+        return [None if text and text.startswith("<value out of range") else text for text in texts]
+    except pa.ArrowException as error:
+        problem = f"values in column {name!r} of type {column.type} that can't be read ({error})"
+        raise DataError(path, None, problem, "texts, numbers, or lists of them") from None
+
 
 SUFFIXES = (".parquet", ".arrow")
 AT_ONCE = 8192
@@ -29,11 +62,7 @@ class Piece(NamedTuple):
 
 
 def shards(path: Path) -> list[Path]:
-    """The files that a folder or a pattern stands for, by name; a file itself.
-
-    Raises:
-        DataError: a folder without Parquet and Arrow files, or a pattern that nothing fits.
-    """
+    """The files that a folder or a pattern stands for, by name; a file itself."""
     if path.is_dir():
         found = _shards_in(path)
         if not found:
@@ -84,7 +113,7 @@ def checksum(path: Path) -> str:
 
 def check_in_memory(path: Path) -> None:
     """Check that a file can be kept in memory; a DataError if it is too large, or as `pieces`."""
-    check_size(path)
+    opened(path).close()
     with _table(path) as table:
         about = getattr(table, "metadata", None)  # a few bytes of Parquet may stand for many equal cells
         cells = 0 if about is None else about.num_rows * about.num_columns
@@ -100,12 +129,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def pieces(path: Path) -> Iterator[Piece]:
-    """All rows of a Parquet or Arrow file; numbers that stand for names, by Hugging Face's `ClassLabel`, as these.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-        DataError: the file is missing, damaged or neither.
-    """
+    """All rows of a Parquet or Arrow file; numbers that stand for names, by Hugging Face's `ClassLabel`, as these."""
     first = 1
     with _table(path) as table:
         names = _class_labels(table.schema_arrow if hasattr(table, "schema_arrow") else table.schema)

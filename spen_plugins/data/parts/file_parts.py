@@ -11,11 +11,10 @@ from pydantic import AfterValidator, Field
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.shards import checksum, is_sharded, shards
-from spen_plugins.data.encodings import check_encoding, read_in_encoding
 from spen_plugins.data.equal_inputs import shared_inputs
-from spen_plugins.data.parts.carving import same_files
-from spen_plugins.data.parts.part_rows import Stratum, divide_rows, select_keys
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.parts.split import Stratum, divide_rows, select_keys
+from spen_plugins.data.tables.label_columns import ColumnKeys
+from spen_plugins.data.text import check_encoding, read_in_encoding
 from spen_plugins.errors import ConfigError
 from spen_plugins.settings.config import Config
 from spen_plugins.settings.fields import refuse_unused
@@ -45,26 +44,35 @@ def with_file_encoding(load: Callable[[T], None]) -> Callable[[T], None]:
     return loaded
 
 
-class FilesConfig(EncodedConfig):
-    """Files of sentences, and the look-up of words."""
+class PartFilesConfig(EncodedConfig):
+    """Files of examples."""
 
     file: str | None = None
     """A file that is divided into parts: by `split`, or 6 : 2 : 2 as `spen data split` divides it."""
     split: str | None = None
-    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+    """JSON file {"train": rows, "validation": rows, "test": rows}, or sentences, counted from 0 (`spen data split`
     makes one)."""
     train: str | None = None
     """Training file; `data:` paths are below $SPEN_DATA."""
     validation: str | None = None
-    """Validation file; without one, it is carved from the training file, stratified by tags."""
+    """Validation file; without one, it is carved from the training file, stratified by tags or labels."""
     test: str | None = None
     """Test file."""
+
+
+class LookUpConfig(Config):
+    """The look-up of words."""
+
     min_count: int = Field(1, ge=1)
     """Minimal number of occurrences of a known word in the training part."""
     lowercase: bool = True
     """If true, words are looked up in lower case."""
     digits: bool = True
     """If true, every digit is looked up as 0."""
+
+
+class FilesConfig(PartFilesConfig, LookUpConfig):
+    """Files of sentences, and the look-up of words."""
 
 
 class OnDiskConfig(Config):
@@ -137,13 +145,7 @@ def check_corpus_keys(config: Any, keys: Sequence[str]) -> None:
 def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
     """True if the training part is kept on disk: as `task.on_disk` says, or without a word if it is large.
 
-    Args:
-        config: the task's.
-        files: as `named_files`.
-        unfit: settings that need all examples in memory, as far as they are given.
-
-    Raises:
-        ConfigError: `task.on_disk` is true, and the data or another setting do not allow it.
+    An error if `task.on_disk` is true, and the data or another setting, one of `unfit`, do not allow it.
     """
     if config.on_disk is False:
         return False
@@ -189,15 +191,10 @@ def read_file_parts(
     """The parts of `name_files`.
 
     Args:
-        files: not empty.
         read: a file -> its sentences, and what it was recognised as.
-        strata: what a sentence is stratified by, None where it is unknown.
-        what: that in words.
+        strata: what a sentence is stratified by, None where it is unknown; `what` says so in words.
         input_of: a sentence -> a key that equal inputs have in common.
         keys: as of `divide_file`, of one file without a split.
-
-    Raises:
-        DataError: a file is missing or broken.
     """
     checksums = hash_files(files)
     places = {key: locate(name) for key, name in files.items() if key != "split"}
@@ -212,7 +209,7 @@ def read_file_parts(
         split: dict[str, Any] = {"file": files["file"], "rows": files.get("split", made)}
     else:
         split = {part: files[part] for part in PARTS if part in files} | ({"validation": made} if made else {})
-    warnings = same_files(files, checksums) or shared_inputs(select_keys(rows, inputs))
+    warnings = shared_inputs(select_keys(rows, inputs))
     return FileParts(parts, checksums, [*notes, *([made] if made else []), *warnings], split)
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spen_plugins.data.equal_inputs import describe_repeats, number_inputs, shared_inputs
-from spen_plugins.data.parts.carving import carve
+from spen_plugins.data.parts.stratification import carve
 from spen_plugins.data.tables.matrix import Matrix, is_matrix
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
@@ -34,10 +34,6 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
 
     Weights are divided by their mean, so that their scale doesn't change the learning rate; examples of weight 0 are
     left out.
-
-    Raises:
-        DataError: unknown parts, no training part, no pair, or inputs and outputs of different lengths; weights of
-            another length, that are no finite numbers from 0, all 0, or of another part than the training part.
     """
     if not isinstance(parts, Mapping) or "train" not in parts or not parts.keys() <= set(PARTS):
         found = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
@@ -67,11 +63,7 @@ PAIR = "each a pair (inputs, outputs), that of 'train' perhaps with weights (inp
 
 
 def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
-    """Weights of `count` examples, `(count,)` float64, over the mean of those above 0.
-
-    Raises:
-        DataError: another number of weights, or some that are no finite numbers from 0, or all 0.
-    """
+    """Weights of `count` examples, `(count,)` float64, over the mean of those above 0."""
     try:
         weights = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -87,7 +79,6 @@ def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
 
 
 def _take_rows(values: Any, rows: np.ndarray) -> Any:
-    """Some rows of inputs or outputs."""
     if isinstance(values, Matrix):
         return replace(values, values=values.values[rows])
     if hasattr(values, "iloc"):
@@ -109,12 +100,8 @@ def size(values: Any, what: str) -> int:
 def label_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np.ndarray]]]:
     """Label names, and for each part the numbers of each example's labels.
 
-    Args:
-        outputs: part -> a matrix `(examples, labels)` of 0 and 1 (its columns' names, or numbers from 0, are the
-            labels), or a list of each example's label names.
-
-    Raises:
-        DataError: other numbers than 0 and 1, other labels in another part, no label at all.
+    Outputs are a matrix `(examples, labels)` of 0 and 1 (its columns' names, or numbers from 0, are the labels), or a
+    list of each example's label names.
     """
     if not is_matrix(outputs["train"]) and not _rows_of_numbers(outputs["train"]):
         return _named_sets(outputs)
@@ -160,11 +147,7 @@ def _named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[n
 
 
 def texts(values: Any, what: str) -> list[str]:
-    """A list, array or Series of strings.
-
-    Raises:
-        DataError: one of them is no string.
-    """
+    """A list, array or Series of strings."""
     found = list(values)
     for row, text in enumerate(found):
         if not isinstance(text, str):
@@ -175,11 +158,7 @@ def texts(values: Any, what: str) -> list[str]:
 def rows(
     parts: Mapping[str, Any],
 ) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns, list[float] | None]:
-    """Vectors and label numbers of each part, the columns that they have in common, and weights as of `pairs`.
-
-    Raises:
-        DataError: a pair, vectors or labels have the wrong form, or features that are binary in training aren't.
-    """
+    """Vectors and label numbers of each part, the columns that they have in common, and weights as of `pairs`."""
     found, weights = pairs(parts)
     matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
     train = matrices["train"]
@@ -202,18 +181,8 @@ def divide(
 ) -> tuple[dict[str, list[T]], str, list[str]]:
     """The parts' examples; a sentence about where they come from, for `Task.protocol`; and notes for the user.
 
-    Without a validation part, it is carved from the training part; equal inputs stay in one of the two.
-
-    Args:
-        examples: part -> what was given.
-        inputs: part -> of each example, a key that equal inputs have in common.
-        strata: labels or tags of each training example, which each part has its share of.
-        share: of the training examples that validate; above 0, at most a half.
-        seed: equal seeds give equal parts.
-
-    Raises:
-        ConfigError: the share is no number, or out of range.
-        DataError: there are fewer than two training examples, and one must validate.
+    Without a validation part, a `share` of the training part is carved off, stratified by `strata`; equal inputs, by
+    their keys in `inputs`, stay in one of the two.
     """
     parts = {part: list(some) for part, some in examples.items()}
     if "validation" in parts:
@@ -234,11 +203,7 @@ def divide(
 
 
 def checksums(parts: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-    """sha256 of each part's examples, by a name that says where they came from.
-
-    Args:
-        parts: part -> values whose `repr`, or for arrays whose bytes, are hashed in order.
-    """
+    """sha256 of each part's values, by a name that says where they came from: of arrays' bytes, of others' `repr`."""
     found = {}
     for part, values in parts.items():
         digest = hashlib.sha256()

@@ -1,7 +1,11 @@
-"""Strata and inputs of files of sentences: by tags, roles or fields."""
+"""Strata and inputs of files of sentences: by tags, roles or fields.
+
+Fields are tagged inline, in texts, one a line: <author> A. Writer. </author> <title> A Title. </title>.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,22 +17,42 @@ from spen_plugins.data.parts.stratification import label_matrix
 from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props
 from spen_plugins.data.sentences.conllu_roles import is_conll_2009
 from spen_plugins.data.sentences.docbin import DOCBIN
-from spen_plugins.data.sentences.inline_fields import INLINE, read_fields
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.tagged import CONLLU, JSON_LIST, TagPlaces, read_tagged
-from spen_plugins.data.sentences.token_rows import TOKEN_ROWS
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.sentences.tagged_rows import TOKEN_ROWS
+from spen_plugins.data.tables.label_columns import ColumnKeys
+from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
+
+_FIELD = re.compile(r"<\s*([A-Za-z][\w-]*)\s*>(.*?)<\s*/\s*\1\s*>")
+_TAG = re.compile(r"<\s*/?\s*[A-Za-z][\w-]*\s*/?>")
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def read_fields(path: Path) -> list[tuple[tuple[str, ...], set[str]]]:
+    """The words and marks of punctuation of each text of a file, and the names of its fields; lines without a word are
+    skipped."""
+    rows = [(tuple(_words(line)), _FIELD.findall(line)) for line in read_lines(path)]
+    return [(words, {name for name, text in found if _words(text)}) for words, found in rows if words]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_TAG.sub(" ", text))
+
+
+def _begins_with_a_field(head: Head) -> bool:
+    begun = [re.match(r"\s*<\s*([A-Za-z][\w-]*)\s*>.*<\s*/\s*\1\s*>", line) for line in head.filled[:50]]
+    return bool(begun) and all(begun)
+
+
+INLINE = Format(
+    "tagged fields", "texts, one a line, <author> A. Writer. </author> <title> A Title. </title>", _begins_with_a_field
+)
 
 
 class Strata(NamedTuple):
-    """Strata and inputs of a file's rows.
-
-    Attributes:
-        labels: `(rows, labels)` boolean.
-        said: what was recognised, in words.
-        inputs: of each row, a key that equal inputs have in common.
-    """
+    """Strata of a file's rows, `(rows, labels)` boolean, what was recognised, and a key of each row that equal inputs
+    have in common."""
 
     labels: np.ndarray
     said: str
@@ -61,7 +85,7 @@ def read_sentence_strata(path: Path, form: Format, keys: ColumnKeys) -> Strata:
     """The strata and inputs of a file's sentences; errors as of its reader."""
     if form is INLINE:
         rows = read_fields(path)
-        return stratify_sets([row.fields for row in rows], f"read as {form.name}", "fields", [r.words for r in rows])
+        return stratify_sets([sets for _, sets in rows], f"read as {form.name}", "fields", [words for words, _ in rows])
     may_have_roles = form is ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
     by_roles = _read_roles(path, form) if keys.tags is None and keys.words is None and may_have_roles else None
     return _read_tags(path, keys) if by_roles is None else by_roles

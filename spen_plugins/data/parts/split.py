@@ -1,31 +1,54 @@
-"""Stratified splits of a file's rows."""
+"""Stratified splits of a file's rows; rows of the parts: of their files or a split, or made by dividing or carving."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from shlex import quote
+from typing import Any, TypeVar
 
 import numpy as np
 
-from spen_plugins.data.catalogue.places import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.data.equal_inputs import count_repeats, describe_repeats, number_inputs
 from spen_plugins.data.parts.strata import Kind, read_strata
-from spen_plugins.data.parts.stratification import stratify
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.parts.stratification import carve, stratify
+from spen_plugins.data.tables.label_columns import ColumnKeys
+from spen_plugins.data.text import detect_encoding, read_in_encoding, read_lines
 from spen_plugins.errors import DataError
-from spen_plugins.files import save_text
+from spen_plugins.files import from_json, save_text
+from spen_plugins.task import PARTS
+
+
+def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
+    """A JSON file {"train": rows, "validation" (or "valid"): rows, "test": rows}; rows are counted from 0."""
+    with read_in_encoding(None):  # `spen data split` writes it
+        text = "\n".join(read_lines(path))
+    try:
+        if not isinstance(split := from_json(text), dict):
+            raise ValueError("no table")
+    except ValueError as error:
+        wanted = '{"train": rows, "validation": rows, "test": rows}'
+        raise DataError(path, None, f"not JSON of a table ({error})", wanted) from None
+    parts = {"validation" if name == "valid" else name: rows for name, rows in split.items()}
+    if not {"train", "validation"} <= {*parts} <= {*PARTS} or len(parts) < len(split):
+        raise DataError(path, None, ", ".join(split) or "no parts", "the parts train, validation (or valid) and test")
+    seen: dict[int, str] = {}
+    for name, rows in parts.items():
+        if not isinstance(rows, list):
+            raise DataError(path, None, f"{rows!r:.80} as the rows of {name}", "a list of row numbers")
+        for row in rows:
+            if type(row) is not int or not 0 <= row < total:
+                raise DataError(path, None, f"row {row!r:.80} in {name}", f"numbers from 0 to {total - 1}")
+            if row in seen:
+                raise DataError(path, None, f"row {row} in {seen[row]} and in {name}", "each row once")
+            seen[row] = name
+    return {name: parts.get(name, []) for name in PARTS}
+
 
 FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
-
-
-class Division(NamedTuple):
-    """Rows of each part of a file, by the names of `FOLDS`, counted from 0; and a sentence about them."""
-
-    rows: dict[str, list[int]]
-    said: str
 
 
 def divide_file(
@@ -35,19 +58,12 @@ def divide_file(
     say: Callable[[str], None] = lambda sentence: None,
     together: bool = True,
     kind: Kind | None = None,
-) -> Division:
-    """Divide a file's rows 6 : 2 : 2 by iterative stratification; rows of equal inputs go to the same part.
+) -> tuple[dict[str, list[int]], str]:
+    """Divide a file's rows 6 : 2 : 2 by iterative stratification; rows of equal inputs go to the same part if
+    `together`.
 
-    Args:
-        path: a file of label sets, texts, tags, roles or tagged fields in any format that a task reads.
-        keys: its columns.
-        seed: equal seeds give equal parts.
-        say: called with what a run says of the file's columns.
-        together: if false, rows of equal inputs go to any part, as in published splits.
-        kind: what a table is; None: what it looks like.
-
-    Raises:
-        ConfigError, DataError: as `read_strata`; or there are too few rows for three parts.
+    Returns the rows of each part, by the names of `FOLDS`, counted from 0, and a sentence about them. `say` is called
+    with what a run says of the columns; `kind` says what a table is, None: what it looks like.
     """
     found = read_strata(locate(str(path)), keys, say, kind)
     inputs = number_inputs(found.inputs if together else range(len(found.labels)))
@@ -58,7 +74,7 @@ def divide_file(
         raise DataError(path, None, count, "more rows, of which ten different ones are enough for three parts")
     sizes = " + ".join(str(len(some)) for some in rows.values())
     said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
-    return Division(rows, said)
+    return rows, said
 
 
 def split_file(
@@ -71,27 +87,71 @@ def split_file(
 ) -> Path:
     """Divide a file as `divide_file`, and write the row numbers of the parts, counted from 0, as JSON.
 
-    Args:
-        path, seed, together: as of `divide_file`.
-        out: the split file; by default `NAME.split.json` next to the file.
-        say: called with a sentence on what was recognised.
-        columns: the file's columns, by the names of `ColumnKeys`: `labels="tag_*"`. By default an ARFF file's label
-            columns are those of the XML list beside it, if it exists, a table's texts and labels are found by the usual
-            names, and tags, roles and sets of labels are where their formats have them.
-
-    Returns:
-        The split file.
-
-    Raises:
-        ConfigError, DataError: as `divide_file`.
+    Returns the split file, `out`, by default `NAME.split.json` next to the file. `columns` go by the names of
+    `ColumnKeys`: `labels="tag_*"`. By default an ARFF file's label columns are those of the XML list beside it, if it
+    exists, a table's texts and labels are found by the usual names, and tags, roles and sets of labels are where their
+    formats have them.
     """
-    division = divide_file(path, ColumnKeys.of(columns), seed, say, together)
+    rows, said = divide_file(path, ColumnKeys.of(columns), seed, say, together)
     where = locate(str(path))
     own = where.resolve() if where.is_dir() else where  # "." has no name to put a suffix to
     target = Path(out) if out is not None else own.with_suffix(".split.json")
-    text = json.dumps(division.rows)
+    text = json.dumps(rows)
     if target.is_file() and target.read_bytes() != text.encode():
         say(f"warning: {target} had another split, which this one replaces")
     save_text(text, target)
-    say(division.said)
+    say(said)
     return target
+
+
+T = TypeVar("T")
+Stratum = Collection[Hashable] | None
+
+
+def divide_rows(
+    files: Mapping[str, str],
+    strata: Mapping[str, Sequence[Stratum]],
+    inputs: Mapping[str, Sequence[Hashable]],
+    what: str = "labels",
+    keys: ColumnKeys | None = None,
+    kind: Kind | None = None,
+) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
+    """Part -> which of the `named_files` it is of, and its rows there; and a sentence about parts that are made here.
+
+    Of each file but the split, `strata` are what its rows are stratified by, None where it is unknown, and `inputs`
+    keys that equal inputs have in common.
+    """
+    said = None
+    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in strata.items()}
+    if files.keys() == {"file"}:
+        parts, said = _divided(files["file"], keys or ColumnKeys(), kind, len(strata["file"]))
+    elif "file" in files:
+        split = read_split(locate(files["split"]), len(strata["file"]))
+        parts = {part: ("file", some) for part, some in split.items()}
+    elif "validation" not in files:
+        carved = carve(strata["train"], files["train"], what, inputs=inputs["train"])
+        parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
+        said = carved.said
+    return parts, said
+
+
+def _divided(
+    name: str, keys: ColumnKeys, kind: Kind | None, total: int
+) -> tuple[dict[str, tuple[str, Sequence[int]]], str]:
+    """The parts of a file as `spen data split` divides it, and a sentence about them."""
+    rows, said = divide_file(name, keys, kind=kind)
+    if (count := sum(map(len, rows.values()))) != total:
+        found = f"{count} rows as `spen data split` reads it, and {total} as the task does"
+        raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or give split=")
+    encoding = detect_encoding(b"")
+    words = ["spen data split", quote(name), keys.spelled(), encoding and f"encoding={encoding}"]
+    command = " ".join(filter(None, words))
+    again = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
+    return dict(zip(PARTS, (("file", some) for some in rows.values()), strict=True)), f"{said}, seed 0; {again}"
+
+
+def select_keys(
+    parts: Mapping[str, tuple[str, Sequence[int]]], keys: Mapping[str, Sequence[T]]
+) -> dict[str, Sequence[T]]:
+    """The keys of each part's rows; arguments as in `divide_rows`."""
+    return {part: [keys[key][row] for row in rows] for part, (key, rows) in parts.items()}

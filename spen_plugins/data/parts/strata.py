@@ -8,30 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 
-from spen_plugins.data.catalogue.places import locate
-from spen_plugins.data.csv_rows import CSV, find_separator, read_header
+from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.shards import column_names, is_sharded, shards
 from spen_plugins.data.equal_inputs import digest, make_row_keys
 from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, one_of, read_head, recognise
-from spen_plugins.data.jsonl import read_json_lines
 from spen_plugins.data.parts.sentence_strata import ROLES, SENTENCES, Strata, read_sentence_strata, stratify_sets
+from spen_plugins.data.records import CSV, find_separator, read_header, read_json_lines
 from spen_plugins.data.sentences.offset_items import is_sentence
 from spen_plugins.data.sentences.roles import role_files
 from spen_plugins.data.sentences.tagged import JSON_LIST, listed_items
-from spen_plugins.data.sentences.tagged_shards import WORDS
-from spen_plugins.data.table import Attribute, Table
-from spen_plugins.data.tables.cells import left_out
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.sentences.tagged_rows import LIST_WORDS
+from spen_plugins.data.table import Attribute, Table, left_out
 from spen_plugins.data.tables.label_cells import SEPARATOR
-from spen_plugins.data.tables.label_columns import chosen_labels, find_label_columns, lists_names
-from spen_plugins.data.tables.label_lists import holds_lists
+from spen_plugins.data.tables.label_columns import ColumnKeys, chosen_labels, find_label_columns, lists_names
 from spen_plugins.data.tables.libsvm import LIBSVM
 from spen_plugins.data.tables.table_columns import Columns
-from spen_plugins.data.tables.table_files import list_column, read_table
+from spen_plugins.data.tables.table_files import UNNAMED, holds_lists, list_column, read_table
 from spen_plugins.data.text import is_number, read_lines
 from spen_plugins.data.texts.fasttext import FASTTEXT
 from spen_plugins.data.texts.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts
@@ -39,24 +36,12 @@ from spen_plugins.data.texts.text_columns import LABELS, TEXT, Layout, find_plac
 from spen_plugins.data.texts.words import words_of
 from spen_plugins.errors import ConfigError, DataError
 
-
-class _Words(NamedTuple):
-    """Settings of `words_of`: those of task `text` by default."""
-
-    words: str = "rule"
-    lowercase: bool = True
-    digits: bool = True
-    punctuation: bool = True
-
-
+_WORDS = SimpleNamespace(words="rule", lowercase=True, digits=True, punctuation=True)
+"""Settings of `words_of`: those of task `text` by default."""
 Kind = Literal["texts", "vectors"]
 """Kinds of a table's rows."""
 _OF_WORDS = {"words", "tags", "scheme"}
 """Keys of files of sentences."""
-_NO_NAMES = ("", "Unnamed: 0", "__index_level_0__")
-"""Names that pandas gives to the column of row numbers, which readers leave out."""
-
-
 FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
@@ -68,15 +53,8 @@ def read_strata(
 ) -> Strata:
     """Returns the strata and inputs of a file's rows; a matrix without columns if they have no labels.
 
-    Args:
-        path: the file, or a folder with CoNLL-2012 files below it.
-        keys: its columns.
-        warn: called with what a run says of the columns of features.
-        kind: what a table is; None: what it looks like.
-
-    Raises:
-        ConfigError: it must be said which columns are labels, or it may not.
-        DataError: the file looks like none of the formats, or is not what its format asks for.
+    `warn` is called with what a run says of the columns of features; `kind` says what a table is, None: what it looks
+    like.
     """
     form = _recognise(path)
     names = _names(path, form)
@@ -115,12 +93,11 @@ def _recognise(path: Path) -> Format:
 
 def _is_of_sentences(path: Path, form: Format, names: Sequence[str]) -> bool:
     if form is PARQUET:
-        return not {*TEXT} & {*names} and bool({*WORDS} & {*names})
+        return not {*TEXT} & {*names} and bool({*LIST_WORDS} & {*names})
     return form in SENTENCES or (form is JSON_LINES and _has_words(path))
 
 
 def _reject(path: Path, form: Format, key: str | None, reason: str) -> None:
-    """Raise ConfigError for a key that a file's format does not use, if there is one."""
     if key is not None:
         raise ConfigError(f"{key}=: {path} is read as {form.name}, {reason}")
 
@@ -180,7 +157,7 @@ def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> l
     if not names:
         return []
     labels = find_places(keys.labels or (), names)
-    left = [at for at, name in enumerate(names) if at not in labels and name not in (*keys.drop, *_NO_NAMES)]
+    left = [at for at, name in enumerate(names) if at not in labels and name not in (*keys.drop, *UNNAMED)]
     rows = file_records(path, form, (find_separator(read_head(path)) or ",") if form is CSV else "")
     some = [cells for _, cells in islice(rows, 1, 1000)]
     return [[text for cells in some if (text := str(cells[at] if at < len(cells) else "").strip())] for at in left]
@@ -192,7 +169,6 @@ def _is_prose(cells: Sequence[str]) -> bool:
 
 
 def _names(path: Path, form: Format) -> list[str]:
-    """Names of the columns of a file that may have a header."""
     if form is PARQUET:
         return column_names(shards(path)[0])
     if form is CSV:
@@ -229,5 +205,5 @@ def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> S
     labels = Layout.labels if keys.labels is None or lists_names(keys.labels) else keys.labels
     separator = keys.separator or (SEPARATOR if lists_names(keys.labels) else None)
     found = read_texts(path, Layout(keys.text or Layout.text, labels, separator, drop=tuple(keys.drop)))
-    inputs = [digest(*words_of(row.text, _Words())) for row in found.rows]
+    inputs = [digest(*words_of(row.text, _WORDS)) for row in found.rows]
     return stratify_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)

@@ -1,4 +1,4 @@
-r"""Reads tagged sentences in columns: one token per line, a blank line between sentences.
+r"""Tagged sentences in columns, read and written: one token per line, a blank line between sentences.
 
 Cells are separated by tabs if a line holds one, otherwise by blanks:
 
@@ -14,17 +14,15 @@ word). Where cells are separated by blanks, a line that reads `# key = value` is
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spen_plugins.data.sentences.srl import Sentence
+from spen_plugins.data.sentences.srl import SETTING, Sentence
 from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import DataError
 
-_SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
 _DOCUMENT = "-DOCSTART-"
 _WORDS = {"word", "words", "token", "tokens", "form"}
 _TAGS = {"tag", "tags", "label", "labels", "pos", "pos_tag", "upos", "xpos", "chunk", "ner", "ner_tag", "entity"}
@@ -85,17 +83,10 @@ def read_columns(
     gold: bool = True,
     plain: bool = False,
 ) -> list[TaggedSentence]:
-    """All sentences of a file.
+    """All sentences of a file; columns are counted from 0, negative ones from the end.
 
-    Args:
-        path: the file.
-        words, tags: the words' and the tags' column, from 0; negative from the end.
-        columns: name of each further column to read -> its number.
-        gold: if true, tags are required; otherwise the file may lack their column or leave it empty.
-        plain: if true, tags of spans are an error where another column may have plain tags.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
+    Without gold the file may lack the tags' column or leave it empty. With `plain`, tags of spans are an error where
+    another column may have plain tags.
     """
     blocks = _blocks(read_lines(path))
     if not blocks:
@@ -106,7 +97,11 @@ def read_columns(
     tag = tags + width if tags < 0 else tags
     taken = next((name for name, place in places.items() if place == tag), None)
     if gold:
-        _check_tags(path, blocks[0].first, width, tags, taken)
+        if taken is not None:
+            found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
+            wanted = "a column of its own for tags; name it (task.tags) if it is another"
+            raise DataError(path, blocks[0].first, found, wanted)
+        _place(path, blocks[0].first, width, "tags", tags)
     tagged = taken is None and 0 <= tag < width
     _check_header(path, blocks[0], tag if tagged else -1)
     if plain and tagged:
@@ -142,7 +137,7 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
 
 def _usual_row(lines: Sequence[str]) -> tuple[bool, int]:
     """True if tabs separate cells, and the most frequent number of cells; of lines that can't be comments, if any."""
-    tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not _SETTING.match(line)]
+    tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not SETTING.match(line)]
     sure = [line for line in tokens if line[0] != "#"] or tokens
     tabs = any("\t" in line for line in sure)
     return tabs, Counter(len(_cells(line)) for line in sure).most_common(1)[0][0] if sure else 0
@@ -156,11 +151,10 @@ def _cells(line: str) -> list[str]:
 def _comment(line: str, tabs: bool, usual: int) -> bool:
     if ("\t" in line) != tabs or len(_cells(line)) != usual:
         return True
-    return not tabs and _SETTING.match(line) is not None
+    return not tabs and SETTING.match(line) is not None
 
 
 def _width(path: Path, blocks: Sequence[_Block]) -> int:
-    """The file's number of columns."""
     (width, _), *others = Counter(len(row) for block in blocks for row in block.rows).most_common()
     if others:
         number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
@@ -170,7 +164,6 @@ def _width(path: Path, blocks: Sequence[_Block]) -> int:
 
 
 def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
-    """A column's index, from 0."""
     if not -width <= column < width:
         found = f"{width} column{'s' * (width > 1)}, so no column {column} for {name}"
         key = name if name in ("words", "tags") else f"columns.{name}"
@@ -178,16 +171,7 @@ def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
     return column % width
 
 
-def _check_tags(path: Path, line: int, width: int, tags: int, taken: str | None) -> None:
-    """Raise DataError if there is no column of tags; `taken` is the use of their column, if it has another."""
-    if taken is not None:
-        found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
-        raise DataError(path, line, found, "a column of its own for tags; name it (task.tags) if it is another")
-    _place(path, line, width, "tags", tags)
-
-
 def _check_header(path: Path, block: _Block, tag: int) -> None:
-    """Raise DataError if the first line holds names of columns."""
     names = [cell.strip().lower() for cell in block.rows[0]]
     if names[tag] in _TAGS and _WORDS & set(names):
         raise DataError(
@@ -224,11 +208,29 @@ def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] 
 
 
 def cell(text: str) -> str:
-    """A word as a cell of columns.
-
-    Raises:
-        DataError: it holds a tab or a line break.
-    """
+    """A word as a cell of columns."""
     if any(mark in text for mark in "\t\n\r"):
         raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
     return text
+
+
+def write_columns(
+    sentences: Sequence[TaggedSentence], words: int = 0, tags: int = -1, more: Mapping[str, int] | None = None
+) -> str:
+    """A token a line, cells apart by tabs; at most as many columns as are numbered, negative ones from the end, `_` in
+    the others."""
+    places = [words, tags, *(more or {}).values()]
+    least = max(place + 1 if place >= 0 else -place for place in places)
+    width = next(
+        n for n in range(least, least + len(places) + 1) if len({place % n for place in places}) == len(places)
+    )
+    lines = []
+    for sentence in sentences:
+        for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True)):
+            cells = ["_"] * width
+            cells[words % width], cells[tags % width] = cell(word), cell(tag)
+            for name, place in (more or {}).items():
+                cells[place % width] = cell(sentence.columns[name][i])
+            lines.append("\t".join(cells))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)

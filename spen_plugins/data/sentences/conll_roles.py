@@ -1,19 +1,10 @@
 """Semantic roles of CoNLL-2012 (`gold_conll`) and of CoNLL-2005 in two files, words and props.
 
-CoNLL-2012: a token a line; a sentence has as many columns of brackets as it has predicates.
+    wb/a2e/00/a2e_0001  0  1  left  VBD  (VP*)  leave 01  1  -  *  (V*)  -
 
-    #begin document (wb/a2e/00/a2e_0001); part 000
-    wb/a2e/00/a2e_0001  0  0  Anna  NNP  (TOP(S(NP*)  -     -   -  -  *  (ARG0*)  (1)
-    wb/a2e/00/a2e_0001  0  1  left  VBD  (VP*)        leave 01  1  -  *  (V*)     -
-    #end document
-
-Document, part, token, word, part of speech, parse, lemma, frame, sense, speaker, name, brackets, coreference. Other
-releases of PropBank leave out some of these; word, lemma and brackets are found in all of them.
-
-CoNLL-2005: a file of a word a line, and beside it one of verbs (`-` elsewhere) and brackets:
-
-    Anna  -      (A0*)
-    left  leave  (V*)
+Document, part, token, word, part of speech, parse, lemma, frame, sense, speaker, name, a column of brackets for each
+predicate of the sentence, coreference. Other releases of PropBank leave out some of these; word, lemma and brackets are
+found in all of them. Of CoNLL-2005, a file has a word a line, and one beside it verbs (`-` elsewhere) and brackets.
 """
 
 from __future__ import annotations
@@ -24,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from spen_plugins.data.formats import Head
-from spen_plugins.data.sentences.overlaps import write_span_tags
+from spen_plugins.data.schemes import write_span_tags
 from spen_plugins.data.sentences.srl import (
     UNMARKED,
     Block,
@@ -32,6 +23,7 @@ from spen_plugins.data.sentences.srl import (
     Proposition,
     Sentence,
     read_brackets,
+    read_spans,
     split_blocks,
 )
 from spen_plugins.data.text import read_lines
@@ -39,7 +31,6 @@ from spen_plugins.errors import DataError
 
 TOKEN, WORD, POS, LEMMA, FRAME = 2, 3, 4, 6, 7  # columns of CoNLL-2012, from 0
 _BEGINS, _VERB = "#begin document", re.compile(r"\(V[*)]")
-_CELL = re.compile(r"(?P<roles>(?:\([^()*\s]+)*)\*(?P<closed>\)*)")
 _BRACKETS = re.compile(r"\(?[^()*\s]*\*\)?")
 
 
@@ -70,7 +61,11 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
     for block in blocks:
-        _check_width(path, block)
+        width = len(block.rows[0])
+        for number, row in enumerate(block.rows, block.first):
+            if len(row) != width or width <= FRAME:
+                wanted = f"{max(width, FRAME + 1)}, as in the sentence's first line"
+                raise DataError(path, number, f"{len(row)} columns", wanted)
     after = int(not any("*" in row[-1] for block in blocks for row in block.rows if _verbs(row)))
     if not any(_verbs(row) for block in blocks for row in block.rows):
         if gold:
@@ -83,14 +78,6 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
 def _verbs(row: Sequence[str]) -> int:
     """The number of columns of brackets that have their verb in this row."""
     return sum(bool(_VERB.search(cell)) for cell in row[FRAME + 1 :])
-
-
-def _check_width(path: Path, block: Block) -> None:
-    width = len(block.rows[0])
-    for number, row in enumerate(block.rows, block.first):
-        if len(row) != width or width <= FRAME:
-            found = f"{len(row)} columns"
-            raise DataError(path, number, found, f"{max(width, FRAME + 1)}, as in the sentence's first line")
 
 
 def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Sentence:
@@ -106,7 +93,7 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
         if predicate is None:
             found = f"no (V*) in column {column + 1}"
             raise DataError(path, block.first, found, "(V*) at the predicate, in each column of brackets")
-        tags = write_span_tags(len(rows), predicate, _spans(path, block, column))
+        tags = write_span_tags(len(rows), predicate, read_spans(path, block, column, nests=True))
         propositions.append(_proposition(rows[predicate], predicate, tags))
     propositions.sort(key=lambda proposition: proposition.predicate)
     return Sentence(words, tuple(propositions), block.name)
@@ -118,26 +105,6 @@ def _proposition(row: Sequence[str], predicate: int, tags: tuple[str, ...] | Non
     known = frame not in UNMARKED and "*" not in frame and "(" not in frame
     roleset = None if not known else frame if "." in frame else f"{lemma}.{frame}"
     return Proposition(predicate, lemma, tags, roleset, row[POS])
-
-
-def _spans(path: Path, block: Block, column: int) -> list[tuple[str, int, int]]:
-    """Role, first and last word of each argument of a column; brackets may nest."""
-    where, open_, found = f"in column {column + 1}", [], []
-    for i, row in enumerate(block.rows):
-        cell, number = _CELL.fullmatch(row[column]), block.first + i
-        if cell is None:
-            raise DataError(path, number, f"{row[column]!r} {where}", "*, (ROLE*, *) or (ROLE*)")
-        open_ += [(role, i) for role in cell["roles"].split("(")[1:]]
-        for _ in cell["closed"]:
-            if not open_:
-                raise DataError(path, number, f"{row[column]!r} {where} with no bracket open", "* outside an argument")
-            role, first = open_.pop()
-            found.append((role, first, i))
-    if open_:
-        role, first = open_[-1]
-        what = f"({role}* {where} not closed by the end of the sentence"
-        raise DataError(path, block.first + first, what, f"*) closing ({role}*")
-    return found
 
 
 def is_words_or_props(head: Head) -> bool:
@@ -179,7 +146,6 @@ def _are_verbs(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _pasted(words: Path, props: Path) -> Iterator[str]:
-    """Lines of a word and its props."""
     for number, (word, prop) in enumerate(zip_longest(read_lines(words), read_lines(props), fillvalue=""), 1):
         one, other = word.split(), prop.split()
         if bool(one) != bool(other):

@@ -1,18 +1,29 @@
-"""Reads CoNLL-U (Universal Dependencies) as tagged sentences, through the library `conllu`."""
+"""Tagged sentences in CoNLL-U (Universal Dependencies), read and written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.text import read_lines
+from spen_plugins.data.sentences.columns import TaggedSentence, cell
+from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 FIELDS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """Fields that can be read, as text."""
 _BLANK = "_"
+_ID = re.compile(r"(0|[1-9]\d*)|[1-9]\d*-[1-9]\d*|\d+\.[1-9]\d*")
+
+
+class Word(NamedTuple):
+    """A token's line, its number in the sentence, and its fields as text by their names in lower case; those without a
+    name are `column 10`, from 0."""
+
+    line: int
+    id: int
+    fields: Mapping[str, str]
 
 
 def read_conllu(
@@ -21,41 +32,32 @@ def read_conllu(
     """All sentences of a file; multiword ranges (`1-2`) and empty nodes (`1.1`) are left out.
 
     Args:
-        path: the file.
         words: the words' field.
         tags: the tags' field, or several: "upos+xpos" makes tags like NOUN+NNS.
         columns: name of each further field to read -> the field.
         gold: if true, tags are required; otherwise they may be `_` throughout.
-
-    Raises:
-        ConfigError: an unknown field.
-        DataError: with file, line, what was found and what was expected.
     """
-    wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
+    columns = columns or {}
+    wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in columns.items()}}
     check_fields(wanted, FIELDS, "CoNLL-U")
-    sentences = list(_sentences(path, wanted))
+    sentences = [some for _, some in conllu_sentences(path)]
     if not sentences:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
-    empty = {
-        key: all(value == _BLANK for _, values in sentences for value in values[key])
-        for key in wanted
-        if gold or key != "tags"
-    }
+    values = {key: [_values(path, some, of) for some in sentences] for key, of in wanted.items()}
+    empty = {key for key, rows in values.items() if all(value == _BLANK for row in rows for value in row)}
     for key in wanted:
-        if empty.get(key):
-            raise DataError(
-                path, None, f"'_' as every word's {wanted[key]!r}", f"values; name another field (task.{key})"
-            )
-    tagged = gold or any(value != _BLANK for _, values in sentences for value in values["tags"])
+        if key in empty and (gold or key != "tags"):
+            found = f"'_' as every word's {wanted[key]!r}"
+            raise DataError(path, None, found, f"values; name another field (task.{key})")
     return [
         TaggedSentence(
-            values["words"],
-            values["tags"] if tagged else None,
-            {name: values[f"columns.{name}"] for name in columns or {}},
-            lines[0],
-            None if lines[-1] - lines[0] == len(lines) - 1 else lines,
+            values["words"][i],
+            None if "tags" in empty else values["tags"][i],
+            {name: values[f"columns.{name}"][i] for name in columns},
+            some[0].line,
+            tuple(word.line for word in some),
         )
-        for lines, values in sentences
+        for i, some in enumerate(sentences)
     ]
 
 
@@ -68,108 +70,53 @@ def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -
                 raise ConfigError(f"task.{key}: found {field!r}, no field of {what}; known: {', '.join(known)}.{near}")
 
 
-class Words(NamedTuple):
-    """A sentence: its name, if it has one, and of each word the line number, the number in CoNLL-U, and the fields as
-    text by their names in lower case; those without a name are `column 10`, from 0."""
-
-    name: str | None
-    lines: tuple[int, ...]
-    numbers: tuple[int, ...]
-    fields: tuple[Mapping[str, str], ...]
-
-
-def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[Words]:
-    """Sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns; ranges and empty nodes are left out.
-
-    Args:
-        path: the file.
-        columns: names of the first columns, where the file does not name them.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
-    """
+def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[tuple[str | None, list[Word]]]:
+    """Names and words of the sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns, `columns` where
+    it does not; ranges and empty nodes are left out."""
     lines = read_lines(path)
     named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
     known = columns if named is None else [name.lower() for name in named]
-    for first, block in _blocks(lines):
-        if (words := _parse(path, first, block, known)) is not None:
-            yield words
+    name, words = None, []
+    for number, line in enumerate([*map(str.strip, lines), ""], 1):
+        if line.startswith("#"):
+            key, _, value = line[1:].partition("=")
+            name = value.strip() or None if key.strip() == "sent_id" else name
+        elif line:
+            cells = re.split(r"\t| {2,}", line)
+            names = [*known, *(f"column {n}" for n in range(len(known), len(cells)))]
+            fields = dict(zip(names, cells, strict=False))
+            found = _ID.fullmatch(fields.pop("id", ""))
+            if found is None or not fields:
+                wanted = "the 10 fields of CoNLL-U, apart by tabs: a number (1, 2, …, or a range as 1-2), then the word"
+                raise DataError(path, number, shorten(line), wanted)
+            if found[1]:
+                words.append(Word(number, int(found[1]), fields))
+        else:
+            if words:
+                yield name, words
+            name, words = None, []
 
 
-def _parse(path: Path, first: int, block: Sequence[str], known: Sequence[str]) -> Words | None:
-    """The words of a block of lines; None if it has none."""
-    import conllu
-
-    numbers = [n for n, line in enumerate(block, first) if not line.lstrip().startswith("#")]
-    if not numbers:
-        return None
-    width = max(line.count("\t") + 1 for line in block)
-    names = [*known, *(f"column {n}" for n in range(len(known), width))]
-    parsers = {name: _as_text for name in names if name != "id"}
-    try:
-        (tokens,) = conllu.parse("\n".join(block), fields=names, field_parsers=dict(parsers))
-    except conllu.exceptions.ParseException as error:
-        raise _broken(path, first, block, names, parsers, error) from None
-    words = [(n, token) for n, token in zip(numbers, tokens, strict=True) if _is_word(path, n, token)]
-    if not words:
-        return None
-    fields = tuple({name: value for name, value in token.items() if name != "id"} for _, token in words)
-    return Words(tokens.metadata.get("sent_id"), tuple(n for n, _ in words), tuple(t["id"] for _, t in words), fields)
+def _values(path: Path, words: Sequence[Word], name: str) -> tuple[str, ...]:
+    """A field's text for each word, or those of several fields with + between; `_` if missing."""
+    names, found = name.split("+"), []
+    for word in words:
+        missing = next((of for of in names if of not in word.fields), None)
+        if missing is not None:
+            problem = f"{len(word.fields) + 1} fields, no {missing!r}"
+            raise DataError(path, word.line, problem, "the 10 of CoNLL-U, apart by tabs")
+        values = [word.fields[of] for of in names]
+        found.append(_BLANK if all(value == _BLANK for value in values) else "+".join(values))
+    return tuple(found)
 
 
-def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], dict[str, tuple[str, ...]]]]:
-    """Line number of each word, and the wanted fields by key."""
-    for _, lines, _, words in conllu_sentences(path):
-        for number, fields in zip(lines, words, strict=True):
-            missing = next((of for name in wanted.values() for of in name.split("+") if of not in fields), None)
-            if missing is not None:
-                raise DataError(
-                    path, number, f"{len(fields) + 1} fields, no {missing!r}", "the 10 of CoNLL-U, apart by tabs"
-                )
-        yield lines, {key: tuple(_value(fields, of) for fields in words) for key, of in wanted.items()}
-
-
-def _value(token: Mapping[str, Any], name: str) -> str:
-    """A field's text, or those of several fields with + between; `_` if missing."""
-    values = [token[of] for of in name.split("+")]
-    return _BLANK if all(value == _BLANK for value in values) else "+".join(values)
-
-
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    """Blocks of non-blank lines, each with the number of its first."""
-    start = 0
-    for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
-        if end > start:
-            yield start + 1, lines[start:end]
-        start = end + 1
-
-
-def _as_text(cells: Sequence[str], i: int) -> str:
-    return cells[i]
-
-
-def _is_word(path: Path, number: int, token: Mapping[str, Any]) -> bool:
-    if token.get("id") is None:
-        raise DataError(path, number, "'_' or nothing as the token's number", "1, 2, …, or a range as 1-2")
-    return isinstance(token["id"], int)
-
-
-def _broken(
-    path: Path,
-    first: int,
-    block: Sequence[str],
-    names: Sequence[str],
-    parsers: Mapping[str, Callable[..., str]],
-    error: Exception,
-) -> DataError:
-    """The error with the line number, which the library does not report."""
-    import conllu
-
-    for number, line in enumerate(block, first):
-        try:
-            conllu.parse(line, fields=names, field_parsers=dict(parsers))
-        except conllu.exceptions.ParseException as of_line:
-            return DataError(
-                path, number, f"a line that can't be read ({of_line})", "the 10 fields of CoNLL-U, apart by tabs"
-            )
-    return DataError(path, first, f"a sentence that can't be read ({error})", "CoNLL-U")
+def write_conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
+    """CoNLL-U with the tags in a field, or in several, as in "upos+xpos"; `_` in the others."""
+    fields = tags.split("+")
+    lines = []
+    for sentence in sentences:
+        for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True), 1):
+            cells = {"form": cell(word) or _BLANK} | dict(zip(fields, tag.split("+", len(fields) - 1), strict=False))
+            lines.append("\t".join([str(i), *(cells.get(name) or _BLANK for name in FIELDS)]))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)

@@ -1,32 +1,24 @@
-"""Semantic roles in CoNLL-U and CoNLL-2009, through the library `conllu`.
+"""Semantic roles in CoNLL-U and CoNLL-2009, here of the word "Anna" before the predicate "left":
 
-Three formats of Universal PropBank, and CoNLL-2009, with one predicate:
+    ARG0:1-1 beside leave.01, in UP:ARGSPANS; or ARG0:1, in UP:ARGHEADS    Universal PropBank 2, CoNLL-U Plus
+    _ _ ARG0, and at the predicate Y leave.01 _, after the other fields    Universal PropBank 1, CoNLL-2009
+    Roleset=-|Args=ARG0, and Roleset=leave.01|Args=V, in MISC              Universal PropBank 1 of English
 
-    # global.columns = ID FORM … UP:PRED UP:ARGHEADS UP:ARGSPANS        release 2: spans, or heads, beside the predicate
-    2  left  …  leave.01  ARG0:1  ARG0:1-1
-
-    1  Anna  …  _  _         ARG0       release 1: after the other fields, Y at a predicate, its frame, and a column of
-    2  left  …  Y  leave.01  _          roles for each predicate of the sentence
-
-    1  Anna  …  Roleset=-|Args=ARG0     release 1 of English: in MISC, a role for each predicate, apart by /
-    2  left  …  Roleset=leave.01|Args=V
-
-    1  Anna  …  _  _         A0         CoNLL-2009: as release 1, after twelve other columns
-    2  left  …  Y  leave.01  _
-
-Where a role is that of a word (a head), its argument is the word's subtree. A word belongs to the nearest word above it
-that has a role or is the predicate, so that arguments share no words; later pieces of one have the role C-X.
+With several predicates there are as many columns of roles, or roles apart by / in Args. Where a role is that of a word
+(a head), its argument is the word's subtree. A word belongs to the nearest word above it that has a role or is the
+predicate, so that arguments share no words; later pieces of one have the role C-X.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spen_plugins.data.formats import Head
-from spen_plugins.data.sentences.conllu import FIELDS, conllu_sentences
-from spen_plugins.data.sentences.overlaps import write_owner_tags, write_span_tags
+from spen_plugins.data.schemes import write_owner_tags, write_span_tags
+from spen_plugins.data.sentences.conllu import Word, conllu_sentences
 from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence
 from spen_plugins.errors import DataError
 
@@ -40,15 +32,7 @@ _CONLL_2009 = (
 _FILLPRED = _CONLL_2009.index("fillpred")
 
 
-class _Word(NamedTuple):
-    """A token's line number, its own number in the sentence, and its fields by name."""
-
-    line: int
-    id: int
-    fields: Mapping[str, str]
-
-
-_Reader = Callable[[Path, Sequence[_Word]], list[Proposition]]
+_Reader = Callable[[Path, Sequence[Word]], list[Proposition]]
 """Reads the propositions of a sentence."""
 
 
@@ -77,28 +61,20 @@ def is_conllu(head: Head) -> bool:
 
 
 def read_conll_2009(path: Path) -> list[Sentence]:
-    """All sentences of a file of CoNLL-2009.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
-    """
-    sentences = _sentences(path, _CONLL_2009)
+    """All sentences of a file of CoNLL-2009."""
+    sentences = list(conllu_sentences(path, _CONLL_2009))
     for _, words in sentences:
         marked = [_cell(word, _FILLPRED) for word in words].count("Y")
         for word in words:
             if len(word.fields) + 1 != len(_CONLL_2009) + marked:
                 found = f"{len(word.fields) + 1} columns in a sentence with {marked} predicates (Y in column 13)"
                 raise DataError(path, word.line, found, f"{len(_CONLL_2009) + marked}, one of roles for each predicate")
-    return _made(path, sentences, _columns(_FILLPRED))
+    return _made(path, sentences, partial(_columns, _FILLPRED))
 
 
 def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
-    """All sentences of a file, and what was recognised.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
-    """
-    sentences = _sentences(path)
+    """All sentences of a file, and what was recognised."""
+    sentences = list(conllu_sentences(path))
     known = {field for _, words in sentences for word in words for field in word.fields}
     if not sentences or "form" not in known:
         wanted = "a field FORM; merge a file of roles alone with the treebank's (Universal PropBank's merge_ud_up.py)"
@@ -113,27 +89,19 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
         flag = next((n for n in (8, 10) if _fits(sentences, n)), None)
         if flag is None:
             raise DataError(path, sentences[0][1][0].line, "CoNLL-U without roles", _NO_ROLES)
-        read = _columns(flag)
+        read = partial(_columns, flag)
         name = f"CoNLL-U with a column of roles per predicate (Universal PropBank 1){_SUBTREES}"
     return _made(path, sentences, read), name
 
 
-def _sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> list[tuple[str | None, list[_Word]]]:
-    """Names of the sentences, and their words."""
-    return [
-        (name, [_Word(*word) for word in zip(lines, numbers, fields, strict=True)])
-        for name, lines, numbers, fields in conllu_sentences(path, columns)
-    ]
-
-
-def _made(path: Path, sentences: Sequence[tuple[str | None, Sequence[_Word]]], read: _Reader) -> list[Sentence]:
+def _made(path: Path, sentences: Sequence[tuple[str | None, Sequence[Word]]], read: _Reader) -> list[Sentence]:
     return [
         Sentence(tuple(word.fields["form"] for word in words), tuple(read(path, words)), name)
         for name, words in sentences
     ]
 
 
-def _fits(sentences: Sequence[tuple[Any, Sequence[_Word]]], flag: int) -> bool:
+def _fits(sentences: Sequence[tuple[Any, Sequence[Word]]], flag: int) -> bool:
     """True if column `flag` marks predicates with Y, and there are as many columns of roles as marks."""
     marked = 0
     for _, words in sentences:
@@ -144,23 +112,20 @@ def _fits(sentences: Sequence[tuple[Any, Sequence[_Word]]], flag: int) -> bool:
     return marked > 0
 
 
-def _cell(word: _Word, column: int) -> str:
+def _cell(word: Word, column: int) -> str:
     """The content of a column, from 0, the number's."""
     return list(word.fields.values())[column - 1] if column <= len(word.fields) else ""
 
 
-def _columns(flag: int) -> _Reader:
-    def read(path: Path, words: Sequence[_Word]) -> list[Proposition]:
-        marked = [i for i, word in enumerate(words) if _cell(word, flag) == "Y"]
-        return [
-            _of_heads(path, words, i, _cell(words[i], flag + 1), [_cell(word, flag + 2 + k) for word in words])
-            for k, i in enumerate(marked)
-        ]
-
-    return read
+def _columns(flag: int, path: Path, words: Sequence[Word]) -> list[Proposition]:
+    marked = [i for i, word in enumerate(words) if _cell(word, flag) == "Y"]
+    return [
+        _of_heads(path, words, i, _cell(words[i], flag + 1), [_cell(word, flag + 2 + k) for word in words])
+        for k, i in enumerate(marked)
+    ]
 
 
-def _misc(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+def _misc(path: Path, words: Sequence[Word]) -> list[Proposition]:
     table = [dict(pair.split("=", 1) for pair in w.fields["misc"].split("|") if "=" in pair) for w in words]
     marked = [i for i, values in enumerate(table) if values.get("Roleset", "-") not in UNMARKED]
     roles = [values.get("Args", "").split("/") for values in table]
@@ -170,7 +135,7 @@ def _misc(path: Path, words: Sequence[_Word]) -> list[Proposition]:
     return [_of_heads(path, words, i, table[i]["Roleset"], [some[k] for some in roles]) for k, i in enumerate(marked)]
 
 
-def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+def _plus(path: Path, words: Sequence[Word]) -> list[Proposition]:
     place = {word.id: i for i, word in enumerate(words)}
     found = []
     for i, word in enumerate(words):
@@ -189,7 +154,7 @@ def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
     return found
 
 
-def _places(path: Path, word: _Word, cell: str, place: Mapping[int, int]) -> list[tuple[str, int, int]]:
+def _places(path: Path, word: Word, cell: str, place: Mapping[int, int]) -> list[tuple[str, int, int]]:
     """Role, first and last word of each of `A0:1-2|A1:4`."""
     found = []
     for part in [] if cell in ("_", "") else cell.split("|"):
@@ -202,7 +167,7 @@ def _places(path: Path, word: _Word, cell: str, place: Mapping[int, int]) -> lis
     return found
 
 
-def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, roles: Sequence[str]) -> Proposition:
+def _of_heads(path: Path, words: Sequence[Word], predicate: int, frame: str, roles: Sequence[str]) -> Proposition:
     """The proposition whose arguments are the subtrees of the words with roles."""
     heads = _heads(path, words)
     owner: list[int | None] = []
@@ -217,12 +182,12 @@ def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, ro
     return _proposition(words[predicate], predicate, frame, write_owner_tags(owner, names))
 
 
-def _proposition(word: _Word, predicate: int, frame: str, tags: tuple[str, ...]) -> Proposition:
+def _proposition(word: Word, predicate: int, frame: str, tags: tuple[str, ...]) -> Proposition:
     pos = next((word.fields[name] for name in ("xpos", "pos", "upos") if word.fields.get(name, "_") != "_"), None)
     return Proposition(predicate, frame, tags, frame if "." in frame else None, pos)
 
 
-def _heads(path: Path, words: Sequence[_Word]) -> list[int | None]:
+def _heads(path: Path, words: Sequence[Word]) -> list[int | None]:
     place: dict[int, int | None] = {0: None} | {word.id: i for i, word in enumerate(words)}
     found = []
     for word in words:

@@ -1,9 +1,9 @@
-"""spaCy's DocBin (`corpus.spacy`) as tagged sentences, through spaCy. The format holds no code."""
+"""Tagged sentences in spaCy's DocBin (`corpus.spacy`), read and written through spaCy. The format holds no code."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,36 +29,17 @@ def _is_docbin(head: Head) -> bool:
 DOCBIN = Format("DocBin", "spaCy's corpus.spacy", _is_docbin)
 
 
-def read_docbin(
-    path: Path,
-    words: str = "form",
-    tags: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    gold: bool = True,
-    scheme: str = "none",
-) -> list[TaggedSentence]:
+def read_docbin(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) -> list[TaggedSentence]:
     """All sentences of a file, a doc's where it has sentences, otherwise whole docs; without whitespace tokens.
 
-    Args:
-        path: the file.
-        words: the words' field.
-        tags: the tags' field, or several, as in "upos+xpos"; None: entities under a scheme of spans, otherwise upos,
-            or xpos if no doc has upos.
-        columns: name of each further field to read -> the field.
-        gold: if true, every token must have a tag; otherwise a sentence in which one lacks it has none.
-        scheme: "none", or the scheme to write entities in.
-
-    Raises:
-        ConfigError: an unknown field, or spaCy is not installed.
-        DataError: the file is damaged, or a doc lacks what is wanted.
+    `fields` are of "words", "tags" and "columns.NAME"; tags are entities by default under a scheme of spans, otherwise
+    upos, or xpos if no doc has upos. Without gold a sentence in which a token lacks its tag has none.
     """
     docs = _docs(path)
-    if tags is None:
-        has_upos = any(doc.has_annotation("POS") for doc in docs)
-        tags = "ents" if scheme != "none" else "upos" if has_upos else "xpos"
-    wanted = {"words": words, "tags": tags, **{f"columns.{name}": field for name, field in (columns or {}).items()}}
+    has_upos = any(doc.has_annotation("POS") for doc in docs)
+    wanted = {"words": "form", "tags": "ents" if scheme != "none" else "upos" if has_upos else "xpos", **fields}
     check_fields(wanted, FIELDS, "spaCy's docs")
-    if "ents" in tags.split("+") and scheme == "none":
+    if "ents" in wanted["tags"].split("+") and scheme == "none":
         raise ConfigError("task.tags: found 'ents' and task.scheme 'none'; entities are spans: give task.scheme=bio")
     found: list[TaggedSentence] = []
     for number, doc in enumerate(docs, 1):
@@ -156,3 +137,36 @@ def _entities(tokens: list[Token], scheme: Scheme) -> list[str]:
         tags.append(f"{'I' if token.ent_iob_ == 'I' and before == kind else 'B'}-{kind}" if kind else "O")
         before = kind
     return convert(tags, "bio", scheme)
+
+
+def write_docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str | None = None) -> bytes:
+    """A DocBin with a doc a sentence: entities under a scheme of spans, otherwise parts of speech and finer tags,
+    "upos", "xpos" or "upos+xpos"; by default upos if all are Universal Dependencies'."""
+    try:
+        from spacy.parts_of_speech import IDS
+        from spacy.tokens import Doc, DocBin
+        from spacy.vocab import Vocab
+    except ImportError as error:
+        raise ConfigError("a DocBin needs spaCy: pip install 'spen-plugins[spacy]'") from error
+    seen = {tag for sentence in sentences for tag in sentence.tags or ()}
+    fields = (tags or ("upos" if seen <= IDS.keys() else "xpos")).split("+")
+    vocab, made = Vocab(), DocBin()
+    for sentence in sentences:
+        given = sentence.tags or ()
+        spans = {"ents": convert(given, scheme, "bio")} if scheme != "none" else None  # type: ignore[arg-type]
+        layers = _layers(given, fields, IDS) if spans is None else spans
+        starts = [i == 0 for i in range(len(sentence.words))]
+        words = [word if word.strip() else "_" for word in sentence.words]
+        made.add(Doc(vocab, words=words, sent_starts=starts, **layers))
+    return made.to_bytes()
+
+
+def _layers(tags: Sequence[str], fields: Sequence[str], known: Mapping[str, int]) -> dict[str, list[str]]:
+    """Attributes of a doc by the fields of its tags; `known` are spaCy's parts of speech."""
+    names = {"upos": "pos", "xpos": "tags"}
+    cells = [dict(zip(fields, tag.split("+", len(fields) - 1), strict=False)) for tag in tags]
+    layers = {names[field]: [one.get(field) or "" for one in cells] for field in fields if field in names}
+    if not layers or not {*layers.get("pos", ())} <= known.keys():
+        found = f"the tags of the field {'+'.join(fields)!r}, such as {tags[0]!r}"
+        raise ConfigError(f"{found}, are no parts of speech that spaCy's docs have; conllu holds any")
+    return layers

@@ -6,14 +6,32 @@ Prodigy, Label Studio, spaCy) is tokenised by spaCy's rules, unless the value ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from spen_plugins.data.schemes import Span
-from spen_plugins.data.sentences.tag_items import FORM, tags_of
-from spen_plugins.data.tokeniser import blank_tokeniser
-from spen_plugins.errors import DataError
+from spen_plugins.data.sentences.items import FORM, bad, tags_of
+from spen_plugins.errors import ConfigError
+
+
+def blank_tokeniser(language: str, setting: str) -> Any:
+    """A pipeline of spaCy that only tokenises; `setting` is where the user named the language, for an error."""
+    try:
+        import spacy
+    except ImportError as error:
+        raise ConfigError(
+            "raw text is tokenised by spaCy, which is not installed: pip install 'spen-plugins[spacy]'; or give a "
+            "file of words"
+        ) from error
+    try:
+        return spacy.blank(language)
+    except (ImportError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(
+            f"{setting} {language}: spaCy has no tokeniser for it (en, de, …; xx for any): {reason}"
+        ) from error
+
 
 WORDS = ("words", "tokens")
 SPANS = ("entities", "spans", "label", "labels")
@@ -22,11 +40,6 @@ SPAN = '[0, 4, "PER"] or {"start": 0, "end": 4, "label": "PER"}, characters from
 
 Bounds = list[tuple[int, int]]
 """First character of each word and the one after its last."""
-
-
-def usual_tags(scheme: str) -> tuple[str, ...]:
-    """Keys of tags that are looked for where none is given."""
-    return ("tags", "pos_tags", "upos") if scheme == "none" else ("tags", "ner_tags")
 
 
 def is_sentence(value: Any) -> bool | None:
@@ -38,15 +51,9 @@ def is_sentence(value: Any) -> bool | None:
 
 
 def own_form(value: Any, places: Any, moved: list[str]) -> Any:
-    """A value in the form that `parse_tagged` reads.
+    """A value of JSON in the form that `parse_tagged` reads; `places` is a `TagPlaces`, or a config with its names.
 
-    Args:
-        value: a value of JSON.
-        places: a `TagPlaces`, or a config with its names.
-        moved: gets a description of each span that did not end at words' boundaries, and was widened to them.
-
-    Raises:
-        DataError: no sentence can be found in the value, or a span lies outside the text.
+    `moved` gets a description of each span that did not end at words' boundaries, and was widened to them.
     """
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], Mapping):
         value = {"text": value[0], **value[1]}  # spaCy's training tuples
@@ -54,7 +61,7 @@ def own_form(value: Any, places: Any, moved: list[str]) -> Any:
         return value
     if value.get("answer", "accept") != "accept":
         wanted = "accepted ones alone: jq -c 'select(.answer == \"accept\")' FILE > NEW"
-        raise _bad(f"a text that was answered with {value['answer']!r}", wanted)
+        raise bad(f"a text that was answered with {value['answer']!r}", wanted)
     if isinstance(value.get("data"), Mapping):
         value = _of_label_studio(value)
     words = next((key for key in (places.words, *WORDS) if key in value and _is_words(value[key])), None)
@@ -63,7 +70,7 @@ def own_form(value: Any, places: Any, moved: list[str]) -> Any:
     if isinstance(value.get("text"), str):
         return _of_text(value, places, moved)
     wanted = f'words or tokens, as in {FORM}, or a text with spans: {{"text": "…", "entities": [[0, 4, "PER"]]}}'
-    raise _bad(f"the keys {', '.join(map(str, value)) or '(none)'}", f"{wanted}; task.words and task.tags name others")
+    raise bad(f"the keys {', '.join(map(str, value)) or '(none)'}", f"{wanted}; task.words and task.tags name others")
 
 
 def _is_words(values: Any) -> bool:
@@ -71,7 +78,8 @@ def _is_words(values: Any) -> bool:
 
 
 def _of_lists(value: Mapping[str, Any], words: str, places: Any) -> dict[str, Any]:
-    tags = next((key for key in (places.tags, *usual_tags(places.scheme)) if key in value), None)
+    usual = ("tags", "pos_tags", "upos") if places.scheme == "none" else ("tags", "ner_tags")
+    tags = next((key for key in (places.tags, *usual) if key in value), None)
     named = {n: value[key] for n, key in places.columns.items() if isinstance(key, str) and key in value}
     form = {key: value[key] for key in ("columns", "entities") if key in value} | {"words": value[words]}
     if named:
@@ -85,17 +93,18 @@ def _of_lists(value: Mapping[str, Any], words: str, places: Any) -> dict[str, An
 
 def _of_text(value: Mapping[str, Any], places: Any, moved: list[str]) -> dict[str, Any]:
     text = value["text"]
-    bounds = _given_bounds(text, value["tokens"]) if "tokens" in value else _bounds(text, places.language)
+    if "tokens" in value:
+        bounds = _given_bounds(text, value["tokens"])
+    else:
+        bounds = [(t.idx, t.idx + len(t)) for t in _tokeniser(places.language)(text) if not t.is_space]
     form: dict[str, Any] = {"words": [text[start:end] for start, end in bounds]}
     key = next((key for key in (places.tags, *SPANS) if key in value), None)
     if key is not None and places.scheme != "none":
-        spans = [_word_span(text, span, bounds, moved) for span in _listed(value[key], key)]
+        if not isinstance(value[key], (list, type(None))):
+            raise bad(f"{key} {value[key]!r:.80}", f"a list of spans, {SPAN}")
+        spans = [_word_span(text, span, bounds, moved) for span in value[key] or []]
         form["tags"] = tags_of(spans, "entity", len(bounds), places.scheme)
     return form
-
-
-def _bounds(text: str, language: str) -> Bounds:
-    return [(t.idx, t.idx + len(t)) for t in _tokeniser(language)(text) if not t.is_space]
 
 
 @lru_cache(maxsize=4)
@@ -110,29 +119,23 @@ def _given_bounds(text: str, tokens: Any) -> Bounds:
         word = token.get("text") if isinstance(token, Mapping) else token
         start = text.find(word, end) if isinstance(word, str) else -1
         if start < 0:
-            raise _bad(f"the token {token!r:.80}", f"the tokens of the text in order; not after character {end}")
+            raise bad(f"the token {token!r:.80}", f"the tokens of the text in order; not after character {end}")
         end = start + len(word)
         if word.strip():
             bounds.append((start, end))
     return bounds
 
 
-def _listed(spans: Any, key: str) -> Sequence[Any]:
-    if not isinstance(spans, (list, type(None))):
-        raise _bad(f"{key} {spans!r:.80}", f"a list of spans, {SPAN}")
-    return spans or []
-
-
 def _word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> Span:
     """The words of a span of characters; blanks at its ends do not count."""
     start, end, label = span if isinstance(span, list) and len(span) == 3 else _of_table(span)
     if not (type(start) is type(end) is int and isinstance(label, str) and label and 0 <= start < end <= len(text)):
-        raise _bad(f"the span {span!r:.80} in a text of {len(text)} characters", SPAN)
+        raise bad(f"the span {span!r:.80} in a text of {len(text)} characters", SPAN)
     part = text[start:end]
     start, end = end - len(part.lstrip()), start + len(part.rstrip())
     inside = [i for i, (first, last) in enumerate(bounds) if first < end and last > start]
     if not inside:
-        raise _bad(f"the span {span!r:.80}, {part!r}, which holds no word", SPAN)
+        raise bad(f"the span {span!r:.80}, {part!r}, which holds no word", SPAN)
     first, last = bounds[inside[0]][0], bounds[inside[-1]][1]
     if (first, last) != (start, end):
         moved.append(f"{text[start:end]!r} to {text[first:last]!r}")
@@ -151,13 +154,9 @@ def _of_label_studio(value: Mapping[str, Any]) -> dict[str, Any]:
     texts = {key: text for key, text in value["data"].items() if isinstance(text, str)}
     text = texts.get("text", next(iter(texts.values()), "") if len(texts) == 1 else None)
     if text is None:
-        raise _bad(f"data with the keys {', '.join(map(str, value['data']))}", "a text under the key text")
+        raise bad(f"data with the keys {', '.join(map(str, value['data']))}", "a text under the key text")
     done = [a for a in value.get("annotations") or [] if isinstance(a, Mapping) and not a.get("was_cancelled")]
     if not done:
         return {"text": text}
     values = [r["value"] for r in done[0].get("result") or [] if isinstance(r, Mapping) and "value" in r]
     return {"text": text, "entities": [v for v in values if isinstance(v, Mapping) and "labels" in v]}
-
-
-def _bad(found: str, expected: str) -> DataError:
-    return DataError("input", None, found, expected)

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
 
@@ -28,9 +29,10 @@ AUXILIARIES = frozenset(
     ("be.03", "become.03", "do.01", "get.24", "go.04", "have.01", "have.02", "use.03"),
 )
 """PropBank's rolesets of auxiliaries and modals, which have no arguments."""
-_CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<close>\))?")
+_CELL = re.compile(r"(?P<roles>(?:\([^()*\s]+)*)\*(?P<closed>\)*)")
 _NAMED = re.compile(r"#\s*sent_id\s*=\s*(.*)")
-_SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
+SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
+"""A comment of a file whose cells are apart by blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +97,10 @@ class Block:
 
 
 def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
-    """All sentences of a file.
+    """All sentences of a file; without gold, a sentence may have no brackets at all.
 
-    Args:
-        path: the file.
-        layout: a name in `LAYOUTS`, a `Layout`, or "auto": the bracket columns are the last ones, the predicate's
-            the one before them, the word's the first (the second where the first counts tokens).
-        gold: if true, every predicate must have a bracket column; otherwise a sentence may have none at all.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
+    By the layout "auto" the bracket columns are the last ones, the predicate's the one before them, the word's the
+    first (the second where the first counts tokens).
     """
     return read_brackets(path, list(split_blocks(read_lines(path))), layout, gold)
 
@@ -140,7 +136,7 @@ def _comments(block: Sequence[str]) -> int:
         return count
     (width, _), *_ = Counter(len(line.split()) for line in tokens).most_common(1)
     return next(
-        (i for i, line in enumerate(block[:count]) if len(line.split()) == width and not _SETTING.match(line)), count
+        (i for i, line in enumerate(block[:count]) if len(line.split()) == width and not SETTING.match(line)), count
     )
 
 
@@ -187,52 +183,50 @@ def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence
         raise DataError(path, block.first, found, "one column of brackets for each predicate")
     propositions = []
     for k, predicate in enumerate(predicates):
-        tags = read_bracket_tags(path, block, columns.brackets + k, predicate) if count else None
+        tags = _read_tags(path, block, columns.brackets + k, predicate) if count else None
         row = rows[predicate]
         found = (None if i is None or row[i] in (*UNMARKED, "*") else row[i] for i in (columns.roleset, columns.pos))
         propositions.append(Proposition(predicate, row[columns.predicate], tags, *found))
     return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
 
 
-def read_bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple[str, ...]:
+def _read_tags(path: Path, block: Block, column: int, predicate: int) -> tuple[str, ...]:
     """BIO tags of one column of brackets."""
-    where = f"in column {column + 1}"
-    tags: list[str] = []
-    role, opened = None, 0
-    for number, row in enumerate(block.rows, block.first):
-        cell = row[column]
-        found = _CELL.fullmatch(cell)
-        if found is None:
-            raise DataError(path, number, f"{cell!r} {where}", "*, (ROLE*, *) or (ROLE*); arguments don't nest")
-        if found["role"]:
-            if role is not None:
-                raise DataError(
-                    path, number, f"{cell!r} {where} inside ({role}* of line {opened}", f"*) closing ({role}* first"
-                )
-            role, opened = found["role"], number
-            tags.append(f"B-{role}")
-        else:
-            tags.append("O" if role is None else f"I-{role}")
-        if found["close"]:
-            if role is None:
-                raise DataError(path, number, f"{cell!r} {where} with no bracket open", "* outside an argument")
-            role = None
-    if role is not None:
-        found = f"({role}* {where} not closed by the end of the sentence"
-        raise DataError(path, opened, found, f"*) closing ({role}*")
+    spans = [Span(role, first, last + 1) for role, first, last in read_spans(path, block, column, nests=False)]
+    tags = write_tags(spans, len(block.rows), "bio")
     if tags[predicate][2:] not in ("V", "C-V"):
-        number = block.first + predicate
-        raise DataError(
-            path,
-            number,
-            f"{block.rows[predicate][column]!r} {where} at its predicate",
-            "(V*) at the predicate",
-        )
+        found = f"{block.rows[predicate][column]!r} in column {column + 1} at its predicate"
+        raise DataError(path, block.first + predicate, found, "(V*) at the predicate")
     return tuple(tags)
 
 
+def read_spans(path: Path, block: Block, column: int, nests: bool) -> list[tuple[str, int, int]]:
+    """Role, first and last word of each argument of a column of brackets; with `nests` one may be inside another."""
+    where, open_, found = f"in column {column + 1}", [], []
+    for i, row in enumerate(block.rows):
+        cell, number = _CELL.fullmatch(row[column]), block.first + i
+        if cell is None or not (nests or max(cell["roles"].count("("), len(cell["closed"])) < 2):
+            wanted = "*, (ROLE*, *) or (ROLE*)" + "; arguments don't nest" * (not nests)
+            raise DataError(path, number, f"{row[column]!r} {where}", wanted)
+        if cell["roles"] and open_ and not nests:
+            role, first = open_[0]
+            inside = f"{row[column]!r} {where} inside ({role}* of line {block.first + first}"
+            raise DataError(path, number, inside, f"*) closing ({role}* first")
+        open_ += [(role, i) for role in cell["roles"].split("(")[1:]]
+        for _ in cell["closed"]:
+            if not open_:
+                raise DataError(path, number, f"{row[column]!r} {where} with no bracket open", "* outside an argument")
+            role, first = open_.pop()
+            found.append((role, first, i))
+    if open_:
+        role, first = open_[-1]
+        what = f"({role}* {where} not closed by the end of the sentence"
+        raise DataError(path, block.first + first, what, f"*) closing ({role}*")
+    return found
+
+
 def write_brackets(tags: Sequence[str]) -> list[str]:
-    """The inverse of `read_bracket_tags`."""
+    """BIO tags as a column of brackets."""
     following = [*tags[1:], "O"]
     return [
         (f"({tag[2:]}" if tag.startswith("B-") else "")
@@ -240,3 +234,14 @@ def write_brackets(tags: Sequence[str]) -> list[str]:
         + (")" if tag != "O" and not after.startswith("I-") else "")
         for tag, after in zip(tags, following, strict=True)
     ]
+
+
+KINDS = ("verbs", "nouns", "adjectives")
+_LETTERS = {"V": "verbs", "M": "verbs", "A": "verbs", "N": "nouns", "J": "adjectives"}
+
+
+def kind_of(pos: str | None) -> str | None:
+    """One of `KINDS`, of a tag of the Penn Treebank or of Universal Dependencies; None for others."""
+    if not pos or pos in ("ADV", "ADP"):
+        return None
+    return "adjectives" if pos == "ADJ" else _LETTERS.get(pos[0])

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.disk.shards import check_in_memory, is_sharded, shards
-from spen_plugins.data.formats import JSON_LINES, Format, Head, read_head, recognise
-from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.prose import is_prose
+from spen_plugins.data.formats import JSON_LINES, Format, is_prose, read_head, recognise
+from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.conllu_roles import is_conllu
 from spen_plugins.data.sentences.docbin import DOCBIN, read_docbin
+from spen_plugins.data.sentences.items import FORM, parse_tagged
 from spen_plugins.data.sentences.offset_items import WORDS, own_form
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.data.sentences.tag_items import FORM, parse_tagged
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
-from spen_plugins.data.sentences.token_rows import TOKEN_ROWS, read_token_rows
+from spen_plugins.data.sentences.tagged_rows import TOKEN_ROWS, read_token_rows, tagged_rows
 from spen_plugins.data.text import open_text
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import from_json
@@ -80,17 +78,7 @@ class TagFile(NamedTuple):
 
 
 def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
-    """Sentences of a file.
-
-    Args:
-        places: a `TagPlaces`, or a config with its names.
-        path: the file.
-        gold: if true, tags are required.
-
-    Raises:
-        ConfigError: a column does not fit the file's format.
-        DataError: the file is missing, broken, or of no known format.
-    """
+    """Sentences of a file; `places` is a `TagPlaces`, or a config with its names."""
     if not places.auxiliaries and places.format != "predicates":
         raise ConfigError("task.auxiliaries: it is of predicates (task.format: predicates), and the tags are others")
     if places.format == "predicates":
@@ -108,15 +96,12 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     form = FORMATS[name].name
     if name == "columns":
         sentences = read_columns(path, **settings, plain=gold and places.tags is None and places.scheme == "none")
-        return TagFile(sentences, form, _describe_column(places.tags) if gold else "")
+        said = "the last column" if places.tags is None else f"column {places.tags}"
+        return TagFile(sentences, form, f", tags of {said}" * gold)
     if name == "conllu":
         return TagFile(read_conllu(path, **settings), form)
     read = read_docbin if name == "docbin" else read_token_rows
-    return TagFile(read(path, **settings, scheme=places.scheme), form)
-
-
-def _describe_column(tags: int | str | None) -> str:
-    return ", tags of the last column" if tags is None else f", tags of column {tags}"
+    return TagFile(read(path, wanted, gold, places.scheme), form)
 
 
 def _read_predicates(places: Any, path: Path, gold: bool) -> TagFile:
@@ -156,9 +141,6 @@ def read_words(places: Any, path: Path) -> TagFile:
 
     Tags are read where the file has any, and may be of another kind: raw text is told by them from columns. In a file
     of another format than that of `places`, words are its first column or its field form.
-
-    Raises:
-        ConfigError, DataError: as `read_tagged`.
     """
     places = TagPlaces(**{f.name: getattr(places, f.name) for f in fields(TagPlaces)})
     if places.format == "predicates":
@@ -181,7 +163,10 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
         return given
     if path.suffix == ".conllu" and path.is_file():
         return "conllu"
-    _check_one_line(read_head(path))
+    head = read_head(path)
+    if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
+        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
+        raise DataError(path, head.first, "a JSON object over several lines", wanted)
     found = recognise(path, list(FORMATS.values()))
     name = next(name for name, form in FORMATS.items() if form is found)
     return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
@@ -226,10 +211,3 @@ def _made(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSenten
         return make(item)
     except DataError as error:
         raise DataError(path, None, f"item {number} with {error.found}", error.expected) from None
-
-
-def _check_one_line(head: Head) -> None:
-    """Raise DataError for JSON objects of several lines each."""
-    if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
-        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
-        raise DataError(head.path, head.first, "a JSON object over several lines", wanted)

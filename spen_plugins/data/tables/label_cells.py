@@ -18,12 +18,7 @@ _ITEM = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+""")
 
 
 class LabelCells:
-    """Reads a file's cells of labels.
-
-    Args:
-        path: the file.
-        separator: separator of a cell's labels; None: `SEPARATOR`, and `check` finds another one.
-    """
+    """Reads a file's cells of labels, divided by a separator; None: `SEPARATOR`, and `check` finds another one."""
 
     def __init__(self, path: Path, separator: str | None) -> None:
         self._path, self._separator = path, separator
@@ -33,11 +28,7 @@ class LabelCells:
         self._are_pairs = True  # all rows have two labels
 
     def read(self, line: int, cell: str | Sequence[str]) -> tuple[str, ...]:
-        """The labels of a cell, without surrounding blanks; a list, or "['a', 'b']", has them one by one.
-
-        Raises:
-            DataError: a 0 or 1 for each label, a null, or brackets around anything but names in quotes and numbers.
-        """
+        """The labels of a cell, without surrounding blanks; a list, or "['a', 'b']", has them one by one."""
         labels = self._split(line, cell) if isinstance(cell, str) else tuple(cell)
         if None in labels:
             raise DataError(self._path, line, "null among the labels", "names")

@@ -1,34 +1,91 @@
-"""Label columns of a user's table, by its settings or the file itself."""
+"""Label columns of a user's table, by its settings, keys of a command or the file itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeGuard
 
-from spen_plugins.data.catalogue.places import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.data.table import Table
-from spen_plugins.data.tables.label_names import find_labels, label_sets, read_names, some_of
-from spen_plugins.errors import ConfigError
+from spen_plugins.data.text import read_lines
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+
+
+def split_names(value: Any) -> Any:
+    """The names of `a,b` or `[a,b]` as a list; any other value as it is, of which texts are a name or a pattern."""
+    if not isinstance(value, str) or not ("," in value or value[:1] + value[-1:] == "[]"):
+        return value
+    inside = value[1:-1] if value[:1] + value[-1:] == "[]" else value
+    return [name.strip(" '\"") for name in inside.split(",")]
+
+
+def find_labels(
+    table: Table, labels: str | Sequence[str], drop: Sequence[str] = (), source: str = "labels="
+) -> list[str]:
+    """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`."""
+    names = [a.name for a in table.attributes]
+    if isinstance(labels, str) and labels.endswith("*"):
+        begun = [name for name in names if name.startswith(labels[:-1]) and name not in drop]
+        if not begun:
+            raise ConfigError(f"labels=: no column of {table.path} begins with {labels[:-1]!r}; {some_of(names)}")
+        return begun
+    for name in (wanted := dict.fromkeys([labels] if isinstance(labels, str) else labels)):
+        if name not in names:
+            near = did_you_mean(name, names)
+            columns = some_of(names).replace("its", "Its", 1)
+            raise ConfigError(f"{source}: {table.path} has no column {name!r}.{near} {columns}")
+    return list(wanted)
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first columns' names, for a message."""
+    return f"its columns are {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+
+
+def read_names(path: str | Path) -> list[str]:
+    """Label names in a file, Mulan's XML list or one per line, in the order of their numbers."""
+    lines = read_lines(path)
+    is_xml = lines[0].lstrip().startswith("<")
+    names = _xml_names(path, "\n".join(lines)) if is_xml else [line.strip() for line in lines]
+    seen: set[str] = set()
+    for number, name in enumerate(names, 1):
+        if not name or name in seen:
+            problem = f"label {name!r} twice" if name else "an empty name"
+            raise DataError(path, None if is_xml else number, problem, "label names, each once")
+        seen.add(name)
+    return names
+
+
+def _xml_names(path: str | Path, text: str) -> list[str]:
+    wanted = "an XML list of <label name='...'>"
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise DataError(path, error.position[0], error.msg, wanted) from None
+    names = [e.get("name", "") for e in root.iter() if e.tag.rpartition("}")[2] == "label"]
+    if not names:
+        raise DataError(path, None, "no label", wanted)
+    return names
+
+
+def label_sets(tables: Iterable[Table]) -> list[str]:
+    """All names in the tables' sets of labels; numbers in their order."""
+    names = {name for table in tables for row in table.sets or () for name in row or ()}
+    return sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
 
 
 def chosen_labels(
     path: str, table: Table, labels: str | Sequence[str] | None, count: int | None, drop: Sequence[str] = ()
 ) -> tuple[Sequence[str] | int | None, str | None]:
     """Names of the label columns, or how many of the last ones are labels, or None of a hierarchy or sets; and the file
-    that lists the names, if one does.
+    that lists the names, if one does. Of the table only the header is used.
 
-    Args:
-        path: the table's file, as the user names it.
-        table: its content; only the header is used.
-        labels: a name, names, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is,
-            or the labels that the file itself names.
-        count: how many of the last columns are labels.
-        drop: columns that a pattern does not take.
-
-    Raises:
-        ConfigError: a name is none of a column, the file's labels are no columns, or it says that others are.
-        DataError: the file of names is missing or broken.
+    `labels` is a name, names, `tag_*` without columns of `drop`, or a file of names; None: of an ARFF file, the XML
+    list beside it, if there is, or the labels that the file itself names.
     """
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
         if (labels and not table.listed) or count is not None:
@@ -49,7 +106,6 @@ def chosen_labels(
 
 
 def _check_own(table: Table, names: list[str]) -> list[str]:
-    """The names; a ConfigError if the file says that its labels are others."""
     own = table.own_labels
     if own is not None and {*names} != {*own}:
         raise ConfigError(f"labels=: found {', '.join(names[:8])}; @relation of {table.path} says {', '.join(own[:8])}")
@@ -82,3 +138,65 @@ def find_label_columns(table: Table, labels: Sequence[str] | int | None) -> tupl
     if not 0 < labels < len(names):
         raise ConfigError(f"label_count=: found {labels}; {table.path} has {len(names)} attributes")
     return tuple(names[-labels:]), None
+
+
+@dataclass(frozen=True)
+class ColumnKeys:
+    """Columns of a file, as configs and commands name them.
+
+    Args:
+        text: the texts' column, by name or number from 1.
+        labels: a column of labels, by name or number from 1; several names, or `tag_*`, of columns of 0 and 1; or a
+            file of names.
+        label_count: how many of the last columns are labels, of vectors.
+        separator: separates the labels in one cell.
+        drop: columns that are not used.
+        words, tags: the columns of tagged words, by number from 0 or name.
+        scheme: of tags that are spans, which says which tags are meant where a file has parts of speech, too.
+    """
+
+    text: int | str | None = None
+    labels: int | str | Sequence[str] | None = None
+    label_count: int | None = None
+    separator: str | None = None
+    drop: Sequence[str] = ()
+    words: int | str | None = None
+    tags: int | str | None = None
+    scheme: str | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> ColumnKeys:
+        """From values by key, as a command line or Python has them."""
+        for key in settings:
+            if key not in KEYS:
+                raise ConfigError(f"unknown key {key!r}.{did_you_mean(key, KEYS)} Keys: {', '.join(KEYS)}")
+        values = {key: split_names(value) if key in ("labels", "drop") else value for key, value in settings.items()}
+        if (drop := values.get("drop")) is not None:
+            values["drop"] = list(map(str, drop)) if isinstance(drop, (list, tuple)) else [str(drop)]
+        if values.get("labels") is not None and values.get("label_count") is not None:
+            raise ConfigError("labels= and label_count=: found both; expected one of the two")
+        return cls(**{key: value for key, value in values.items() if value is not None})
+
+    @classmethod
+    def of_config(cls, config: Any) -> ColumnKeys:
+        """The keys that a task's config gives."""
+        known = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is no column
+        values = {key: getattr(config, key, None) for key in known}
+        values["drop"] = getattr(config, "unused", None)
+        if values["scheme"] == "none" or getattr(config, "format", None) == "predicates":
+            values["scheme"] = None
+        return cls.of(values)
+
+    def given(self) -> dict[str, Any]:
+        """The keys with values."""
+        values = {key: getattr(self, key) for key in KEYS}
+        return {key: value for key, value in values.items() if value not in (None, (), [])}
+
+    def spelled(self) -> str:
+        """The keys as words of a command line."""
+        settings = self.given().items()
+        texts = {key: ",".join(value) if isinstance(value, (list, tuple)) else str(value) for key, value in settings}
+        return " ".join(quote(f"{key}={text}") for key, text in texts.items())
+
+
+KEYS = tuple(field.name for field in fields(ColumnKeys))

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.data.formats import Format, Head
-from spen_plugins.data.table import Attribute, Table
-from spen_plugins.data.tables.cells import BINARY, Known
+from spen_plugins.data.table import BINARY, Attribute, Known, Table
 from spen_plugins.data.text import open_text, shorten
 from spen_plugins.errors import DataError
 
@@ -67,7 +66,6 @@ def _load(text: bytes) -> tuple[Any, Any]:
 
 
 def _find_error(path: str | Path, lines: list[int], rows: list[bytes]) -> DataError:
-    """The error of the first line that can't be read."""
     for line, text in zip(lines, rows, strict=True):
         try:
             _load(text)
@@ -85,6 +83,8 @@ def _check(path: str | Path, lines: list[int], matrix: Any, is_right: np.ndarray
 
 
 def _table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]], known: Known | None) -> Table:
+    from scipy.sparse import csr_array
+
     if known is None:
         first, last = int(matrix.indices.min()), int(matrix.indices.max())
         names, values = [str(n) for n in range(min(first, 1), last + 1)], () if (matrix.data != 1).any() else BINARY
@@ -95,12 +95,11 @@ def _table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]]
     _check(path, lines, matrix, matrix.indices >= offset, f"features from {offset}, as in the training file")
     if values:
         _check(path, lines, matrix, matrix.data == 1, "1, as everywhere in the training file")
+    places = (matrix.indices - offset).astype(np.int32), matrix.indptr
     return Table(
         path,
         [Attribute(name, "nominal" if values else "numeric", values) for name in names],
         lines,
-        start=matrix.indptr.astype(np.int64),
-        column=(matrix.indices - offset).astype(np.int32),
-        code=matrix.data.astype(np.float32),
+        sparse=csr_array((matrix.data.astype(np.float32), *places), shape=(len(lines), len(names))),
         sets=[row if any(sets) else None for row in sets],
     )

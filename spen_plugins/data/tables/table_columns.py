@@ -1,4 +1,4 @@
-"""Columns of a table as features and labels: one-hot nominals, sparse binaries, reals."""
+"""Columns of a table as features and labels: one-hot nominals, sparse binaries, reals; label numbers of its rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,79 @@ from functools import cached_property
 
 import numpy as np
 
-from spen_plugins.data.table import Ragged, Table
-from spen_plugins.data.tables.cells import BINARY
-from spen_plugins.data.tables.gold_rows import (
-    ROOT,
-    number_classes,
-    number_columns,
-    number_sets,
-    pick_ones,
-    true_value,
-)
+from spen_plugins.data.table import BINARY, Ragged, Table
+from spen_plugins.data.tables.arff import class_sets
 from spen_plugins.data.tables.label_columns import find_label_columns
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
+
+ROOT = "root"
+"""Name of a hierarchy's root, if it is a label."""
+_TRUE_OF = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("f", "t"): "t", ("n", "y"): "y"}
+
+
+def true_value(values: Sequence[str]) -> int | None:
+    """Index of the "true" value of a yes-no attribute; None for any other nominal."""
+    true = _TRUE_OF.get(tuple(sorted(value.lower() for value in values)))
+    return None if true is None else [value.lower() for value in values].index(true)
+
+
+def number_sets(table: Table, labels: Sequence[str]) -> list[np.ndarray | None]:
+    """Label numbers of each row of a table with sets of names."""
+    place = {label: i for i, label in enumerate(labels)}
+    rows: list[np.ndarray | None] = []
+    for line, names in zip(table.line, table.sets or (), strict=True):
+        unknown = next((name for name in names or () if name not in place), None)
+        if unknown is not None:
+            wanted = f"one of the {len(place)} labels of the training file.{did_you_mean(unknown, place)}"
+            raise DataError(table.path, line, f"label {unknown!r}", wanted)
+        rows.append(None if names is None else np.array(sorted({place[name] for name in names}), dtype=np.int32))
+    return rows
+
+
+def number_classes(table: Table, labels: Sequence[str], classes: str) -> list[np.ndarray | None]:
+    """Label numbers of each row by its paths in the attribute `classes`."""
+    attribute = next(a for a in table.attributes if a.name == classes)
+    place = {label: i for i, label in enumerate(labels)}
+    for value in attribute.values:
+        if value not in place:
+            wanted = f"the training file's hierarchy.{did_you_mean(value, labels)}"
+            raise DataError(table.path, attribute.line, f"class {value!r}", wanted)
+    moved = np.array([place[value] for value in attribute.values], dtype=np.int32)
+    always = [place[ROOT]] if ROOT in place and ROOT not in attribute.values else []
+    sets = class_sets(table)
+    return [None if row is None else np.sort(np.append(moved[row], always)).astype(np.int32) for row in sets]
+
+
+def number_columns(table: Table, labels: Sequence[str]) -> list[np.ndarray | None]:
+    """Label numbers of each row by its columns of the labels' names; a row with all labels missing has no gold."""
+    where = {a.name: i for i, a in enumerate(table.attributes)}
+    columns = [where[label] for label in labels]
+    attributes = [table.attributes[column] for column in columns]
+    true = [1 if a.kind == "numeric" else true_value(a.values) for a in attributes]
+    for a, value in zip(attributes, true, strict=True):
+        if value is None:
+            raise DataError(table.path, a.line, f"{{{', '.join(a.values)}}} for label {a.name!r}", "{0, 1}")
+    is_sparse = table.dense is None and all(value == 1 for value in true)
+    if is_sparse and np.isin(table.sparse[:, columns].data, (0, 1)).all():
+        return list(pick_ones(table, columns))
+    codes = table.filled()[:, columns]
+    missing = np.isnan(codes)
+    wrong = np.where(missing, ~missing.all(1, keepdims=True), ~np.isin(codes, (0, 1)))
+    if wrong.any():
+        row, label = np.argwhere(wrong)[0]
+        code = "?" if missing[row, label] else f"{codes[row, label]:g}"
+        wanted = "0 or 1 (or ? for all labels of a row)"
+        raise DataError(table.path, table.line[row], f"{code} for label {attributes[label].name!r}", wanted)
+    gold, absent = Ragged.of(codes == np.array(true, dtype=np.float32)), missing.all(1)
+    return [None if absent[i] else gold[i] for i in range(len(gold))]
+
+
+def pick_ones(table: Table, columns: Sequence[int]) -> Ragged:
+    """The columns that are 1 in each row of a sparse table, as sorted indices into `columns`."""
+    ones = table.sparse[:, columns] == 1
+    ones.sort_indices()
+    return Ragged(ones.indptr, ones.indices.astype(np.int32))
+
 
 SPARSE = 0.25
 """Share of cells that are not 0 below which real features are sparse."""
@@ -118,8 +179,7 @@ class Columns:
         attributes = [table.attributes[where[name]] for name in self.features]
         true = [true_value(a.values) for a in attributes]
         if self.sparse:
-            assert table.start is not None and table.column is not None
-            return Ragged(table.start, table.column, table.code)
+            return Ragged(table.sparse.indptr, table.sparse.indices.astype(np.int32), table.sparse.data)
         if table.dense is None and all(t == 1 for t in true):  # omitted cells are "no": keep the written ones
             return pick_ones(table, [where[name] for name in self.features])
         filled = table.filled()
@@ -151,7 +211,6 @@ class Columns:
 
 
 def _choose_features(table: Table, others: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The columns that are none of some others, with their values."""
     kept = [a for a in table.attributes if a.name not in others]
     for a in kept:
         if a.kind in ("text", "hierarchical"):
@@ -163,7 +222,6 @@ def _choose_features(table: Table, others: Collection[str]) -> dict[str, tuple[s
 
 
 def _check_dropped(table: Table, drop: Sequence[str], labels: Collection[str]) -> None:
-    """Raise a ConfigError if a column that is left out is none, or a label."""
     names = [a.name for a in table.attributes]
     for name in drop:
         if name not in names or name in labels:

@@ -1,19 +1,195 @@
-"""Tables of features and labels from files of any format, recognised by content."""
+"""Tables of features and labels from files of any format, recognised by content; those of CSV and Parquet by name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from spen_plugins.data.csv_rows import CSV
-from spen_plugins.data.formats import ARFF, PARQUET, recognise
-from spen_plugins.data.table import Table
+import numpy as np
+
+from spen_plugins.data.disk.shards import check_in_memory, column_names, pieces, read_cells
+from spen_plugins.data.formats import ARFF, PARQUET, Format, read_head, recognise
+from spen_plugins.data.records import CSV, find_separator, records
+from spen_plugins.data.table import BINARY, KEYS, MISSING, Cells, Known, Table, is_key, make_table
 from spen_plugins.data.tables.arff import read_arff
-from spen_plugins.data.tables.cells import Known
-from spen_plugins.data.tables.label_lists import ListColumn, holds_lists, move_lists
+from spen_plugins.data.tables.label_cells import FALSE, TRUE, LabelCells
 from spen_plugins.data.tables.libsvm import LIBSVM, read_libsvm
-from spen_plugins.data.tables.named_columns import read_named_columns
+from spen_plugins.data.text import is_number, shorten
+from spen_plugins.errors import DataError
+
+_BLOCK = 512  # rows converted at a time: as text they take twenty times the memory
+UNNAMED = ("", "Unnamed: 0", "__index_level_0__")  # how pandas writes the column of row numbers
+
+Block = tuple[Sequence[int], Mapping[str, Sequence[str]]]
+"""Lines of some rows, and their cells by column."""
+
+
+def read_named_columns(path: Path, form: Format, known: Known | None = None, unused: Collection[str] = ()) -> Table:
+    """Reads a file; empty cells, `?` and nulls are missing values. A row of Parquet has its number, from 1, as line.
+
+    A first column without a name, in which pandas writes row numbers, is left out. Arguments and errors are those of
+    `read_table`.
+    """
+    names = _names(path, form)
+    used = [name for name in names if name not in unused]
+    words, keys = _survey(_blocks(path, form, used), used, known or {})
+    unused = {*unused, *keys}
+    if known is not None:
+        words = {name for name, values in known.items() if values not in ((), BINARY)}
+        unused |= {*used} - known.keys()  # these are for the reader of the table to reject
+    columns, line = _read_columns(path, form, [name for name in used if name not in unused], words)
+    if not line:
+        raise DataError(path, 1, "no rows", "at least one")
+    zeros = np.zeros(len(line), dtype=np.float32)
+    table = make_table(path, {name: columns.get(name, zeros) for name in names}, line, known, unused)
+    table.keys = keys
+    return table
+
+
+def _names(path: Path, form: Format) -> list[str]:
+    if form is PARQUET:
+        check_in_memory(path)
+        return [name for name in column_names(path) if name not in UNNAMED]
+    cells = next(records(path, find_separator(read_head(path)) or ","))[1]
+    names = [cell.strip() for cell in cells]
+    if all(map(is_number, cells)):
+        raise DataError(path, 1, f"numbers in the first line, {shorten(','.join(cells))}", "a header of column names")
+    kept = names[1:] if names[0] in UNNAMED else names
+    if "" in kept or len({*kept}) < len(kept):
+        column_list = f"columns {', '.join(map(repr, kept))}"
+        raise DataError(path, 1, column_list, "a header with a name for each column, each once")
+    return kept
+
+
+def _blocks(path: Path, form: Format, names: Sequence[str]) -> Iterator[Block]:
+    """Cells of some columns, without surrounding blanks, "" for a null."""
+    if form is PARQUET:
+        for piece in pieces(path):
+            columns = {name: _texts(path, name, piece.rows.column(name)) for name in names}
+            yield range(piece.first, piece.first + len(piece.rows)), columns
+        return
+    rows = records(path, find_separator(read_head(path)) or ",")
+    header = [cell.strip() for cell in next(rows)[1]]
+    places = [header.index(name) for name in names]
+    while block := list(islice(rows, _BLOCK)):
+        cells = [[row[at].strip() for _, row in block] for at in places]
+        yield [line for line, _ in block], dict(zip(names, cells, strict=True))
+
+
+def _texts(path: Path, name: str, column: Any) -> list[str]:
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    kinds = (types.is_string, types.is_large_string, types.is_integer, types.is_floating, types.is_decimal)
+    if types.is_boolean(kind):
+        return ["" if cell is None else str(int(cell)) for cell in read_cells(path, name, column)]
+    if not any(is_kind(kind) for is_kind in kinds):
+        wanted = "numbers, booleans or texts; drop=NAME leaves it out"
+        raise DataError(path, None, f"column {name!r} of type {column.type}", wanted)
+    return ["" if cell is None else str(cell).strip() for cell in read_cells(path, name, column)]
+
+
+def _survey(blocks: Iterable[Block], names: Sequence[str], known: Known) -> tuple[set[str], tuple[str, ...]]:
+    """Names of the columns with cells that are not numbers, and of those that number the rows."""
+    words: set[str] = set()
+    usual: dict[str, list[str]] = {name: [] for name in names if name.casefold() in KEYS and name not in known}
+    for _, columns in blocks:
+        for name in names:
+            if name not in words and not all(cell in MISSING or is_number(cell) for cell in columns[name]):
+                words.add(name)
+        for name, cells in usual.items():
+            cells += columns[name]
+    return words, tuple(name for name, cells in usual.items() if is_key(name, cells))
+
+
+def _read_columns(
+    path: Path, form: Format, names: Sequence[str], words: Collection[str]
+) -> tuple[dict[str, Cells], list[int]]:
+    numbers: dict[str, list[np.ndarray]] = {name: [] for name in names if name not in words}
+    texts: dict[str, list[str | None]] = {name: [] for name in names if name in words}
+    line: list[int] = []
+    for lines, columns in _blocks(path, form, names):
+        line += lines
+        for name, blocks in numbers.items():
+            blocks.append(_numbers(path, lines, name, columns[name]))
+        for name, cells in texts.items():
+            cells += [None if cell in MISSING else cell for cell in columns[name]]
+    return texts | {name: np.concatenate(blocks) for name, blocks in numbers.items() if blocks}, line
+
+
+def _numbers(path: Path, lines: Sequence[int], name: str, cells: Sequence[str]) -> np.ndarray:
+    """The cells as numbers, `(rows,)` float32 with NaN for missing ones; a DataError if one is no finite number."""
+    with np.errstate(over="ignore"):
+        values = np.array([_number(cell) for cell in cells], dtype=np.float32)
+    if (bad := np.flatnonzero(np.isinf(values))).size:
+        wanted = "a finite number, or an empty cell where there is none; drop=NAME leaves it out"
+        raise DataError(path, lines[bad[0]], f"{shorten(cells[bad[0]])} in column {name!r}", wanted)
+    return values
+
+
+def _number(cell: str) -> float:
+    """A cell's number, NaN where it is missing, infinite where it is none."""
+    if cell in MISSING:
+        return math.nan
+    value = float(cell) if is_number(cell) else math.inf
+    return value if math.isfinite(value) else math.inf
+
+
+_SWITCHES = frozenset((*TRUE, *FALSE, "no", "yes", "f", "t", "n", "y"))
+
+
+class ListColumn(NamedTuple):
+    """A column of label lists; `gold` is None: its labels are not read; false: null is a row without labels; true: it
+    is an error."""
+
+    name: str
+    separator: str | None = None
+    gold: bool | None = True
+
+
+def holds_lists(path: Path, form: Format, name: str) -> bool:
+    """True for a column of names of labels, neither of numbers nor mostly of 0 and 1, or yes and no."""
+    cells = [cell for _, cell in _cells(path, form, name) if cell is not None]
+    if any(isinstance(cell, list) for cell in cells):
+        return True
+    filled = [text for cell in cells if (text := cell.strip().casefold()) not in MISSING]
+    return 2 * sum(text in _SWITCHES for text in filled) <= len(filled) and not all(map(is_number, filled))
+
+
+def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> None:
+    """Turn a column of a table, if it is there, into its sets of labels."""
+    at = next((i for i, a in enumerate(table.attributes) if a.name == column.name), None)
+    if at is None:
+        return
+    assert table.dense is not None
+    table.attributes.pop(at)
+    table.dense = np.delete(table.dense, at, 1)
+    if column.gold is None:
+        return
+    cells, table.sets, table.listed = LabelCells(path, column.separator), [], True
+    for line, cell in _cells(path, form, column.name):
+        if cell is None and column.gold:
+            raise DataError(path, line, f"null in column {column.name!r}", "labels; an empty list or text for none")
+        table.sets.append(None if cell is None else cells.read(line, cell))
+    if column.gold:
+        cells.check()
+
+
+def _cells(path: Path, form: Format, name: str) -> Iterator[tuple[int, Any]]:
+    """Line and cell of each row: a text, a list of texts, or None; nothing if there is no such column."""
+    if form is PARQUET:
+        for piece in pieces(path) if name in column_names(path) else ():
+            for number, cell in enumerate(read_cells(path, name, piece.rows.column(name)), piece.first):
+                yield number, list(map(str, cell)) if isinstance(cell, list) else None if cell is None else str(cell)
+        return
+    rows = records(path, find_separator(read_head(path)) or ",")
+    names = [cell.strip() for cell in next(rows)[1]]
+    if name in names:
+        yield from ((line, cells[names.index(name)]) for line, cells in rows)
+
 
 FORMATS = (PARQUET, ARFF, LIBSVM, CSV)
 
@@ -23,15 +199,8 @@ def read_table(
 ) -> Table:
     """Read a file in the format that it looks like; its name is `Table.format`.
 
-    Args:
-        path: the file.
-        known: columns of the training file, if this is another, whose header does not say their kinds (all but ARFF).
-        unused: columns that are not looked at.
-        lists: the column of label lists, which is moved to the table's sets of labels.
-
-    Raises:
-        DataError: it looks like none of the formats, or is not what its format asks for.
-        ConfigError: a library is missing that reads its format.
+    `known` are columns of the training file, if this is another, whose header does not say their kinds (all but ARFF);
+    `lists` is the column of label lists, which is moved to the table's sets of labels.
     """
     form = recognise(path, FORMATS)
     if form is ARFF:

@@ -7,22 +7,19 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.csv_rows import CSV, find_separator, read_header, records
-from spen_plugins.data.disk.arrow_cells import read_cells
-from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, shards
+from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, read_cells, shards
 from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, one_of, read_head
-from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.records import CSV, find_separator, looks_like_header, read_header, read_json_lines, records
 from spen_plugins.data.tables.label_cells import LabelCells
 from spen_plugins.data.text import read_lines, shorten
-from spen_plugins.data.texts.column_order import check_order
 from spen_plugins.data.texts.fasttext import FASTTEXT, read_fasttext
-from spen_plugins.data.texts.headers import looks_like_header
 from spen_plugins.data.texts.text_columns import (
     LABELS,
     TEXT,
     Layout,
     Row,
     TextColumns,
+    check_order,
     describe_labels,
     find_columns,
     find_places,
@@ -124,16 +121,9 @@ def _may_be_lines(head: Head, layout: Layout) -> bool:
 def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile:
     """Rows of a file.
 
-    Args:
-        path: the file.
-        layout: its columns. fastText and LibMultiLabel are tried only if none are given; without gold, also if none
-            of the given names is in the first line.
-        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one
-            column, or a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks
-            for CSV. If None, labels aren't looked at either, and no row has any.
-
-    Raises:
-        DataError: the file looks like none of the formats, or is not what its format asks for.
+    With gold, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one column, or
+    a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks for CSV. If `gold`
+    is None, labels aren't looked at either, and no row has any.
     """
     form = PARQUET if is_sharded(path) or path.is_dir() else find_format(path, layout, gold)
     if form is None:

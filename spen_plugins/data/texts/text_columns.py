@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spen_plugins.data.records import looks_like_header
 from spen_plugins.data.tables.label_cells import FALSE, SEPARATOR, TRUE, LabelCells
 from spen_plugins.data.text import shorten
-from spen_plugins.data.texts.headers import looks_like_header
 from spen_plugins.errors import DataError, did_you_mean
 
 TEXT = ("text",)
@@ -56,13 +56,8 @@ class Layout:
 
 
 class TextColumns(NamedTuple):
-    """Columns of a file's texts and labels.
-
-    Attributes:
-        names: of all columns; None without a header.
-        text: the texts' place, from 0.
-        labels: the place of a column of names, or the places of columns of 0 and 1 by their names; None: not read.
-    """
+    """Columns of a file's texts and labels, by their places from 0: names of all columns, None without a header; the
+    texts' place; the place of a column of names of labels, or of columns of 0 and 1 by their names, None: not read."""
 
     names: list[str] | None
     text: int
@@ -82,19 +77,11 @@ def find_columns(
     below: Sequence[Sequence[str]] = (),
     is_named: bool = False,
 ) -> TextColumns:
-    """Columns of texts and labels.
+    """Columns of texts and labels; without gold the labels' column may be missing, and if `gold` is None, it is not
+    read.
 
-    Args:
-        path: the file.
-        layout: its columns as given; those that are not are looked for in the header.
-        first: cells of the first record.
-        gold: if false, the labels' column may be missing; if None, it is not read.
-        below: cells of some records after it, which may show that it is a header; none of a format without headers.
-        is_named: if true, the first record is the columns' names, as in every file of the format.
-
-    Raises:
-        DataError: the header leaves open which column it is, or text and labels are in the same one; or columns are
-            not given, and a header, or the first line of a file named .csv with gold, has no usual name.
+    `first` are the cells of the first record, which is the columns' names in a format with `is_named`; the records
+    `below` may show that it is a header.
     """
     names = [cell.strip() for cell in first]
     is_usual = layout.has_names or is_header(names)
@@ -117,7 +104,6 @@ def find_columns(
 
 
 def _check_guess(path: str | Path, names: Sequence[str], gold: bool | None, has_header: bool) -> None:
-    """Raise a DataError for a header without usual names, or, with gold, such a first line of a file named .csv."""
     if has_header or (gold and Path(path).suffix.lower() == ".csv"):
         raise _open_columns(path, names, gold)
 
@@ -180,7 +166,6 @@ def find_places(column: int | str | Sequence[str], names: Sequence[str]) -> set[
 
 
 def _find_place(path: str | Path, column: int | str, names: Sequence[str] | None, width: int, what: str) -> int:
-    """A column's index, from 0."""
     column_list = f"columns {', '.join(names)}" if names else f"{width} columns"
     if isinstance(column, int):
         if column > width:
@@ -240,3 +225,17 @@ def describe_labels(columns: TextColumns, layout: Layout) -> str:
         return f"{len(columns.labels)} labels as columns of 0 and 1"
     name = columns.names[columns.labels] if columns.names else columns.labels + 1
     return f"labels in column {name!r}, separated by {layout.separator or SEPARATOR!r}"
+
+
+_FEWEST = 5
+"""Rows that show it."""
+
+
+def check_order(path: Path, rows: Sequence[Row]) -> None:
+    """Raise a DataError if texts recur below labels that all differ and are longer: their columns are swapped."""
+    texts, labels = [row.text for row in rows], [" ".join(row.labels or ()) for row in rows]
+    is_longer = sum(len(cell.split()) for cell in labels) > 3 * sum(len(text.split()) for text in texts)
+    is_headed = bool(rows) and rows[0].line > 1
+    if not is_headed and len(rows) >= _FEWEST and 2 * len({*texts}) <= len(rows) == len({*labels}) and is_longer:
+        wanted = "a text and then its labels; or text=2 labels=1; or task.header=false, if it is so"
+        raise DataError(path, rows[0].line, f"labels before texts, as in {shorten(texts[0])}", wanted)

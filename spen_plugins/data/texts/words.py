@@ -24,17 +24,13 @@ _DIGITS = str.maketrans("123456789", "000000000")
 
 
 def words_of(text: str, config: Any, unspaced: bool = False) -> list[str]:
-    """The words of a text.
+    """The words of a text; of the task's config, `words`, `lowercase`, `digits` and `punctuation` count.
 
-    By the rule a word is a run of letters and digits, with the combining marks on them and inner apostrophes.
+    By the rule a word is a run of letters and digits, with the combining marks on them and inner apostrophes; if
+    `unspaced`, each character of a script without blanks between words is a word of its own.
 
     Between blanks, a word of more than `LONGEST` characters, as Chinese and Thai have them, is cut after a mark of
     punctuation, or where it becomes too long.
-
-    Args:
-        text: the text.
-        config: the task's, of which `words`, `lowercase`, `digits` and `punctuation` count.
-        unspaced: if true, each character of a script without blanks between words is a word of its own by the rule.
     """
     text = text.replace("’", "'") if config.words == "rule" else text
     text = text.lower() if config.lowercase else text
@@ -68,7 +64,6 @@ def _rule(punctuation: bool, unspaced: bool) -> re.Pattern[str]:
 
 @cache
 def _parts() -> re.Pattern[str]:
-    """The parts of a long word without blanks."""
     most, marks = LONGEST, _marks()
     return re.compile(rf".{{1,{most}}}$|.{{,{most - 1}}}[^\w{marks}]|.{{1,{most}}}[{marks}]*", re.DOTALL)
 

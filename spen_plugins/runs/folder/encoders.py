@@ -57,11 +57,7 @@ def take_out(tensors: dict[str, Tensor], nets: nn.Module, run: Path, half: bool)
 
 
 def read(run: Path) -> dict[str, Tensor]:
-    """The tensors of a run's encoders that are stored apart, by their names in the model; none if none is.
-
-    Raises:
-        RunError: a file is missing or damaged.
-    """
+    """The tensors of a run's encoders that are stored apart, by their names in the model; none if none is."""
     tensors: dict[str, Tensor] = {}
     for name, file in _read_index(run).items():
         path = _folder(run) / file
@@ -102,11 +98,7 @@ def share_assets(run: Path) -> None:
 
 
 def assets(run: Path) -> Path:
-    """The folder of a run's assets, which need not exist.
-
-    Raises:
-        RunError: they are the pipeline's, and the file that names them is damaged.
-    """
+    """The folder of a run's assets, which need not exist."""
     path = run / f"{ASSETS}.json"
     if not path.exists():
         return run / ASSETS

@@ -31,13 +31,7 @@ def environment(
 ) -> dict[str, Any]:
     """The environment of a run: all that its result depends on besides its config.
 
-    Args:
-        seed: the run's seed.
-        device: type of the training device.
-        plugins: versions by name.
-        data: sha256 of each of the task's files.
-        files: sha256 of other files read. Runs that differ only in these are scored on the same data.
-        source: the config file.
+    `data` are sha256 of the task's files, `files` of others. Runs that differ only in these have the same scored data.
     """
     return {
         "format": FORMAT,

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spen_plugins.data.catalogue.catalogue import DataSet
+from spen_plugins.data.catalogue import DataSet
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import (
     append,
@@ -67,16 +67,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any], instead: str | None = None) -> RunFolder:
-        """A new folder with its config.
-
-        Args:
-            path: the folder; free, as of `check_free`.
-            config: the evaluated config.
-            instead: remedy in the message for a folder that is not empty; by default to resume, or another --out.
-
-        Raises:
-            ConfigError: the folder is not empty, or can't be created.
-        """
+        """A new folder with its config; `instead` is the remedy in the message for one that is not empty."""
         cls.check_free(path, instead)
         try:
             make_folder(path)
@@ -132,11 +123,11 @@ class RunFolder:
         return self._read("vocabulary.json")
 
     def environment(self) -> dict[str, Any]:
-        return self._read_optional("environment.json") or {}
+        return read_table(self.path / "environment.json") or {}
 
     def metrics(self) -> dict[str, Any] | None:
         """The scores, or None before the run is finished."""
-        return self._read_optional("metrics.json")
+        return read_table(self.path / "metrics.json")
 
     def unit(self) -> str:
         """The unit of the scores, such as "dB"; empty for fractions, and before the run is finished."""
@@ -144,7 +135,7 @@ class RunFolder:
 
     def calibration(self) -> dict[str, Any] | None:
         """The temperature and its fit, or None without calibration."""
-        return self._read_optional("calibration.json")
+        return read_table(self.path / "calibration.json")
 
     def data_sets(self) -> list[DataSet]:
         """The known data sets in the config, vectors and clusters included."""
@@ -161,7 +152,7 @@ class RunFolder:
     def records(self) -> dict[str, dict[str, Any]]:
         """Existing records that an exported folder should also hold, by file name."""
         names = ("environment.json", "calibration.json", "metrics.json")
-        return {name: value for name in names if (value := self._read_optional(name)) is not None}
+        return {name: value for name in names if (value := read_table(self.path / name)) is not None}
 
     def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None, apart: bool = False) -> None:
         """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if it can hold them.
@@ -193,12 +184,7 @@ class RunFolder:
         save_tensors({**ratios, **beside}, self.path / "examples.safetensors", {"part": part})
 
     def ratios(self, part: str, beside: bool = False) -> dict[str, Tensor] | None:
-        """The result of `save_ratios` for this part; None if there is none.
-
-        Args:
-            part: the part.
-            beside: if true, also the validation part's that stand beside those of the test part.
-        """
+        """The result of `save_ratios` for this part, or with `beside` those beside another's; None if there is none."""
         try:
             tensors, metadata = read_tensors(self.path / "examples.safetensors")
         except FileNotFoundError:
@@ -234,11 +220,7 @@ class RunFolder:
         """`stage`, `epoch` and `seconds` of each finished epoch."""
         return read_tables(self._times)
 
-    def _read_optional(self, name: str) -> dict[str, Any] | None:
-        """The content of a file, None without it."""
-        return read_table(self.path / name)
-
     def _read(self, name: str) -> dict[str, Any]:
-        if (content := self._read_optional(name)) is None:
+        if (content := read_table(self.path / name)) is None:
             raise RunError(f"{self.path} is not a complete run folder: {name} is missing")
         return content

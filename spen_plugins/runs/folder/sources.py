@@ -7,8 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.data.catalogue.catalogue import DataSet, catalogue
-from spen_plugins.data.catalogue.places import PREFIX, locate
+from spen_plugins.data.catalogue import CATALOGUE, PREFIX, DataSet, locate
 from spen_plugins.data.disk.shards import checksum
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.task import FILES
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
     """Known data sets in a config, vectors and clusters included."""
     paths = {text.removeprefix(PREFIX) for text in _strings(config) if text.startswith(PREFIX)}
-    return [entry for entry in catalogue() if not paths.isdisjoint((*entry.paths, entry.folder))]
+    return [entry for entry in CATALOGUE.values() if not paths.isdisjoint((*entry.paths, entry.folder))]
 
 
 def own_files(config: Mapping[str, Any]) -> list[str]:

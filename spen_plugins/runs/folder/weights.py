@@ -37,16 +37,7 @@ def select_below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor
 
 
 def copy_tensors(saved: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
-    """Copy saved tensors into those of a model.
-
-    Args:
-        saved: the saved tensors.
-        wanted: the model's tensors, by the same names.
-        run: the run of the saved tensors, for messages.
-
-    Raises:
-        RunError: names or shapes differ, or a number is infinite where the model's own is not.
-    """
+    """Copy saved tensors into those of a model."""
     missing, extra = sorted(wanted.keys() - saved.keys()), sorted(saved.keys() - wanted.keys())
     shapes = [
         f"{name} {tuple(saved[name].shape)} instead of {tuple(wanted[name].shape)}"

@@ -1,13 +1,15 @@
-"""Run folders of a command line: groups of runs that differ only in their seed."""
+"""Run folders of a command line: groups of runs that differ only in their seed, and the score that selects them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder, read_methods
 
 
@@ -43,9 +45,6 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
             equal. A folder of several methods (`methods.json`) is a group for each; those without a run are left out
             with a note.
         unfinished: if true, runs without scores are included; otherwise they are left out with a note.
-
-    Raises:
-        ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
     """
     named = [one for word in words for one in _split_methods(*_split(word), unfinished)]
     names = [path.resolve().name for label, path, _ in named if label is None]
@@ -64,11 +63,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
 
 
 def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
-    """A label and path for each method of a folder that has a run, or those given; and notes on other methods.
-
-    Raises:
-        ConfigError: no method has a run.
-    """
+    """A label and path for each method of a folder that has a run, or those given; and notes on other methods."""
     methods = read_methods(path).get("methods", [])
     if not methods:
         return [(label, path, ())]
@@ -136,3 +131,39 @@ def _find_differing_keys(runs: Sequence[RunFolder]) -> list[str]:
     return sorted(
         {key for other in others for key in first.keys() | other.keys() if first.get(key) != other.get(key)} - {"seed"}
     )
+
+
+Groups = Mapping[str, Iterable[RunFolder]]
+"""Runs by the name of their group."""
+
+
+def find_selection(groups: Groups, registry: Registry) -> str:
+    """The score that picks the best epoch, according to the task."""
+    scores = {
+        find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs
+    }
+    return _check_one(scores, "they are selected by")
+
+
+def find_unit(groups: Groups) -> str:
+    """The unit of the scores; empty for fractions."""
+    units = {run.unit() or "fractions": name for name, runs in groups.items() for run in runs}
+    unit = _check_one(units, "their scores are in")
+    return "" if unit == "fractions" else unit
+
+
+def _check_one(labels: Mapping[str, str], verb: str) -> str:
+    """The one key of a table of values and groups that have them."""
+    if len(labels) > 1:
+        both = " and ".join(f"{value} ({label})" for value, label in labels.items())
+        raise ConfigError(f"these runs can't be compared in one table: {verb} {both}")
+    return next(iter(labels))
+
+
+def find_task_selection(task: Mapping[str, Any], registry: Registry) -> str:
+    """The selection score of a run's task, from its class or its config (`tagging`: accuracy or f1)."""
+    cls = registry.resolve("task", task["type"])
+    if not hasattr(cls, "selection"):
+        cls, config = registry.parse("task", task, "task", "config.json")
+        cls = cls(config)
+    return cls.selection

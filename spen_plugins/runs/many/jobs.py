@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias, TypeVar
 
 from rich.table import Table
 
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
+from spen_plugins.loop.progress import LINE_SECONDS
 from spen_plugins.runs.devices import count_processes
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.plans import (
@@ -21,25 +26,78 @@ from spen_plugins.runs.many.plans import (
     read_plan,
     read_seeds,
 )
-from spen_plugins.runs.many.side_by_side import side_by_side
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train import runner
+from spen_plugins.runs.train.signals import interrupts
 from spen_plugins.scores.bootstrap import estimate
+
+POLL = 0.2
+"""Seconds between two polls of the processes."""
+
+K = TypeVar("K", bound=Hashable)
+
+
+def side_by_side(
+    lines: Mapping[K, Sequence[str]], jobs: int, say: Callable[[K, str], None], progress: Callable[[K], str]
+) -> dict[K, str]:
+    """Run command lines, `jobs` at once, and return what those that failed wrote to stderr.
+
+    After one that ended with the status of a ConfigError, or a signal, no other is started. A signal is passed on once:
+    a second one would end them before they save.
+
+    Args:
+        lines: the command lines, by a key of yours, in the order in which they start.
+        jobs: number of processes.
+        say: tells the user something of a line: that it is done, and once a minute its `progress`.
+        progress: how far a line is.
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    environment["PYTHONSAFEPATH"] = "1"  # a typing.py in the working directory is not Python's
+    waiting, failures, refusal, is_stopping = list(lines), dict[K, str](), "", False
+    running: dict[K, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
+    reported = time.monotonic()
+    with interrupts() as stop:
+        while running or waiting:
+            if stop.is_set() or refusal:
+                waiting.clear()
+            while waiting and len(running) < jobs:
+                key, log = waiting.pop(0), tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
+                running[key] = subprocess.Popen(lines[key], env=environment, stdout=subprocess.DEVNULL, stderr=log), log
+            for key, (process, log) in list(running.items()):
+                if process.poll() is None:
+                    continue
+                del running[key]
+                with log:
+                    log.seek(0)
+                    text = log.read().decode(errors="replace").strip()
+                if process.returncode == ConfigError.exit_status:
+                    refusal = text
+                elif process.returncode == 0:
+                    say(key, "done")
+                else:
+                    failures[key] = text or f"its process ended with status {process.returncode}"
+            if time.monotonic() - reported > LINE_SECONDS:
+                reported = time.monotonic()
+                for key in running:
+                    say(key, progress(key))
+            if stop.is_set() and not is_stopping:
+                is_stopping = True
+                for process, _ in running.values():
+                    process.terminate()
+            time.sleep(POLL)
+    if stop.is_set():
+        raise Interrupted("stopped")
+    if refusal:
+        raise ConfigError(refusal)
+    return failures
+
 
 Run: TypeAlias = tuple[Path, int]
 """A folder of seeds, and a seed."""
 
 
 def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
-    """Run what is not done of the seeds of planned folders.
-
-    Returns:
-        What failed, by folder; the others were run all the same.
-
-    Raises:
-        ConfigError: a run couldn't start, or the data of finished ones have changed.
-        Interrupted: on a signal; what was trained is saved.
-    """
+    """Run what is not done of the seeds of planned folders; returns what failed, by folder."""
     if count_processes() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=options.quiet)

@@ -23,8 +23,8 @@ from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
 from spen_plugins.runs.folder.kinds import check_kinds
 
 PLAN = "seeds.json"
-Configs = Callable[[int], Mapping[str, Any]]
-"""The evaluated config of a seed."""
+Configs = Callable[[str, int], Mapping[str, Any]]
+"""The evaluated config of a method and a seed."""
 
 
 def locate_run(out: Path, seed: int) -> Path:
@@ -62,45 +62,27 @@ def _read_configs(out: Path) -> dict[int, dict[str, Any]]:
     return {int(seed): config for seed, config in read_plan(out)["configs"].items()}
 
 
-def plan_seeds(out: Path, configs: Configs, seeds: Sequence[int], source: str) -> None:
-    """Write what is to be run, beside what the folder holds already.
-
-    Raises:
-        ConfigError: the folder holds seeds of another config, or can't be written.
-    """
-    plan = _extend_plan(out, configs, seeds)
-    with explain_unwritable(out):
-        _write(out, plan, source)
-
-
-def plan_methods(
-    out: Path,
-    configs: Callable[[str, int], Mapping[str, Any]],
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    source: str,
-) -> None:
-    """Write what is to be run by each method; nothing if the folder holds other runs.
-
-    Raises:
-        ConfigError: the folder holds other methods or seeds of another config, or can't be written.
-    """
+def plan(out: Path, configs: Configs, methods: Sequence[str], seeds: Sequence[int], source: str) -> None:
+    """Write what is to be run by each method, beside what the folder holds already; nothing if it holds other runs."""
     before = read_methods(out).get("methods", [])
     if missing := [method for method in before if method not in methods]:
         raise ConfigError(
             f"{out} also holds runs of {', '.join(missing)}; name all of its methods, or take another --out"
         )
     every = sorted({*seeds, *(seed for method in before for seed in read_seeds(out / method))})
-    plans = {method: _extend_plan(out / method, partial(configs, method), every) for method in methods}
+    plans = {out / method: _extend_plan(out / method, partial(configs, method), every) for method in methods}
     with explain_unwritable(out):
         remove_partial(out)
-        for method, plan in plans.items():
-            make_folder(out / method)
-            _write(out / method, plan, source)
-        save_json({"methods": list(methods)}, out / METHODS)
+        for folder, table in plans.items():
+            make_folder(folder)
+            save_json({"source": source, "configs": {str(seed): table[seed] for seed in sorted(table)}}, folder / PLAN)
+        if any(methods):
+            save_json({"methods": list(methods)}, out / METHODS)
 
 
-def _extend_plan(out: Path, configs: Configs, seeds: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _extend_plan(
+    out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: Sequence[int]
+) -> dict[int, dict[str, Any]]:
     """The configs by seed of a folder's plan and of more seeds."""
     plan = _read_configs(out)
     for seed, config in plan.items():
@@ -109,11 +91,6 @@ def _extend_plan(out: Path, configs: Configs, seeds: Sequence[int]) -> dict[int,
                 f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}). Take another --out"
             )
     return plan | {seed: dict(configs(seed)) for seed in seeds}
-
-
-def _write(out: Path, plan: Mapping[int, Mapping[str, Any]], source: str) -> None:
-    remove_partial(out)
-    save_json({"source": source, "configs": {str(seed): plan[seed] for seed in sorted(plan)}}, out / PLAN)
 
 
 @contextmanager

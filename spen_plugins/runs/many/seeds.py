@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, RunError
@@ -14,31 +15,113 @@ from spen_plugins.files import is_free, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
-from spen_plugins.runs.many.choice import Choice, choose_among
+from spen_plugins.runs.many.groups import find_selection, find_unit
 from spen_plugins.runs.many.jobs import run_all
 from spen_plugins.runs.many.plans import (
     Configs,
     begin,
     explain_unwritable,
     locate_run,
-    plan_methods,
-    plan_seeds,
+    plan,
     read_seeds,
 )
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train import runner
+from spen_plugins.scores.bootstrap import estimate, resampled_scores, scale
+
+CHEAPER = 2 / 3
+"""The largest share of another method's training time that makes a method cheaper. The margin is for noise in times."""
+
+
+class Choice(NamedTuple):
+    """The method that was chosen: as JSON values, for the folder of the methods, and in words."""
+
+    record: dict[str, Any]
+    lines: list[str]
+
+
+def choose_among(runs: Mapping[str, Sequence[RunFolder]], out: Path) -> Choice:
+    """Choose a method by the mean scores of its finished runs on the validation part."""
+    score, unit = find_selection(runs, Registry()), find_unit(runs)
+    scores = {
+        method: [(run.metrics() or {}).get("validation", {}).get(score) for run in runs[method]] for method in runs
+    }
+    if lacking := [method for method, values in scores.items() if None in values]:
+        raise RunError(f"a run of {', '.join(lacking)} has no {score} on the validation part; nothing is chosen")
+    means = {method: estimate(values) for method, values in scores.items()}
+    values = {method: estimated.mean for method, estimated in means.items()}
+    seconds = {method: fmean(sum(time["seconds"] for time in run.times()) for run in runs[method]) for method in runs}
+    best = find_best(values, values, seconds)
+    error = _estimate_error(runs[best], scores[best])
+    chosen = choose(values, error or 0, seconds)
+    reason = _write_reason(best, chosen, values, error, seconds, scale(unit))
+    run = runs[chosen][scores[chosen].index(max(scores[chosen]))].path
+    record = {
+        "chosen": chosen,
+        "best": best,
+        "reason": reason,
+        "run": str(run.relative_to(out)),
+        "score": score,
+        "validation": values,
+        "standard_error": error,
+        "seconds": seconds,
+    }
+    shown = ", ".join(f"{method} {estimated.shown(unit)}" for method, estimated in means.items())
+    lines = [f"{score} on the validation part: {shown}", f"chosen: {reason}", f"its best run is {run}"]
+    return Choice(record, lines)
+
+
+def find_best(methods: Iterable[str], scores: Mapping[str, float], seconds: Mapping[str, float]) -> str:
+    """The method that scores best; among equal scores, the one with less training time."""
+    return max(methods, key=lambda method: (scores[method], -seconds[method]))
+
+
+def choose(scores: Mapping[str, float], error: float, seconds: Mapping[str, float]) -> str:
+    """The method to take: one within a standard error of the best, if it is cheaper (Breiman, Friedman, Olshen and
+    Stone 1984, section 3.4.3, with training time in place of a tree's size).
+
+    Of the methods within the standard error, the choice moves from the best to the best-scoring one that is cheaper by
+    `CHEAPER`, and on from there, until none is. So scores decide between methods of about equal cost.
+
+    Args:
+        scores: by method, on the validation part.
+        error: the standard error of the best score; 0 if unknown.
+        seconds: training time by method; 0 if unknown, which is never cheaper.
+    """
+    chosen = find_best(scores, scores, seconds)
+    near = [method for method in scores if scores[method] >= scores[chosen] - error]
+    while cheaper := [method for method in near if 0 < seconds[method] <= CHEAPER * seconds[chosen]]:
+        chosen = find_best(cheaper, scores, seconds)
+    return chosen
+
+
+def _estimate_error(runs: Sequence[RunFolder], scores: Sequence[float]) -> float | None:
+    """Standard error of a method's mean score: over seeds, or with one over validation examples if it kept them."""
+    ratios = runs[0].ratios("validation", beside=True) if len(runs) == 1 else None
+    if ratios is None:
+        return estimate(scores).error
+    drawn = resampled_scores(*(ratios[name].numpy()[None] for name in ("numerator", "denominator")))
+    return float(drawn.std(ddof=1))
+
+
+def _write_reason(
+    best: str, chosen: str, scores: Mapping[str, float], error: float | None, seconds: Mapping[str, float], factor: int
+) -> str:
+    """The chosen method and why, in a sentence; scores times `factor`."""
+    winner, first = (f"{method} ({factor * scores[method]:.2f})" for method in (chosen, best))
+    if error is None:
+        unknown = "its standard error is unknown, as no scores of validation examples are kept; seeds=0..2 gives it"
+        return f"{winner}, which scores best; {unknown}"
+    within = f"within one standard error ({factor * error:.2f})"
+    if chosen == best:
+        return f"{winner}, which scores best; none {within} is cheaper"
+    faster = f"{seconds[best] / seconds[chosen]:.1f} times faster to train"
+    return f"{winner}, {within} of {first}, which scores best, and {faster}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of runs by several methods.
-
-    Attributes:
-        folder: their folder.
-        done: the methods whose runs are done.
-        choice: one of them; None if there is none.
-        failures: messages by method, of the others.
-    """
+    """The end of runs by several methods."""
 
     folder: Path
     done: list[str]
@@ -53,77 +136,49 @@ class Outcome:
             raise RunError("\n".join([head if self.done else "no method was chosen.", *lines]))
 
 
-def run_seeds(
-    configs: Configs, seeds: Sequence[int], source: str, out: Path | None = None, options: RunOptions = DEFAULTS
-) -> Path:
-    """Train and evaluate a config with several seeds; finished ones are skipped, interrupted ones resumed.
-
-    Args:
-        configs: the evaluated config of a seed.
-        seeds: the seeds to run; the folder may hold others.
-        source: the config's file.
-        out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
-
-    Raises:
-        ConfigError, DataError, PluginError: before anything is trained.
-        RunError: a seed failed; the others were run all the same.
-    """
-    out = out or runner.choose_folder(source)
-    read_seeds(out)  # nothing is written to a folder of something else
-    with begin(out):
-        plan_seeds(out, configs, seeds, source)
-        _check(run_all(out, {out: seeds}, options))
-    return out
-
-
-def resume_seeds(out: Path, options: RunOptions = DEFAULTS) -> Path:
-    """Resume all unfinished seeds of a folder; see `run_seeds`."""
-    with locked(out):
-        _check(run_all(out, {out: read_seeds(out)}, options))
-    return out
-
-
-def _check(failures: Mapping[Path, str]) -> None:
-    for message in failures.values():
-        raise RunError(message)
-
-
-def run_methods(
-    configs: Callable[[str, int], Mapping[str, Any]],
+def run_many(
+    configs: Configs,
     methods: Sequence[str],
     seeds: Sequence[int],
     source: str,
     out: Path | None = None,
     options: RunOptions = DEFAULTS,
 ) -> Outcome:
-    """Train and evaluate a config by several methods with the same seeds, and choose one by the validation part.
+    """Train and evaluate a config with the same seeds by each method, and choose one by the validation part.
 
-    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it. Arguments are
-    those of `run_seeds`. The seeds of the folder are run by all methods, too.
+    Finished runs are skipped, interrupted ones resumed; the seeds that the folder holds are run by all methods, too.
+    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it.
 
-    Raises:
-        ConfigError, DataError, PluginError: before anything is trained.
+    Args:
+        methods: `[""]` for a config's own: nothing is chosen, and `out` holds the runs themselves.
+        out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
     """
     out = out or runner.choose_folder(source)
-    if not read_methods(out) and not is_free(out):
+    if not any(methods):
+        read_seeds(out)  # nothing is written to a folder of something else
+    elif not read_methods(out) and not is_free(out):
         raise ConfigError(f"the folder {out} is not empty and holds no methods; nothing was overwritten")
     registry = Registry()
-    for method in methods:
+    for method in filter(None, methods):
         check(configs(method, seeds[0]), f"{source}, method={method}", registry)
     with begin(out):
-        plan_methods(out, configs, methods, seeds, source)
-        return _run_methods(out, options)
+        plan(out, configs, methods, seeds, source)
+        return _run(out, options, seeds)
 
 
-def resume_methods(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
-    """Resume all unfinished runs of a folder; see `run_methods`."""
+def resume_many(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
+    """Resume all unfinished runs of a folder; see `run_many`."""
     with locked(out):
-        return _run_methods(out, options)
+        return _run(out, options)
 
 
-def _run_methods(out: Path, options: RunOptions) -> Outcome:
+def _run(out: Path, options: RunOptions, seeds: Sequence[int] | None = None) -> Outcome:
     """Run what is left, and write the choice among the methods that are done."""
-    methods, plans, failures = read_methods(out)["methods"], {}, {}
+    methods, plans, failures = read_methods(out).get("methods"), {}, {}
+    if methods is None:
+        for message in run_all(out, {out: read_seeds(out) if seeds is None else seeds}, options).values():
+            raise RunError(message)
+        return Outcome(out, [], None, {})
     with ExitStack() as locks:
         for folder in (out / method for method in methods):
             locks.enter_context(locked(folder))
@@ -135,9 +190,8 @@ def _run_methods(out: Path, options: RunOptions) -> Outcome:
     done = [method for method in methods if out / method not in failures]
     choice = None
     if done:
-        choice = choose_among(
-            {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
-        )
+        runs = {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
+        choice = choose_among(runs, out)
         with explain_unwritable(out):
-            save_json({"methods": methods, **choice.record(out)}, out / METHODS)
+            save_json({"methods": methods, **choice.record}, out / METHODS)
     return Outcome(out, done, choice, {folder.name: error for folder, error in failures.items()})

@@ -71,14 +71,7 @@ Space = Mapping[str, Range | Choices]
 
 
 def read(path: Path) -> Space:
-    """The search space of a file: argument or dotted key -> range, choices, or a list of choices.
-
-    Args:
-        path: `.yaml`, `.json` or `.jsonnet`.
-
-    Raises:
-        ConfigError: no such file, a syntax error, or an invalid range.
-    """
+    """The search space of a file: argument or dotted key -> range, choices, or a list of choices."""
     space = {name: _parse_dimension(name, value, path) for name, value in evaluate(path).items()}
     if not space:
         raise ConfigError(

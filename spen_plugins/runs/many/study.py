@@ -48,9 +48,6 @@ def open_study(
         epochs: maximal number of epochs of a trial.
         facts: settings that all trials of a study share; a study with other facts is another experiment.
         say: called with a sentence if another process holds the folder.
-
-    Raises:
-        ConfigError: the storage can't be opened, or the study belongs to another experiment.
     """
     try:
         import optuna

@@ -6,6 +6,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,16 +73,7 @@ class Sweep:
 
 
 def sweep(what: Sweep, say: Say = print) -> Path:
-    """Run trials up to the total number, then write `best.json` and `trials.csv`.
-
-    Returns:
-        `best.json`: the best trial's config, for `spen-run`.
-
-    Raises:
-        ConfigError, DataError, PluginError: config, space, data or storage are wrong; raised before anything starts, or
-            by the first trial.
-        RunError: no trial has a score.
-    """
+    """Run trials up to the total number, then write `trials.csv` and `best.json`, whose path it returns."""
     space = read(what.space)
     epochs = check_space(what, space)
     try:
@@ -107,11 +99,7 @@ def pick_first(space: Space) -> dict[str, str]:
 def check_space(what: Sweep, space: Space) -> int:
     """Check that the config accepts both ends of every range and every choice, one at a time.
 
-    Returns:
-        The maximal number of epochs of a trial.
-
-    Raises:
-        ConfigError, PluginError: it does not.
+    Returns the maximal number of epochs of a trial.
     """
     if both := sorted(space.keys() & what.arguments.keys()):
         raise ConfigError(f"{', '.join(both)}: both an argument and in {what.space}; leave it out in one place")
@@ -146,6 +134,16 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
 
     drawn = {name: dimension.suggest(trial, name) for name, dimension in space.items()}
     folder = what.folder / f"trial-{trial.number}"
+    epochs = count(1)
+
+    def report(record: Mapping[str, Any]) -> None:
+        """The pruner gets scores of the validation part alone, not those of a stage with another selection score."""
+        epoch = next(epochs)
+        if record["score"] in record["validation"].values():
+            trial.report(record["score"], epoch)
+            if trial.should_prune():
+                raise Pruned(f"pruned after epoch {epoch}")
+
     trial.set_user_attr("arguments", drawn)
     trial.set_user_attr("folder", str(folder))
     try:
@@ -155,7 +153,7 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
             folder,
             RunOptions(what.device, quiet=True),
             test=False,
-            after_epoch=_Listener(trial),
+            after_epoch=report,
         )
         study.tell(trial, read_best_score(folder))
     except Pruned:
@@ -177,29 +175,8 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # trials are restarted, not resumed
 
 
-class _Listener:
-    """Callback that reports each epoch's validation score to the pruner.
-
-    A stage with another selection score, such as one that trains the energy alone, reports nothing.
-    """
-
-    def __init__(self, trial: Trial) -> None:
-        self.trial, self.epochs = trial, 0
-
-    def __call__(self, record: Mapping[str, Any]) -> None:
-        self.epochs += 1
-        if record["score"] in record["validation"].values():
-            self.trial.report(record["score"], self.epochs)
-            if self.trial.should_prune():
-                raise Pruned(f"pruned after epoch {self.epochs}")
-
-
 def read_best_score(folder: Path) -> float:
-    """The validation score of a run's kept weights.
-
-    Raises:
-        RunError: there is none.
-    """
+    """The validation score of a run's kept weights."""
     kept = [record["score"] for record in RunFolder.open(folder).history() if record["best"]]
     if not kept or kept[-1] is None:
         raise RunError(f"{folder} has no validation score: no epoch was better than none, or it was infinite")

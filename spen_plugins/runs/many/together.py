@@ -47,25 +47,12 @@ def run(
     configs: Mapping[str, tuple[Mapping[str, Any], str]],
     out: Path,
     options: RunOptions = DEFAULTS,
-    registry: Registry | None = None,
 ) -> list[Path]:
     """Train nets of several tasks together, and write a run folder for each.
 
     Errors of configs, data and plugins are raised before a folder is created.
-
-    Args:
-        configs: the evaluated config of each part and its file, by the part's name.
-        out: the folder, new or empty.
-        options, registry: as for `runner.run`.
-
-    Returns:
-        The parts' run folders.
-
-    Raises:
-        ConfigError, DataError, PluginError: before training starts.
-        RunError: training failed.
     """
-    registry = registry or Registry()
+    registry = Registry()
     _check_names(list(configs))
     experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
@@ -80,18 +67,14 @@ def run(
         return _train(parts, folders, out, options, False)
 
 
-def resume(out: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> list[Path]:
-    """Go on from the last checkpoint, with the same weights and histories as without the stop.
-
-    Raises:
-        ConfigError: no such folder, another process is training it, or the data files have changed since.
-    """
+def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
+    """Go on from the last checkpoint, with the same weights and histories as without the stop."""
     tables = _read_parts(out)
     folders = {name: RunFolder(out / name) for name in tables}
     if all(folder.metrics() is not None for folder in folders.values()):
         Console(quiet=options.quiet, stderr=True).print(f"{out} is already done")
         return [folder.path for folder in folders.values()]
-    registry = registry or Registry()
+    registry = Registry()
     with _hold(out, folders):
         for name, folder in folders.items():
             if not (folder.path / "config.json").exists():  # killed before it was written
@@ -111,11 +94,7 @@ def resume(out: Path, options: RunOptions = DEFAULTS, registry: Registry | None 
 
 
 def share_encoder(built: Mapping[str, Built]) -> None:
-    """Give all parts' nets the first one's encoder.
-
-    Raises:
-        ConfigError: a part has none, or several, or one of other settings.
-    """
+    """Give all parts' nets the first one's encoder."""
     encoders: dict[str, FeatureNetwork] = {}
     for name, part in built.items():
         networks = [network for network in part.model.modules() if isinstance(network, FeatureNetwork)]

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.data.csv_rows import written
+from spen_plugins.data.records import written
 from spen_plugins.files import save_text
 
 if TYPE_CHECKING:

@@ -168,11 +168,7 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
 
 
 def _keep_labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, wanted: str) -> list[Any]:
-    """The examples with gold.
-
-    Raises:
-        DataError: no example has gold.
-    """
+    """The examples with gold."""
     kept: list[Any] = []
     for start in range(0, len(examples), predictor.batch_size):
         chunk = examples[start : start + predictor.batch_size]

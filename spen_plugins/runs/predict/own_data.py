@@ -32,10 +32,6 @@ def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:
         experiment: the run's.
         run: the run; its facts are those of training.
         instead: remedy in the message if the files have changed.
-
-    Raises:
-        ConfigError, DataError: the data are not there.
-        RunError: they have changed since training.
     """
     task = make_task(experiment)
     task.load()

@@ -15,6 +15,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import Precision, build, check, make_task
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.loop.checkpoint import translate_damage
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.nn import Lstm
 from spen_plugins.registry import Registry
@@ -54,14 +55,14 @@ class Predictor:
         self.folder, self.records = folder, folder.records()
         self.experiment = check(folder.config(), str(folder.path / "config.json"), registry)
         self.task = make_task(self.experiment)
-        with _damage(f"{folder.path / 'vocabulary.json'} is damaged"):
+        with translate_damage(f"{folder.path / 'vocabulary.json'} is damaged"):
             self.task.restore(folder.facts())
         if isinstance(self.task, Calibrated):
             self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
         # The caller's random state is kept; drawn weights are overwritten.
         unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
-        with torch.random.fork_rng(devices=[]), _use_float32(), _damage(unbuilt):
+        with torch.random.fork_rng(devices=[]), _use_float32(), translate_damage(unbuilt):
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -203,16 +204,6 @@ class Predictor:
     def save(self, path: str | Path, *, energy: bool = True, half: bool = False, apart: bool = False) -> None:
         """Write a small folder for `load`; see `exporting.save`."""
         exporting.save(self, path, energy, half, apart)
-
-
-@contextmanager
-def _damage(problem: str) -> Iterator[None]:
-    """Raises a `RunError` in place of errors of Python and torch for facts that no run of this config has."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RunError(f"{problem}: {type(error).__name__}: {reason:.200}") from error
 
 
 @contextmanager

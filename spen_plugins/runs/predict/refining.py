@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def put_on_top(predictor: Predictor, registry: Registry, table: Mapping[str, Any]) -> None:
-    """Put another inference net on top of the run's own, and note its settings in `refined`.
-
-    Raises:
-        ConfigError: the net starts from no other one, or the run has no energy.
-    """
+    """Put another inference net on top of the run's own, and note its settings in `refined`."""
     node = parse(registry, "inference_net", table, "refine", "--refine", predictor.experiment.features)
     if "net" not in node.cls.parts or not node.cls.uses_energy:
         raise ConfigError(
@@ -42,12 +38,7 @@ def put_on_top(predictor: Predictor, registry: Registry, table: Mapping[str, Any
 
 
 def choose_on_validation(predictor: Predictor) -> dict[str, Any]:
-    """Let the run's validation part choose one of its inference net's `choices`; returns that one, and how.
-
-    Raises:
-        ConfigError: the run's data are not there.
-        RunError: they have changed since training.
-    """
+    """Let the run's validation part choose one of its inference net's `choices`; returns that one, and how."""
     net, task = predictor.model.inference_net, predictor.task
     choices = net.choices()
     instead = f"Give {' and '.join(choices[0])}"

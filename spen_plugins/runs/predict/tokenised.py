@@ -9,14 +9,12 @@ from typing import Any, BinaryIO
 
 from spen_plugins.batch import TextInputs
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.encodings import recode_file
-from spen_plugins.data.formats import JSON_LINES, read_head
-from spen_plugins.data.jsonl import read_json_lines
-from spen_plugins.data.prose import is_prose
-from spen_plugins.data.sentences.write_roles import FileExamples
-from spen_plugins.data.text import decoded, read_lines, shorten, split_lines
+from spen_plugins.data.formats import JSON_LINES, is_prose, read_head
+from spen_plugins.data.records import read_json_lines
+from spen_plugins.data.sentences.offset_items import blank_tokeniser
+from spen_plugins.data.sentences.roles import FileExamples
+from spen_plugins.data.text import decoded, read_lines, recode_file, shorten, split_lines
 from spen_plugins.data.texts.words import is_mostly_unspaced
-from spen_plugins.data.tokeniser import blank_tokeniser
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predict.characters import Place, add_characters, split_paragraphs
@@ -78,12 +76,7 @@ class TokenisedText:
             raise ConfigError(f"--predicates {self._finder}: found no sentences here that need predicates; omit it")
 
     def sentences(self) -> list[list[str]]:
-        """The words of each sentence; of raw text, a blank line ends one, too.
-
-        Raises:
-            ConfigError: spaCy is not installed, or does not know the language.
-            DataError: there is no word.
-        """
+        """The words of each sentence; of raw text, a blank line ends one, too."""
         if self.words is not None:
             return [list(words) for words in self.words]
         self._tokenised = True
@@ -102,23 +95,14 @@ class TokenisedText:
         return sentences
 
     def located(self, predictions: Sequence[Any], examples: Sequence[Any]) -> Sequence[Any]:
-        """Predictions with the characters that they are of, as `add_characters`; without, if no text was tokenised.
-
-        Args:
-            predictions: one for each example.
-            examples: those of `sentences`, one for each, or a `FileExamples`.
-        """
+        """Predictions with the characters that they are of, as `add_characters`; without, if no text was tokenised."""
         if not self._places:
             return predictions
         rows = examples.rows if isinstance(examples, FileExamples) else range(len(self._places))
         return [add_characters(one, self._places[row]) for one, row in zip(predictions, rows, strict=True)]
 
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """The words that are predicates, from 0, of each sentence.
-
-        Raises:
-            ConfigError: no run finds them.
-        """
+        """The words that are predicates, from 0, of each sentence."""
         self._was_asked = True
         finder = load(_find_installed() if self._finder is None else self._finder, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
@@ -148,11 +132,7 @@ def note_unspaced(text: str, language: str | None) -> list[str]:
 
 
 def read_standard_input(stream: BinaryIO) -> str:
-    """Raw text from standard input.
-
-    Raises:
-        DataError: it is not UTF-8, or no raw text but lines of cells or of JSON, which a file could hold.
-    """
+    """Raw text from standard input."""
     where = "standard input"
     text = decoded(where, recode_file(where, stream.read()))
     first = next((line for line in split_lines(text) if line.strip()), "")
@@ -170,10 +150,6 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
 
     Of a file for a task with an example for each predicate, in which none is marked, they are found as in raw text.
-
-    Raises:
-        ConfigError: no run finds predicates.
-        DataError: the file is neither.
     """
     task, path = predictor.task, locate(str(file))
     raw.lines = _texts(task, path)
@@ -199,9 +175,6 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
 def _texts(task: Task, path: Path) -> list[str] | None:
     """The texts of lines of JSON such as `{"sentence": "Anna left."}`, AllenNLP's inputs, for a task that reads words;
     None of another file or task.
-
-    Raises:
-        DataError: the first line is such a text, and another is not.
     """
     if not path.is_file() or not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs):
         return None

@@ -18,12 +18,7 @@ JSON_LINES = "jsonl"
 def make_writer(
     predictor: Predictor, form: str, out: Path | None, energy: bool = False
 ) -> Callable[[Sequence[Any], Sequence[Any]], None]:
-    """A function that writes predictions and their examples in a format, to a file or to standard output.
-
-    Raises:
-        ConfigError: the task's predictions have no such format, or it has no place for energies, if predictions have
-            them, or it is no text and there is no file.
-    """
+    """A function that writes predictions and their examples in a format, to a file or to standard output."""
     task = predictor.task
     formats = {JSON_LINES: json_lines, **(task.formats() if isinstance(task, WritesFormats) else {})}
     if form not in formats:
@@ -51,11 +46,7 @@ def json_lines(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
 
 
 def choose_labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> Iterator[str]:
-    """Set how many labels' probabilities are listed, and say if not all are.
-
-    Raises:
-        ConfigError: `every` is true, and the task predicts no label sets.
-    """
+    """Set how many labels' probabilities are listed, and say if not all are."""
     task = predictor.task
     if not isinstance(task, ListsLabels):
         if every:

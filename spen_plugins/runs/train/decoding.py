@@ -15,7 +15,7 @@ from spen_plugins.config.experiment import build, check
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing_folder
-from spen_plugins.loop.constant import Constant
+from spen_plugins.loop.evaluation import Constant
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder
@@ -42,21 +42,8 @@ def decode(
     options: RunOptions = ON_CPU,
 ) -> Path:
     """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
-    the scores that it has; the nets are those of the epoch that the run chose.
-
-    Args:
-        run: a finished run, of a task of label sets.
-        out: the new folder.
-        settings: settings of the task in place of the run's: `decode`, `threshold`, `decode_temperature`.
-        options: device of the nets; if quiet, no table is printed.
-
-    Returns:
-        The new folder's path.
-
-    Raises:
-        ConfigError: no finished run, another kind of task, an unknown value, or the new folder is not free.
-        DataError: the run's data are not there.
-        RunError: they have changed since training.
+    the scores that it has; the nets are those of the epoch that the run chose. `settings` replace the task's `decode`,
+    `threshold` and `decode_temperature`.
     """
     source, registry = _open_finished(run), Registry()
     config = source.config()
@@ -81,17 +68,6 @@ def decode_by_energy(
 ) -> Path:
     """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
     with the scores that it has. What the run's validation part chooses, such as the energy's weight, is chosen once.
-
-    Args:
-        run: a finished run with an energy.
-        refine: the inference net on top of the run's own, by its name or as a table.
-        out, options: as of `decode`.
-
-    Returns:
-        The new folder's path.
-
-    Raises:
-        ConfigError, DataError, RunError: as of `decode`; or the run has no energy.
     """
     source, registry = _open_finished(run), Registry()
     RunFolder.check_free(out, INSTEAD)

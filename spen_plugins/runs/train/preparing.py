@@ -9,18 +9,53 @@ from typing import Any
 
 from accelerate import Accelerator
 
-from spen_plugins.config.experiment import Built, Experiment, build, make_task
+from spen_plugins.config.experiment import Built, Experiment, Init, build, make_task
 from spen_plugins.console import Console
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.loop.memory import translate_memory_errors
-from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.recipe import Recipe
+from spen_plugins.loop.torch_modes import seed_everything, translate_memory_errors
+from spen_plugins.model import Model
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.environment import count_parameters, environment, packages
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.train.warm_start import warm_start
+from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_below
 from spen_plugins.task import HELD_OUT
+from spen_plugins.task_parts import fitted_facts
+
+
+def warm_start(init: Init, built: Built) -> None:
+    """Copy the initial weights of an experiment from other runs."""
+    facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split"}
+    for net, run in init.items():
+        _start(built.model, net, Path(run), {name: facts[name] for name in facts.keys() - unlike})
+
+
+def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
+    """Copy one net, `energy` or `inference_net`, from a run.
+
+    Weights are valid only for the vocabulary and labels of their training: `facts` must equal the run's.
+    """
+    target = getattr(model, net)
+    if target is None:
+        raise ConfigError(f"init.{net}: this experiment has no {net}")
+    try:
+        other = RunFolder.open(run)
+        theirs = other.facts()
+        saved = select_below(net, other.weights())
+        if not saved:
+            raise ConfigError(f"init.{net}: the run {run} has no {net}")
+        wanted = select_below(net, list_tensors(model))
+        # The inner net of an optimiser over y may have been trained without it; learned step sizes start anew.
+        inner = select_below("net", wanted)
+        if inner and not any(name.startswith("net.") for name in saved):
+            wanted = inner
+        copy_tensors(saved, wanted, run)
+    except RunError as error:
+        raise ConfigError(f"init.{net}: {error}") from error
+    for name in sorted(facts.keys() & theirs.keys()):
+        if facts[name] != theirs[name]:
+            raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")
 
 
 @dataclass(frozen=True)
@@ -33,13 +68,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Ready:
-    """A run that is ready to train.
-
-    Attributes:
-        experiment, built: its config and its parts, on the device.
-        recipe: the arguments of its loop, checked.
-        accelerator: device, precision and processes.
-    """
+    """A run that is ready to train."""
 
     experiment: Experiment
     built: Built
@@ -63,11 +92,7 @@ def build_first(experiment: Experiment, own_data: Given | None = None) -> Built:
 def build_again(
     experiment: Experiment, folder: RunFolder, accelerator: Accelerator, registry: Registry, console: Console
 ) -> Built:
-    """The parts of a run that is resumed, and notes on what differs since it began.
-
-    Raises:
-        ConfigError: the data files have changed since.
-    """
+    """The parts of a run that is resumed, and notes on what differs since it began."""
     path, before = folder.path, folder.environment()
     seed_everything(experiment.seed)
     try:

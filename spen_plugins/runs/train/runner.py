@@ -19,15 +19,14 @@ from spen_plugins.loop import Loop
 from spen_plugins.loop.mistakes import rehearse
 from spen_plugins.loop.processes import gather, wait_for_all
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.recipe import Callbacks
+from spen_plugins.loop.torch_modes import seed_everything
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import is_main_process, make_accelerator
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train.finishing import finish
 from spen_plugins.runs.train.preparing import Given, Ready, build_again, build_first, describe, make_ready
-from spen_plugins.runs.train.probe import make_probe
 from spen_plugins.runs.train.signals import last_evaluation, training
 from spen_plugins.task import Task
 from spen_plugins.task_parts import PartlyLabelled, TakesExamples
@@ -57,13 +56,6 @@ def run(
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
         own_data: the examples, if the config's task has them in memory; None: the task loads its files.
-
-    Returns:
-        The run folder's path.
-
-    Raises:
-        ConfigError, DataError, PluginError: before training starts.
-        RunError: training failed.
     """
     registry = Registry()
     experiment = check(dict(config), source, registry)
@@ -83,11 +75,7 @@ def run(
 
 
 def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
-    """Resume a stopped run, with the same weights and history as without the stop.
-
-    Raises:
-        ConfigError: no run folder, another process is training it, or the data files have changed since.
-    """
+    """Resume a stopped run, with the same weights and history as without the stop."""
     folder = RunFolder.open(path)
     console = Console(quiet=options.quiet or not is_main_process(), stderr=True)
     if folder.metrics() is not None:
@@ -137,8 +125,7 @@ def _train(
         for note in (*task.notes(), *_note_unused_examples(ready.built)):
             reporter.say(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        after_validation = make_probe(ready.built, accelerator.device)
-        callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch, after_validation)
+        callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch)
         loop = Loop(ready.recipe, folder, accelerator, reporter, callbacks)
         loop.run(resume)
     with last_evaluation(afterwards):

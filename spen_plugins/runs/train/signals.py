@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from spen_plugins.errors import Interrupted, PluginError
-from spen_plugins.loop.memory import translate_memory_errors
 from spen_plugins.loop.mistakes import translate_mistakes
 from spen_plugins.loop.processes import ProcessLost
+from spen_plugins.loop.torch_modes import translate_memory_errors
 
 
 @contextmanager

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
-from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import restore_settings
 from spen_plugins.runs.options import RunOptions
@@ -73,7 +71,7 @@ def train(
     source = "config" if isinstance(config, Mapping) else str(config)
     if own_data is not None:
         evaluated = _mark_in_memory(evaluated, source)
-    with _restore_random_state(), restore_settings(device):
+    with restore_settings(device):
         place = None if out is None else Path(out)
         path = runner.run(evaluated, source, place, RunOptions(device, quiet), own_data=own_data)
     return load(path, device or "cpu")
@@ -99,13 +97,3 @@ def _mark_in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
             f"task {task.type!r} reads files; examples in Python are for tasks such as multilabel, text and tagging"
         )
     return {**config, "task": {**config["task"], "in_memory": True}}
-
-
-@contextmanager
-def _restore_random_state() -> Iterator[None]:
-    """Restores random states afterwards."""
-    before = random_state()
-    try:
-        yield
-    finally:
-        set_random_state(before)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spen_plugins.builtin.energies.basic import LinearChain, Local
-from spen_plugins.builtin.energies.sum import Sum
+from spen_plugins.builtin.energies.basic import LinearChain, Local, Sum
 from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry

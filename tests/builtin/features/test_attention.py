@@ -11,9 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from spen_plugins.builtin.features.attention import MOST, Float32Attention
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.builtin.features.tuning import MOST, Float32Attention
 from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
 
 HALF = torch.bfloat16
@@ -94,13 +93,6 @@ def test_other_attention_stays_as_it_is(case) -> None:
     torch.testing.assert_close(y, plain, atol=0, rtol=0)
 
 
-@pytest.fixture
-def task() -> SemanticRoles:
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
-    return task
-
-
 def test_an_encoder_trains_with_it_and_predicts_without(task, tmp_path) -> None:
     network = ready(task, Transformer, model=save_model(tmp_path), attention_dropout=0)
     x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
@@ -109,18 +101,3 @@ def test_an_encoder_trains_with_it_and_predicts_without(task, tmp_path) -> None:
         with torch.set_grad_enabled(learns), torch.autocast("cpu", HALF, enabled=autocast), seen:
             network.train(learns)(x)
         assert seen.dtypes == [wanted] * 2
-
-
-def test_layers_computed_again_for_the_gradient_have_it_too(task, tmp_path) -> None:
-    save_model(tmp_path)
-    found = []
-    for checkpointing in (False, True):
-        fields = {"gradient_checkpointing": checkpointing, "attention_dropout": 0}
-        network = ready(task, Transformer, model=str(tmp_path), dropout=0.0, **fields).train()
-        x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
-        torch.manual_seed(1)
-        with torch.autocast("cpu", HALF):
-            y = network(x)
-        found.append(torch.autograd.grad(y.float().pow(3).sum(), list(network.parameters())))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other)

@@ -16,31 +16,22 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features import word_tables
-from spen_plugins.builtin.features.bilstm import BiLstm
-from spen_plugins.builtin.features.encoder import Encoder
+from spen_plugins.builtin.features.bilstm import BiLstm, Encoder
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.word_tables import (
     AFFIX_BUCKETS,
+    AFFIXES,
     CHARACTERS,
     LONGEST,
-    Affixes,
-    Characters,
-    Hashed,
+    SPELLING,
     WordIndexer,
+    make_hashed,
 )
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing.tasks import ToyLabels
 from tests.loaded import parsed
 
 WORDS = ["the", "dog", "cat", "saw", "##s", "gave", "##n", "Ann", ".", "[UNK]"]
-
-
-@pytest.fixture
-def task() -> SemanticRoles:
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
-    return task
 
 
 def ready(task, network, **config):
@@ -76,22 +67,13 @@ def test_bilstm_equals_a_packed_bidirectional_lstm(task):
         getattr(lstm, f"{name}_reverse").data.copy_(getattr(network.backwards[0], name).data)
     batch = task.collate(task.part("train")[:6])
     inputs = batch.x.inputs
-    affixes = network.affixes(inputs[Affixes.name].flatten(0, 1)).unflatten(0, inputs["words"].shape)
+    affixes = network.affixes(inputs[AFFIXES.name].flatten(0, 1)).unflatten(0, inputs["words"].shape)
     vectors = torch.cat([network.words(inputs["words"]), affixes, network.marks["predicate"](inputs["predicate"])], -1)
     packed = torch.nn.utils.rnn.pack_padded_sequence(
         vectors, batch.x.mask.sum(1), batch_first=True, enforce_sorted=False
     )
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(lstm(packed)[0], batch_first=True)
     assert torch.allclose(network(batch.x), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("mark_state", [True, False])
-def test_bilstm_sees_the_predicate_everywhere(task, mark_state):
-    network = ready(task, BiLstm, **SMALL, mark_state=mark_state)
-    words = ["Anna", "saw", "Boris", "fall", "."]
-    x = task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x
-    left, right = network(x)
-    assert ((left - right).abs().amax(-1) > 1e-5).all()
 
 
 def test_bilstm_drops_only_in_training(task):
@@ -103,9 +85,9 @@ def test_bilstm_drops_only_in_training(task):
 
 
 def test_affixes_tell_unknown_words_apart():
-    indexer = WordIndexer([Affixes()])
+    indexer = WordIndexer([AFFIXES])
     words = ["walking", "Talking", "1987", "2024"]
-    table = indexer.collate([words[:1], words])[Affixes.name]
+    table = indexer.collate([words[:1], words])[AFFIXES.name]
     assert table.shape == (2, 4, 4) and not table[0, 1:].any() and torch.equal(table[0, 0], table[1, 0])
     items = table[1]
     assert (items > 0).all() and (items < AFFIX_BUCKETS).all()
@@ -114,18 +96,18 @@ def test_affixes_tell_unknown_words_apart():
 
 
 def test_an_indexer_knows_what_it_knew_when_it_grows_and_after_it_forgets(monkeypatch):
-    indexer = WordIndexer([Affixes(), Hashed(50)])
+    indexer = WordIndexer([AFFIXES, make_hashed(50)])
     words = [f"w{i}" for i in range(100)]
     one_by_one = [indexer.collate([words[i : i + 3]]) for i in range(98)]
     monkeypatch.setattr(word_tables, "REMEMBERED", 10)
     for i in (97, 0, 50):
         again = indexer.collate([words[i : i + 3]])
-        assert all(torch.equal(again[name], one_by_one[i][name]) for name in (Affixes.name, "words.hashed:50"))
+        assert all(torch.equal(again[name], one_by_one[i][name]) for name in (AFFIXES.name, "words.hashed:50"))
     assert len(indexer._known) < 100
 
 
 def test_hashed_words_are_folded_and_lie_within_the_table():
-    rows = [Hashed(8000).numbers(word) for word in ("Dogs", "dogs", "1987", "2024", "cats", "\ud800")]
+    rows = [make_hashed(8000).numbers(word) for word in ("Dogs", "dogs", "1987", "2024", "cats", "\ud800")]
     assert rows[0] == rows[1] and rows[2] == rows[3] and len({tuple(row) for row in rows}) == 4
     assert all(0 < number < 8000 for row in rows for number in row)
 
@@ -182,21 +164,27 @@ def test_encoders_train_every_parameter(task, encoder):
     assert all(p.grad.isfinite().all() for p in encoder.parameters())
 
 
+def check_second(compute, weights) -> None:
+    """The second derivative of a sum in these weights against a difference of the first."""
+
+    def steepness():
+        slopes = torch.autograd.grad(compute(), weights, create_graph=True)
+        return sum(slope.square().sum() for slope in slopes)
+
+    before = steepness()
+    second = torch.autograd.grad(before, weights)
+    step = [1e-6 * s / torch.cat([s.flatten() for s in second]).norm() for s in second]
+    with torch.no_grad():
+        for weight, move in zip(weights, step, strict=True):
+            weight += move
+    expected = sum((s * move).sum() for s, move in zip(second, step, strict=True))
+    assert (steepness() - before).item() == pytest.approx(expected.item(), rel=1e-3)
+
+
 def test_encoders_differentiate_twice(task, encoder):
     x = task.collate(task.part("train")[:2]).x
-    weight = encoder.words.weight
-
-    def gradient():
-        # The fourth power: of a square of something linear, the second derivative says little.
-        return torch.autograd.grad(encoder(x).pow(4).sum(), weight, create_graph=True)[0]
-
-    first = gradient()
-    (second,) = torch.autograd.grad(first.square().sum(), weight)
-    step = 1e-6 * second / second.norm()
-    with torch.no_grad():
-        weight += step
-    slope = gradient().square().sum() - first.square().sum()
-    assert slope.item() == pytest.approx((second * step).sum().item(), rel=1e-3)
+    # The fourth power: of a square of something linear, the second derivative says little.
+    check_second(lambda: encoder(x).pow(4).sum(), [encoder.words.weight])
 
 
 def test_encoders_drop_only_in_training(task, encoder):
@@ -212,12 +200,17 @@ def test_encoders_drop_only_in_training(task, encoder):
     assert torch.equal(torch.get_rng_state(), before)  # evaluating doesn't change what training draws
 
 
-@pytest.mark.parametrize("name", ["lstm", "gru"])
-def test_encoders_see_the_sentence(task, name):
-    network = ready(task, Encoder, encoder=name, **TINY)
-    words = ["Anna", "saw", "Boris", "fall", "."]
-    left, right = network(task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x)
-    assert ((left - right).abs().amax(-1) > 1e-6).all()
+@pytest.mark.parametrize(
+    ("network", "fields", "least"),
+    [
+        *((BiLstm, SMALL | {"mark_state": mark_state}, 1e-5) for mark_state in (True, False)),
+        *((Encoder, TINY | {"encoder": name}, 1e-6) for name in ("lstm", "gru")),
+    ],
+)
+def test_the_predicate_is_seen_everywhere(task, network, fields, least):
+    built, words = ready(task, network, **fields), ["Anna", "saw", "Boris", "fall", "."]
+    left, right = built(task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x)
+    assert ((left - right).abs().amax(-1) > least).all()
 
 
 @pytest.mark.parametrize("parts", [{}, {"word_dim": 0, "char_dim": 0, "hash_dim": 6}], ids=["characters", "hashed"])
@@ -244,13 +237,13 @@ def test_characters_equal_the_librarys_encoder(task):
 
 
 def test_characters_have_rows_below_the_tables_size():
-    items = [Characters().numbers(word) for word in ("a", "Ab", "語" * 100, "\U0010ffff")]
+    items = [SPELLING.numbers(word) for word in ("a", "Ab", "語" * 100, "\U0010ffff")]
     assert [len(row) for row in items] == [3, 4, LONGEST + 2, 3] and max(map(max, items)) < CHARACTERS
     assert items[0] == [1, 3 + ord("a"), 2]
 
 
 def test_characters_are_there_once_for_each_different_word():
-    indexer = WordIndexer([Characters()])
+    indexer = WordIndexer([SPELLING])
     tensors = indexer.collate([indexer.index(["a", "b"]), indexer.index(["ab", "a", "a"])])
     words, index = tensors["words.characters"], tensors["words.characters.index"]
     assert words.shape == (4, 4) and not words[0].any()  # padding, and three words
@@ -381,19 +374,55 @@ def test_a_word_without_pieces_takes_its_neighbours(task, bert):
     assert pieces.first.tolist() == [1, 1, 2]
 
 
-@pytest.mark.parametrize("weights", [None, "pytorch_model.bin"])
-def test_a_folder_without_safetensors_is_a_config_error(task, tmp_path, weights):
-    """Neither random weights in place of missing ones, nor a pickle."""
+# Several encoders in a run: each has a folder of its own among the run's assets, and pieces of its own
+
+
+ALIKE = [("日本", "模型"), ("x.1", "x-1"), ("x.1", "x_1"), ("a/b", "a-b"), ("a" * 100 + "/b", "c" + "a" * 99 + "/b")]
+
+
+def encoders(task, names: tuple[str, str]) -> list[Transformer]:
+    """Networks of two encoders, whose tokenisers differ."""
+    networks = []
+    for name, ending in zip(names, ("##s", "##w"), strict=True):
+        folder = Path(name)
+        folder.mkdir(parents=True)
+        save_model(folder)
+        vocabulary = (folder / "vocab.txt").read_text()
+        (folder / "vocab.txt").write_text(vocabulary.replace("##s", ending))
+        networks.append(ready(task, Transformer, model=f"./{name}"))
+    return networks
+
+
+@pytest.mark.parametrize("names", ALIKE, ids=["letters", "dots", "lines", "slashes", "long"])
+def test_two_encoders_have_assets_and_pieces_of_their_own(task, tmp_path, monkeypatch, names):
+    monkeypatch.chdir(tmp_path)
+    networks = encoders(task, names)
+    assert len({network.indexer()[0] for network in networks}) == 2
+    assert all("." not in network.indexer()[0] for network in networks)
+    for network in networks:
+        network.save_assets(tmp_path / "assets")
+    assert len(list((tmp_path / "assets").iterdir())) == 2
+    wanted = [network.indexer()[1].index(SENTENCE).ids.tolist() for network in networks]
+    assert wanted[0] != wanted[1]
+    again = [
+        ready(task, Transformer, model=Transformer.relocated(n.config, tmp_path / "assets").model) for n in networks
+    ]
+    assert [network.indexer()[1].index(SENTENCE).ids.tolist() for network in again] == wanted
+
+
+@pytest.mark.parametrize("name", ["minilm", "bert-base-cased"])
+def test_a_name_of_plain_letters_is_the_folder_s(tmp_path, name):
+    (tmp_path / name).mkdir()
+    assert Transformer.relocated(Transformer.Config(model=name), tmp_path).model == str(tmp_path / name)
+
+
+def test_a_changed_tokeniser_is_seen(task, tmp_path):
     save_model(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    if weights:
-        torch.save({}, tmp_path / weights)
-    with pytest.raises(ConfigError, match=r"could not be loaded.*model\.safetensors"):
-        Transformer(Transformer.Config(model=str(tmp_path)), task)
-
-
-def test_a_missing_model_is_a_config_error(task, monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(ConfigError, match=r"features\.model: found .*nowhere.*expected a folder") as caught:
-        Transformer(Transformer.Config(model=str(tmp_path / "nowhere")), task)
-    assert caught.value.exit_status == 2
+    (tmp_path / "README.md").write_text("Not read.")
+    network = ready(task, Transformer, model=str(tmp_path))
+    before = network.checksums()
+    assert {Path(path).name for path in before} >= {"config.json", "vocab.txt"}
+    assert not {Path(path).name for path in before} & {"README.md", "model.safetensors"}
+    (tmp_path / "vocab.txt").write_text((tmp_path / "vocab.txt").read_text() + "##more\n")
+    now = network.checksums()
+    assert {path for path in now if before[path] != now[path]} == {str(tmp_path / "vocab.txt")}

@@ -14,20 +14,11 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.stored import check_upper
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.tuning import Lora, add_adapters, check_adapters, find_layers, find_lowest, freeze
-from spen_plugins.builtin.tasks.labels.text import TextLabels
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.errors import ConfigError
 from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
+from tests.loaded import loaded
 
 
-@pytest.fixture
-def task() -> SemanticRoles:
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
-    return task
-
-
-def batch_of(task: SemanticRoles) -> sp.X:
+def batch_of(task: sp.Task) -> sp.X:
     items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
     return task.collate([task.parse(item) for item in items]).x
 
@@ -91,22 +82,27 @@ def test_learned_marks_are_trained_through_frozen_layers(task, tmp_path) -> None
 
 
 def test_too_many_frozen_layers_are_a_config_error(task, tmp_path) -> None:
-    with pytest.raises(ConfigError, match=r"features\.frozen: found 3; expected at most 2"):
+    with pytest.raises(sp.ConfigError, match=r"features\.frozen: found 3; expected at most 2"):
         ready(task, Transformer, model=save_model(tmp_path), frozen=3)
 
 
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("frozen", [0, 1])
-def test_checkpointing_changes_no_gradient(task, tmp_path, frozen) -> None:
+def test_checkpointing_changes_no_gradient(task, tmp_path, frozen, half) -> None:
+    """With the same dropout; and with attention in float32 inside bfloat16, which has none."""
     save_model(tmp_path)
+    drops = {"dropout": 0.0, "attention_dropout": 0} if half else {"dropout": 0.2}
     found = []
     for checkpointing in (False, True):
         fields = {"frozen": frozen, "gradient_checkpointing": checkpointing}
-        network = ready(task, Transformer, model=str(tmp_path), dropout=0.2, **fields).train()
+        network = ready(task, Transformer, model=str(tmp_path), **drops, **fields).train()
         reached = []
         network.encoder.encoder.layer[1].attention.register_forward_hook(lambda *_, seen=reached: seen.append(1))
         torch.manual_seed(1)
-        y = network(batch_of(task))
-        found.append([y, *torch.autograd.grad(y.pow(3).sum(), [p for p in network.parameters() if p.requires_grad])])
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            y = network(batch_of(task))
+        learned = [p for p in network.parameters() if p.requires_grad]
+        found.append([y, *torch.autograd.grad(y.float().pow(3).sum(), learned)])
         assert len(reached) == 1 + checkpointing
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
@@ -158,18 +154,18 @@ def test_adapters_are_saved_and_loaded(task, tmp_path) -> None:
 def test_adapters_that_can_t_be_made_are_config_errors(task, tmp_path, monkeypatch) -> None:
     model = save_model(tmp_path)
     if find_spec("peft"):
-        with pytest.raises(ConfigError, match=r"features\.lora\.targets: found \['quary'\].*query, key, value"):
+        with pytest.raises(sp.ConfigError, match=r"features\.lora\.targets: found \['quary'\].*query, key, value"):
             ready(task, Transformer, model=model, lora={"targets": ["quary"]})
-        with pytest.raises(ConfigError, match="leaves nothing to adapt"):
+        with pytest.raises(sp.ConfigError, match="leaves nothing to adapt"):
             ready(task, Transformer, model=model, lora={}, frozen="all")
-        with pytest.raises(ConfigError, match="frozen=2, which leaves nothing to adapt"):
+        with pytest.raises(sp.ConfigError, match="frozen=2, which leaves nothing to adapt"):
             ready(task, Transformer, model=model, lora={}, frozen=2)
-        with pytest.raises(ConfigError, match=r"found \['query', 'quary'\].* ends in 'quary'; .*query, key, value"):
+        with pytest.raises(sp.ConfigError, match=r"found \['query', 'quary'\].* ends in 'quary'; .*query, key, value"):
             ready(task, Transformer, model=model, lora={"targets": ["query", "quary"]})
-        with pytest.raises(ConfigError, match=r"targets: found \['quary'\].* ends in 'quary'"):
+        with pytest.raises(sp.ConfigError, match=r"targets: found \['quary'\].* ends in 'quary'"):
             ready(task, Transformer, model=model, lora={"targets": ["quary"]}, frozen=1)
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(ConfigError, match=r"pip install 'spen-plugins\[lora\]'"):
+    with pytest.raises(sp.ConfigError, match=r"pip install 'spen-plugins\[lora\]'"):
         ready(task, Transformer, model=model, lora={})
 
 
@@ -190,14 +186,22 @@ def test_upper_layers_have_adapters_wherever_they_are(kind, targets) -> None:
 
 def test_linear_layers_of_gpt2_are_told() -> None:
     with pytest.raises(
-        ConfigError, match=r"'quary'; expected ends of names of its linear layers: c_attn, c_proj, c_fc"
+        sp.ConfigError, match=r"'quary'; expected ends of names of its linear layers: c_attn, c_proj, c_fc"
     ):
         check_adapters(tiny("gpt2"), Lora(targets=["quary"]), 0)
 
 
-def lengths_differ(task: SemanticRoles, long: int = 0) -> sp.X:
+def lengths_differ(task: sp.Task, long: int = 0) -> sp.X:
     words = [SENTENCE, ["dog", "gaven"], (SENTENCE * 20)[:long] or ["cats"]]
     return task.collate([task.parse({"words": one, "predicate": 1 % len(one)}) for one in words]).x
+
+
+def plain_and_stored(task: sp.Task, **fields: object) -> list[Transformer]:
+    """A network in training and one that stores vectors, without dropout in the layers above."""
+    networks = [ready(task, Transformer, **fields, dropout=0.0, store_gib=gib).train() for gib in (0, 1)]
+    for network in networks:
+        network.encoder.encoder.layer[1].eval()
+    return networks
 
 
 @pytest.mark.parametrize("long", [0, 60], ids=["short", "windows"])
@@ -205,9 +209,7 @@ def lengths_differ(task: SemanticRoles, long: int = 0) -> sp.X:
 @pytest.mark.parametrize("frozen", [1, 2, "all"])
 def test_stored_vectors_are_those_of_the_frozen_layers(task, tmp_path, frozen, pooling, long) -> None:
     """The same vectors and gradients, and the lowest layer runs once for each example."""
-    fields = {"model": save_model(tmp_path), "frozen": frozen, "pooling": pooling, "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
+    plain, stored = plain_and_stored(task, model=save_model(tmp_path), frozen=frozen, pooling=pooling)
     ran = []
     stored.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: ran.append(1))
     x = lengths_differ(task, long)
@@ -223,6 +225,10 @@ def test_stored_vectors_are_those_of_the_frozen_layers(task, tmp_path, frozen, p
     assert len(ran) == x.size
     stored(task.collate([task.parse({"words": one, "predicate": 1}) for one in (SENTENCE, ["cats", "dog"])]).x)
     assert len(ran) == x.size + 1  # the first was seen
+
+
+SAME_PIECES = (["dog", "cats"], ["dog", "cats", "\u200d"])
+"""A zero-width joiner at the end has no piece: the same ids, and one vector more."""
 
 
 @pytest.mark.parametrize("lora", [None, {"rank": 3}], ids=["plain", "lora"])
@@ -253,28 +259,23 @@ def test_stored_vectors_beside_checkpointing(task, tmp_path, lora) -> None:
             torch.testing.assert_close(one, other)
 
 
-def test_stored_vectors_of_texts(tmp_path) -> None:
-    task = TextLabels(TextLabels.Config(corpus="sample"))
-    task.load()
-    fields = {"model": save_model(tmp_path), "frozen": "all", "pooling": "mean", "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    x = task.collate([task.parse({"text": text}) for text in ("Ann saws", "the cats . Ann", "dog")]).x
-    ran = []
-    stored.encoder.register_forward_hook(lambda *_: ran.append(1))
-    for _ in range(2):
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+@pytest.mark.parametrize(
+    ("kind", "frozen", "items"),
+    [
+        ("text", "all", ["Ann saws", "the cats . Ann", "dog"]),
+        ("text", "all", [""]),  # its special pieces
+        *(("srl", frozen, [{"words": words, "predicate": 1} for words in SAME_PIECES]) for frozen in (1, "all")),
+    ],
+)
+def test_an_input_is_stored_once(tmp_path, kind, frozen, items, pooling) -> None:
+    task, ran = loaded(kind, corpus="sample"), []
+    plain, stored = plain_and_stored(task, model=save_model(tmp_path), frozen=frozen, pooling=pooling)
+    stored.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: ran.append(1))
+    for some in (items[:1], items, items[:1]):
+        x = task.collate([task.parse(item) for item in some]).x
         torch.testing.assert_close(stored(x), plain(x))
-    assert len(ran) == x.size
-
-
-@pytest.mark.parametrize("frozen", [1, "all"])
-def test_words_without_pieces_are_part_of_what_is_stored(task, tmp_path, frozen) -> None:
-    """A zero-width joiner at the end has no piece: the same ids, and one vector more."""
-    fields = {"model": save_model(tmp_path), "frozen": frozen, "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
-    for words in (["dog", "cats"], ["dog", "cats", "\u200d"], ["dog", "cats"]):
-        x = task.collate([task.parse({"words": words, "predicate": 1})]).x
-        torch.testing.assert_close(stored(x), plain(x))
+    assert len(ran) == len(items)
 
 
 @pytest.mark.parametrize("frozen", [1, "all"])
@@ -282,14 +283,11 @@ def test_words_without_pieces_are_part_of_what_is_stored(task, tmp_path, frozen)
 def test_stored_vectors_are_of_full_precision(task, tmp_path, frozen, texts) -> None:
     """States that training in bfloat16 stored are validated in float32."""
     if texts:
-        task = TextLabels(TextLabels.Config(corpus="sample"))
-        task.load()
+        task = loaded("text", corpus="sample")
         items = [{"text": "Ann saws"}, {"text": "dog"}]
     else:
         items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
-    fields = {"model": save_model(tmp_path), "frozen": frozen, "pooling": "mean", "dropout": 0.0}
-    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
+    plain, stored = plain_and_stored(task, model=save_model(tmp_path), frozen=frozen, pooling="mean")
     one, both = (task.collate([task.parse(item) for item in some]).x for some in (items[:1], items))
     with torch.autocast("cpu", torch.bfloat16):
         torch.testing.assert_close(stored(one).float(), plain(one).float(), atol=0.1, rtol=0.1)
@@ -318,7 +316,7 @@ def test_lowest_layers_of_many_encoders_can_be_stored(kind) -> None:
 @pytest.mark.parametrize("kind", ["gpt2", "mpnet"])
 def test_layers_above_what_is_trained_or_drops_out_are_a_config_error(kind) -> None:
     """GPT-2's positions are trained, and MPNet's position bias, which is of all layers."""
-    with pytest.raises(ConfigError, match=rf"the states of the frozen layers of '{kind}' change in training"):
+    with pytest.raises(sp.ConfigError, match=rf"the states of the frozen layers of '{kind}' change in training"):
         check_lowest(tiny(kind))
 
 
@@ -380,7 +378,7 @@ def test_a_full_store_says_so_once(task, tmp_path) -> None:
 
 @pytest.mark.parametrize(("frozen", "types", "said"), [(0, 2, "freezes none"), (1, 1, "marked by vectors")])
 def test_what_moves_is_not_stored(task, tmp_path, frozen, types, said) -> None:
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(sp.ConfigError, match=said):
         ready(task, Transformer, model=save_model(tmp_path, types=types), frozen=frozen, store_gib=1)
 
 
@@ -402,5 +400,5 @@ def test_layers_that_say_more_than_vectors_are_a_config_error(task, tmp_path, mo
 
     monkeypatch.setattr(BertEmbeddings, "forward", embedded)
     monkeypatch.setattr(BertLayer, "forward", forward)
-    with pytest.raises(ConfigError, match=r"features\.store_gib: the upper layers of 'bert' take more"):
+    with pytest.raises(sp.ConfigError, match=r"features\.store_gib: the upper layers of 'bert' take more"):
         ready(task, Transformer, model=save_model(tmp_path), frozen=1, store_gib=1)

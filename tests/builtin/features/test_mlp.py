@@ -10,60 +10,38 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from spen_plugins.batch import X
+import spen_plugins as sp
 from spen_plugins.builtin.features.mlp import BagLinear, Mlp
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.errors import ConfigError
-from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.spaces.sparse import Lists
-from spen_plugins.task import VectorInputs, WordInputs
 from tests.loaded import parsed
 
 INDICES, OFFSETS = torch.tensor([0, 3, 4, 1, 3]), torch.tensor([0, 3, 3])
 DENSE = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]], dtype=torch.float64)
+VALUES = torch.tensor([0.5, -1.0, 2.0, 3.0, 0.25], dtype=torch.float64)
+WEIGHTED = torch.tensor([[0.5, 0, 0, -1, 2, 0], [0] * 6, [0, 3, 0, 0.25, 0, 0]], dtype=torch.float64)
 
 
 def task(size: int = 6, binary: bool = True, space=None) -> SimpleNamespace:
-    return SimpleNamespace(inputs=VectorInputs(size, binary), space=space or LabelSet(["a", "b", "c"]))
+    return SimpleNamespace(inputs=sp.VectorInputs(size, binary), space=space or sp.LabelSet(["a", "b", "c"]))
 
 
-def bags() -> X:
-    return X({"indices": INDICES, "offsets": OFFSETS}, None, 3)
+def bags() -> sp.X:
+    return sp.X({"indices": INDICES, "offsets": OFFSETS}, None, 3)
 
 
-def test_bag_equals_dense_linear_in_value_and_gradients():
+@pytest.mark.parametrize(("values", "dense"), [(None, DENSE), (VALUES, WEIGHTED)], ids=["ones", "values"])
+def test_bag_equals_dense_linear_in_value_and_derivatives(values, dense):
     layer = BagLinear(6, 4).double()
     nn.init.normal_(layer.bias)
     weight, bias = (p.detach().clone().requires_grad_() for p in (layer.weight, layer.bias))
-    out, dense = layer(INDICES, OFFSETS), F.linear(DENSE, weight.T, bias)
-    torch.testing.assert_close(out, dense)
-    out.pow(3).sum().backward()
-    dense.pow(3).sum().backward()
-    torch.testing.assert_close(layer.weight.grad, weight.grad)
-    torch.testing.assert_close(layer.bias.grad, bias.grad)
-    torch.testing.assert_close(out[1], layer.bias)  # an example without a single one
-
-
-def test_bag_has_second_derivatives_and_forward_mode():
-    weight = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
-
-    def value(w):
-        return torch.tanh(Lists(INDICES, OFFSETS, w.shape[0]).sums(w))
-
-    assert torch.autograd.gradcheck(value, (weight,), check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(value, (weight,), check_fwd_over_rev=True)
-
-
-def test_bags_with_values_equal_dense_linear_in_value_and_derivatives():
-    values = torch.tensor([0.5, -1.0, 2.0, 3.0, 0.25], dtype=torch.float64)
-    dense = torch.tensor([[0.5, 0, 0, -1, 2, 0], [0] * 6, [0, 3, 0, 0.25, 0, 0]], dtype=torch.float64)
-    layer = BagLinear(6, 4).double()
-    weight = layer.weight.detach().clone().requires_grad_()
-    out, wanted = layer(INDICES, OFFSETS, values), F.linear(dense, weight.T, layer.bias)
+    out, wanted = layer(INDICES, OFFSETS, values), F.linear(dense, weight.T, bias)
     torch.testing.assert_close(out, wanted)
     out.pow(3).sum().backward()
     wanted.pow(3).sum().backward()
     torch.testing.assert_close(layer.weight.grad, weight.grad)
+    torch.testing.assert_close(layer.bias.grad, bias.grad)
+    torch.testing.assert_close(out[1], layer.bias)  # an example without a single one
 
     def value(w):
         return torch.tanh(Lists(INDICES, OFFSETS, w.shape[0], values).sums(w))
@@ -76,7 +54,7 @@ def test_bags_with_values_equal_dense_linear_in_value_and_derivatives():
 def test_layers(binary):
     config = Mlp.Config(hidden=[5, 7, 3], dropout=0.5)
     net = Mlp(config, task(binary=binary))
-    x = bags() if binary else X({"vector": DENSE.float()}, None, 3)
+    x = bags() if binary else sp.X({"vector": DENSE.float()}, None, 3)
     assert net(x).shape == (3, 3) and net.output_dim == 3
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
     assert isinstance(net.rest[-1], nn.Softplus)  # no dropout after the last layer
@@ -101,18 +79,18 @@ def test_initial_weights_are_kaiming_uniform(binary):
 def test_dropout_per_layer_and_bad_configs():
     net = Mlp(Mlp.Config(hidden=[4, 4], dropout=[0, 0.25]), task())
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.25]
-    with pytest.raises(ConfigError, match="found 3 numbers"):
+    with pytest.raises(sp.ConfigError, match="found 3 numbers"):
         parsed("features", "mlp", hidden=[4, 4], dropout=[0.1, 0.1, 0.1])
-    with pytest.raises(ConfigError, match=r"features\.dropout\.0': found 1\.5; input should be less than 1"):
+    with pytest.raises(sp.ConfigError, match=r"features\.dropout\.0': found 1\.5; input should be less than 1"):
         parsed("features", "mlp", hidden=[4], dropout=[1.5])
-    with pytest.raises(ConfigError, match=r"features\.hidden\.0': found 0"):
+    with pytest.raises(sp.ConfigError, match=r"features\.hidden\.0': found 0"):
         parsed("features", "mlp", hidden=[0])
-    with pytest.raises(ConfigError, match="sentences"):
-        Mlp(Mlp.Config(), SimpleNamespace(inputs=WordInputs(["a"], {})))
+    with pytest.raises(sp.ConfigError, match="sentences"):
+        Mlp(Mlp.Config(), SimpleNamespace(inputs=sp.WordInputs(["a"], {})))
 
 
 def test_independent_net():
-    for space, bias in ((LabelSet(["a", "b"]), False), (TagSequence(["a", "b"]), True)):
+    for space, bias in ((sp.LabelSet(["a", "b"]), False), (sp.TagSequence(["a", "b"]), True)):
         setting = task(space=space)
         net = Independent(Independent.Config(), setting, Mlp(Mlp.Config(hidden=[4]), setting))
         assert (net.output.bias is not None) == bias

@@ -1,4 +1,4 @@
-"""Feature network `one_reading`: the same numbers as reading each predicate's sentence, in fewer readings."""
+"""A `reader` below a network of words, and `one_reading`: as reading each predicate's sentence, in fewer readings."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.batch import X
 from spen_plugins.builtin.features.one_reading import OneReading
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import build, check
-from spen_plugins.errors import ConfigError
-from spen_plugins.loop.order import Epochs, epoch_batches
-from spen_plugins.model import Model
-from spen_plugins.registry import Registry
-from spen_plugins.runs.train import runner
+from spen_plugins.loop.order import Epochs, batches_of_pass
 from spen_plugins.testing import check_feature_network
 from tests.builtin.features.test_encoders import save_model
-from tests.loaded import loaded
+from tests.loaded import built, trained
 
 BILSTM = {"type": "bilstm", "word_dim": 8, "affix_dim": 6, "char_dim": 3, "hidden": 5, "layers": 1}
 READERS = ("bilstm", "transformer")
 
 
-def made(reader: str, folder: Path, net: str = "independent", **others: object) -> tuple[sp.Task, Model]:
+def build_small(**tables: object) -> tuple[sp.Task, sp.Model]:
     """The sample's task and a small model in float64, with an energy."""
-    if reader == "transformer":
-        save_model(folder)
-    table = {"type": "transformer", "model": str(folder)} if reader == "transformer" else BILSTM
     config = {
         "task": {"type": "srl", "corpus": "sample"},
-        "features": {"type": "one_reading", "dim": 7, "hidden": 4, "reader": table},
-        "inference_net": {"type": net},
+        "inference_net": {"type": "independent"},
         "energy": {"type": "linear_chain"},
         "trainer": {"type": "cross_entropy"},
     }
-    built = build(check(config | others, "test", Registry()))
-    return built.task, built.model.double().eval()
+    found = built(config | tables)
+    return found.task, found.model.double().eval()
+
+
+def made(reader: str, folder: Path, net: str = "independent", **others: object) -> tuple[sp.Task, sp.Model]:
+    """A model whose sentences are read once."""
+    if reader == "transformer":
+        save_model(folder)
+    table = {"type": "transformer", "model": str(folder)} if reader == "transformer" else BILSTM
+    features = {"type": "one_reading", "dim": 7, "hidden": 4, "reader": table}
+    return build_small(**{"features": features, "inference_net": {"type": net}} | others)
 
 
 def some(task: sp.Task) -> list:
@@ -53,7 +52,7 @@ def some(task: sp.Task) -> list:
     return [train[row] for row in [*shared[::2], 0, *shared[1::2], 11]]
 
 
-def row_by_row(task: sp.Task, x: X) -> X:
+def row_by_row(task: sp.Task, x: sp.X) -> sp.X:
     """The same inputs without a word about sentences: each row is read."""
     return replace(x, inputs={name: value for name, value in x.inputs.items() if not name.startswith("sentence")})
 
@@ -68,7 +67,7 @@ def test_scores_and_gradients_are_those_of_reading_each_row(reader: str, net: st
     assert len(batch.x.inputs["sentence.words"]) < len(examples)
     gold = batch.gold.double()
 
-    def found(x: X) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def found(x: sp.X) -> tuple[torch.Tensor, list[torch.Tensor]]:
         values = torch.stack([model.propose(x).log_prob(gold), model.energy.at(x)(gold)])
         weights = torch.arange(1.0, values.numel() + 1).view_as(values)
         parameters = [p for p in model.parameters() if p.requires_grad]
@@ -127,29 +126,27 @@ def test_an_epoch_has_the_predicates_of_a_sentence_together() -> None:
     sizes = rng.integers(1, 6, 300)
     groups = np.repeat(np.arange(300), sizes)
     lengths = np.repeat(rng.integers(3, 40, 300), sizes)
-    batches = epoch_batches(lengths, 16, 1, 0, 3, groups=groups)
+    batches = batches_of_pass(Epochs(lengths, 16, 1, 1, 0, groups=groups), 3)
     assert sorted(np.concatenate(batches)) == list(range(len(groups)))
     assert len(batches) == -(-len(groups) // 16) and sorted(map(len, batches))[1:] == [16] * (len(batches) - 1)
     readings = sum(len(set(groups[rows])) for rows in batches)
     assert readings <= 300 + len(batches), "a sentence is read again only where a batch is full"
     assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 5
-    again = epoch_batches(lengths, 16, 1, 0, 3, groups=groups)
+    whole = Epochs(lengths, 16, 1, 1, 0, groups=groups)
+    again = batches_of_pass(whole, 3)
     assert all((a == b).all() for a, b in zip(batches, again, strict=True))
-    assert (np.concatenate(epoch_batches(lengths, 16, 1, 0, 4, groups=groups)) != np.concatenate(batches)).any()
-    whole = Epochs(lengths, 16, 1, 1, 0, groups=groups).order(3)
-    assert all((a == b).all() for a, b in zip(batches, whole, strict=True))
+    assert (np.concatenate(batches_of_pass(whole, 4)) != np.concatenate(batches)).any()
+    assert all((a == b).all() for a, b in zip(batches, whole.order(3), strict=True))
 
 
-def test_only_this_network_changes_order_and_batches() -> None:
-    task = loaded("srl", corpus="sample")
+def test_only_this_network_changes_order_and_batches(task: sp.Task) -> None:
     assert task.groups(task.part("train")) is None and "sentence" not in task.collate(task.part("train")[:2]).x.inputs
 
 
-def test_what_it_needs_is_said(tmp_path: Path) -> None:
-    task = loaded("srl", corpus="sample")
-    with pytest.raises(ConfigError, match="found no reader; expected one"):
+def test_what_it_needs_is_said(task: sp.Task, tmp_path: Path) -> None:
+    with pytest.raises(sp.ConfigError, match="found no reader; expected one"):
         OneReading(OneReading.Config(), task)
-    with pytest.raises(ConfigError, match="have 0"):
+    with pytest.raises(sp.ConfigError, match="have 0"):
         made("bilstm", tmp_path, task={"type": "tagging", "corpus": "ner"})
 
 
@@ -169,7 +166,7 @@ def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
     arguments = short(tmp_path) | {"encoder": str(model), "energy": "linear_chain", "energy_loss.samples": "2"}
     config = evaluate("srl_seal", arguments)
     assert config["trainer"]["net"]["groups"] == {"*": 20, "features.reader": 1}
-    run = runner.run(config, "srl_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    run = trained(config, tmp_path / "run")
     shutil.rmtree(model)
     predictor = sp.load(run.rename(tmp_path / "moved"))
     words = ["Anna", "sent", "and", "read", "it", "."]
@@ -184,10 +181,7 @@ def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
 
 def test_spacy_reads_each_sentence_once(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
-    arguments = short(tmp_path) | {"method": "cross_entropy"}
-    run = runner.run(
-        evaluate("srl_seal", arguments), "srl_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True)
-    )
+    run = trained("srl_seal", tmp_path / "run", **short(tmp_path), method="cross_entropy")
     nlp = spacy.blank("en")
     component = nlp.add_pipe("spen_srl", config={"model": str(run), "predicates": "verbs"})
     reader = component.run().predictor.model.inference_net.features.reader
@@ -208,3 +202,67 @@ def test_spacy_reads_each_sentence_once(tmp_path: Path) -> None:
     for text, found in zip(texts, together, strict=True):
         alone = nlp(doc(text))
         assert spans(alone) == spans(found)
+
+
+# Networks of words
+
+
+NETWORKS = [
+    {"type": "bilstm", "word_dim": 0, "affix_dim": 0, "case_dim": 3, "char_dim": 2, "hidden": 5, "layers": 1},
+    {"type": "encoder", "encoder": "pass_through", "word_dim": 0, "char_dim": 0, "case_dim": 3},
+]
+
+
+def build_tagger(network: dict, reader: dict | None) -> tuple[sp.Task, sp.Model]:
+    features = network | ({} if reader is None else {"reader": reader})
+    return build_small(task={"type": "tagging", "corpus": "pos"}, features=features, energy=None)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> dict:
+    return {"type": "transformer", "model": str(save_model(tmp_path))}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_contracts_hold_with_a_reader(network: dict, reader: dict) -> None:
+    task, model = build_tagger(network, reader)
+    check_feature_network(model.inference_net.features, task)
+
+
+def test_a_words_vector_ends_in_the_readers(reader: dict) -> None:
+    task, model = build_tagger(NETWORKS[1], reader)
+    features = model.inference_net.features
+    x = task.collate(task.part("train")[:4]).x
+    vectors = features(x)
+    assert vectors.shape[-1] == features.output_dim == 3 + features.reader.output_dim
+    torch.testing.assert_close(vectors[..., 3:], features.reader(x))
+    assert features.contextual and not build_tagger(NETWORKS[1], None)[1].inference_net.features.contextual
+
+
+def test_a_reader_alone_is_enough_to_look_at(reader: dict) -> None:
+    nothing = {"type": "bilstm", "word_dim": 0, "affix_dim": 0, "hidden": 5}
+    assert build_tagger(nothing, reader)[1].inference_net.features.word_width == 16
+    with pytest.raises(sp.ConfigError, match="reader null"):
+        build_tagger(nothing, None)
+
+
+def test_sentences_of_similar_numbers_of_pieces_are_in_one_batch(reader: dict) -> None:
+    """A word of many pieces among short sentences would make all of them long."""
+    task, _ = build_tagger({"type": "transformer"} | reader, None)
+    words = ["the"] * 6
+    short, long = (task.parse({"words": given}) for given in (words, [*words[1:], "cats"]))
+    [indexer] = task.indexers.values()
+    pieces = [indexer.index(example.entry.words).ids.size for example in (short, long)]
+    assert [task.length(example) for example in (short, long)] == pieces
+    assert pieces[0] < pieces[1]
+    plain, _ = build_tagger(NETWORKS[0], None)
+    assert plain.length(plain.parse({"words": words})) == 6
+
+
+def test_roles_of_one_reading_are_as_long_as_their_sentences_pieces(reader: dict) -> None:
+    task, _ = build_small(features={"type": "one_reading", "reader": reader}, energy=None)
+    examples = task.part("train")[:20]
+    x = task.collate(examples).x
+    [name] = [name for name in x.inputs if name.endswith(".owner")]
+    pieces = (x.inputs[name] > -2).sum(1)[x.inputs["sentence"]]
+    assert np.array_equal([task.length(example) for example in examples], pieces)

@@ -12,19 +12,14 @@ import torch
 from torch import Tensor
 from transformers import AutoTokenizer
 
+import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer, find_window_starts
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
 from tests.loaded import loaded
 
 LONG = SENTENCE * 3
 PREDICATE = 4
-
-
-@pytest.fixture
-def task() -> SemanticRoles:
-    return loaded("srl", corpus="sample")
 
 
 def by_hand(network: Transformer, words: list[str], room: int) -> list[list[Tensor]]:
@@ -59,7 +54,7 @@ def test_equal_tokenisers_cut_a_sentence_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 @pytest.mark.parametrize("positions", [40, 9, 6])
 def test_words_take_their_vectors_where_they_have_most_context(
-    task: SemanticRoles, tmp_path: Path, pooling: str, positions: int
+    task: sp.Task, tmp_path: Path, pooling: str, positions: int
 ) -> None:
     """Beside a short sentence, alone, and as computed by hand; without a warning."""
     network = ready(task, Transformer, model=save_model(tmp_path, positions=positions), pooling=pooling)

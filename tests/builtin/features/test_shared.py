@@ -10,17 +10,13 @@ import torch
 from safetensors.torch import load_file
 
 import spen_plugins as sp
-from spen_plugins.config.experiment import build, check
-from spen_plugins.errors import ConfigError
-from spen_plugins.model import Model
-from spen_plugins.registry import Registry
 from spen_plugins.testing import check_energy
-from tests.loaded import loaded
+from tests.loaded import built, loaded
 
 SHARED = {"type": "shared"}
 
 
-def made(**more: Any) -> tuple[sp.Task, Model]:
+def made(**more: Any) -> tuple[sp.Task, sp.Model]:
     """The sample's labels, and a net with an energy on its vectors."""
     config = {
         "task": {"type": "multilabel", "corpus": "sample"},
@@ -29,8 +25,8 @@ def made(**more: Any) -> tuple[sp.Task, Model]:
         "energy": {"type": "local", "features": SHARED},
         "trainer": {"type": "cross_entropy"},
     }
-    built = build(check(config | more, "test", Registry()))
-    return built.task, built.model
+    found = built(config | more)
+    return found.task, found.model
 
 
 def test_it_equals_an_energy_with_a_copy_of_the_net_s_network() -> None:
@@ -94,7 +90,7 @@ def test_after_a_step_of_the_net_it_reads_anew_and_after_one_of_the_energy_it_do
     ids=["the net's own", "the net's own table", "a net without any"],
 )
 def test_without_a_network_of_the_net_it_is_a_sentence(tables: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="'shared' are those of the inference net"):
+    with pytest.raises(sp.ConfigError, match="'shared' are those of the inference net"):
         made(**tables)
 
 

@@ -63,10 +63,17 @@ def cut(name: str) -> Callable[[Path], None]:
     return damage
 
 
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+
+
 WORDS = "embeddings.word_embeddings.weight"
 LAST = "encoder.layer.1.output.dense.weight"
 STRANGE = {
     "cut weights": (cut("model.safetensors"), "."),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors"),
+    "a pickle": (pickled, r"model\.safetensors"),
     "cut config": (cut("config.json"), r"config\.json"),
     "empty config": (written("config.json", b""), r"config\.json"),
     "a list": (written("config.json", b"[]"), "model_type"),
@@ -140,9 +147,8 @@ def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
 def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
-    with pytest.raises(
-        ConfigError, match=f"found {path!r}, which is not there; expected a folder made by save_pretrained"
-    ):
+    found = rf"features\.model: found {path!r}, which is not there; expected a folder made by save_pretrained"
+    with pytest.raises(ConfigError, match=found):
         load(path)
 
 

@@ -13,12 +13,11 @@ from tokenizers import Regex, Tokenizer, models, normalizers, trainers
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Split, Whitespace
 from transformers import AutoConfig, AutoModel, BertConfig, BertModel, PreTrainedTokenizerFast
 
+import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, find_longest, load
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.errors import ConfigError
-from tests.builtin.features.test_encoders import ready, save_model
+from tests.builtin.features.test_encoders import ready
 from tests.loaded import loaded
 
 WORDS = ["the", "coach", "didn't", "sing", "12"]
@@ -118,7 +117,7 @@ def test_a_tokeniser_that_can_t_read_words_so_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spen_plugins.builtin.features.pretrained._glues_words", lambda fast: True)
-    with pytest.raises(ConfigError, match="as if no space were between them"):
+    with pytest.raises(sp.ConfigError, match="as if no space were between them"):
         load(save(bytes_of(plain()), tmp_path))
 
 
@@ -157,18 +156,8 @@ def test_a_text_without_pieces_is_read(tmp_path: Path, pooling: str, frozen: int
     torch.testing.assert_close(wanted[0], states[0, 0])
 
 
-def test_an_empty_text_is_stored_by_its_special_pieces(tmp_path: Path) -> None:
-    texts = loaded("text", corpus="sample")
-    fields = {"model": save_model(tmp_path), "pooling": "mean", "dropout": 0.0, "frozen": "all"}
-    plain, stored = (ready(texts, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
-    x = texts.collate([texts.parse("")]).x
-    torch.testing.assert_close(stored(x), plain(x))
-
-
 @pytest.mark.parametrize("pooling", ["first", "mean"])
-def test_a_sentence_without_pieces_is_read(tmp_path: Path, pooling: str) -> None:
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
+def test_a_sentence_without_pieces_is_read(task: sp.Task, tmp_path: Path, pooling: str) -> None:
     network = ready(task, Transformer, model=without_specials(tmp_path), pooling=pooling)
     item = network.indexer()[1].index(["\x01", "\x02"])
     assert item.ids.tolist() == [[1]] and item.owner.tolist() == [[-1]] and item.first.tolist() == [0, 0]
@@ -191,7 +180,7 @@ def test_a_sentence_without_pieces_is_read(tmp_path: Path, pooling: str) -> None
 def test_a_tokeniser_without_an_unknown_piece_is_a_config_error(tmp_path: Path, model: Callable[[], Any]) -> None:
     tokenizer = Tokenizer(model())
     tokenizer.pre_tokenizer = Whitespace()
-    with pytest.raises(ConfigError, match=r"could not be loaded \(.*(?i:unk)"):
+    with pytest.raises(sp.ConfigError, match=r"could not be loaded \(.*(?i:unk)"):
         load(save(tokenizer, tmp_path))
 
 

@@ -12,32 +12,23 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.builtin.features.bilstm import BiLstm
-from spen_plugins.builtin.features.encoder import Encoder
-from spen_plugins.builtin.features.word_tables import Affixes, Characters, WordIndexer
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.data.text import sha256
-from spen_plugins.data.words.clusters import read_clusters
-from spen_plugins.data.words.vectors import read_vectors
+from spen_plugins.builtin.features.bilstm import BiLstm, Encoder
+from spen_plugins.builtin.features.word_tables import AFFIXES, SPELLING, WordIndexer
+from spen_plugins.data.words import read_clusters, read_vectors
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.train import runner
-from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags, check_feature_network
-from tests.loaded import parsed
+from tests.builtin.features.test_encoders import check_second, ready
+from tests.loaded import parsed, trained, written
 
 GLOVE = "the 0.5 1 -2\nDogs 1 1 1\ndogs 2 2 2\n0000 3 0 0\n. . 4 0 0\nthe 9 9 9\n"
 PATHS = "00\tthe\t9\n0100\tdogs\t5\n0111\tchase\t4\n10\t<@MENTION>\t3\n110\t<URL-bit.ly>\t2\n111\t<URL->\t1\n"
 
 
-def written(folder, name: str, text: str) -> str:
-    (folder / name).write_text(text, encoding="utf-8")
-    return str(folder / name)
-
-
 @pytest.fixture
 def files(tmp_path):
     """`vectors` and `clusters` of a config."""
-    vectors, clusters = written(tmp_path, "glove.txt", GLOVE), written(tmp_path, "paths", PATHS)
+    vectors, clusters = written(tmp_path / "glove.txt", GLOVE), written(tmp_path / "paths", PATHS)
     return {"vectors": {"file": vectors}, "clusters": {"file": clusters, "prefixes": [1, 2, 3], "dim": 2}}
 
 
@@ -47,7 +38,7 @@ def row(vectors, *arguments) -> list[float]:
 
 @pytest.mark.parametrize("text", [GLOVE, "6 3\n" + GLOVE, GLOVE.replace("\n", " \n")])
 def test_vectors_are_read_and_kept(tmp_path, text):
-    vectors = read_vectors(written(tmp_path, "v.txt", text))
+    vectors = read_vectors(written(tmp_path / "v.txt", text))
     (tmp_path / "v.safetensors").write_bytes(vectors.to_bytes())
     for found in (vectors, read_vectors(tmp_path / "v.safetensors")):
         assert found.words == ["the", "Dogs", "dogs", "0000", ". ."]
@@ -68,7 +59,7 @@ def test_vectors_are_read_and_kept(tmp_path, text):
     ],
 )
 def test_vectors_are_looked_up(tmp_path, word, fold, digits, first):
-    assert row(read_vectors(written(tmp_path, "v.txt", GLOVE)), word, fold, digits)[0] == first
+    assert row(read_vectors(written(tmp_path / "v.txt", GLOVE)), word, fold, digits)[0] == first
 
 
 @pytest.mark.parametrize(
@@ -85,11 +76,11 @@ def test_vectors_are_looked_up(tmp_path, word, fold, digits, first):
 )
 def test_bad_vectors_are_data_errors(tmp_path, text, says):
     with pytest.raises(DataError, match=says):
-        read_vectors(written(tmp_path, "v.txt", text))
+        read_vectors(written(tmp_path / "v.txt", text))
 
 
 def test_a_broken_asset_is_a_data_error(tmp_path):
-    whole = read_vectors(written(tmp_path, "v.txt", GLOVE)).to_bytes()
+    whole = read_vectors(written(tmp_path / "v.txt", GLOVE)).to_bytes()
     for broken in (b"", whole[:-5], b"x" * 40):
         (tmp_path / "v.safetensors").write_bytes(broken)
         with pytest.raises(DataError, match="can't be read as such; expected word vectors as a run folder keeps them"):
@@ -97,7 +88,7 @@ def test_a_broken_asset_is_a_data_error(tmp_path):
 
 
 def test_clusters_are_looked_up_as_their_file_names_words(tmp_path):
-    clusters = read_clusters(written(tmp_path, "paths", PATHS))
+    clusters = read_clusters(written(tmp_path / "paths", PATHS))
     again = tmp_path / "again"
     again.write_bytes(clusters.to_bytes())
     assert read_clusters(again).paths == clusters.paths
@@ -123,7 +114,7 @@ def test_clusters_are_looked_up_as_their_file_names_words(tmp_path):
 @pytest.mark.parametrize("line", ["0102\tx\t1", "01\tx", "01\t\t1", "\tx\t1", "01\tx\tmany", "01 x 1", ""])
 def test_bad_clusters_are_data_errors(tmp_path, line):
     with pytest.raises(DataError, match=r"paths:2: found .*; expected a path of 0 and 1, a word and its count"):
-        read_clusters(written(tmp_path, "paths", f"01\ta\t1\n{line}\n10\tb\t1\n"))
+        read_clusters(written(tmp_path / "paths", f"01\ta\t1\n{line}\n10\tb\t1\n"))
 
 
 class Tagged(ToyTags):
@@ -131,7 +122,7 @@ class Tagged(ToyTags):
 
     def set_up(self) -> None:
         super().set_up()
-        self.inputs = WordInputs(self.WORDS, {"predicate": 2}, {"pos": 5})
+        self.inputs = sp.WordInputs(self.WORDS, {"predicate": 2}, {"pos": 5})
 
     def collate(self, examples, rows=None):
         batch = super().collate(examples, rows)
@@ -141,14 +132,6 @@ class Tagged(ToyTags):
 
 ALL = {"word_dim": 3, "mark_dim": 2, "affix_dim": 2, "char_dim": 2, "char_filters": 2, "column_dim": 2, "case_dim": 2}
 NONE = dict.fromkeys([*ALL, "column_dim"], 0) | {"char_filters": 1}
-
-
-def ready(network, task, **config):
-    torch.manual_seed(0)
-    built = network(network.Config.model_validate(config), task)
-    if found := built.indexer():
-        task.indexers.update([found])
-    return built
 
 
 def numbers_of(task, sentences, network):
@@ -161,7 +144,7 @@ def numbers_of(task, sentences, network):
 @pytest.mark.parametrize("network", [BiLstm, Encoder])
 def test_all_of_it_keeps_the_contracts(network, tune, files):
     task = Tagged()
-    built = ready(network, task, hidden=2, **ALL, **files | {"vectors": files["vectors"] | {"tune": tune}})
+    built = ready(task, network, hidden=2, **ALL, **files | {"vectors": files["vectors"] | {"tune": tune}})
     assert built.word_width == 3 + 2 + 2 + 2 + 2 + 2 + 3 + 3 * 2
     check_feature_network(built, task)
 
@@ -169,33 +152,18 @@ def test_all_of_it_keeps_the_contracts(network, tune, files):
 @pytest.mark.parametrize("network", [BiLstm, Encoder])
 def test_all_of_it_differentiates_twice(network, files):
     task = Tagged()
-    built = ready(network, task, hidden=2, **ALL, **files).double().eval()
+    built = ready(task, network, hidden=2, **ALL, **files).double().eval()
     x = task.collate(task.part("train")[:3]).x
     # PyTorch's sum of affixes can't be differentiated twice in its own weights.
     weights = [p for n, p in built.named_parameters() if n != "affixes.weight"]
-
-    def slopes():
-        return torch.autograd.grad(built(x).pow(2).sum(), weights, create_graph=True)
-
-    second = torch.autograd.grad(sum(slope.square().sum() for slope in slopes()), weights)
-    step = [1e-6 * s / torch.cat([s.flatten() for s in second]).norm() for s in second]
-
-    def steepness():
-        return sum(slope.square().sum() for slope in slopes()).item()
-
-    before = steepness()
-    with torch.no_grad():
-        for weight, move in zip(weights, step, strict=True):
-            weight += move
-    expected = sum((s * move).sum() for s, move in zip(second, step, strict=True)).item()
-    assert steepness() - before == pytest.approx(expected, rel=1e-3)
+    check_second(lambda: built(x).pow(2).sum(), weights)
 
 
 def test_each_part_stands_where_it_should(files):
     """Of single words, through a network that passes its input on."""
     task = Tagged()
     options = {"encoder": "pass_through", **NONE, "case_dim": 2, **files}
-    network = ready(Encoder, task, **options).eval()
+    network = ready(task, Encoder, **options).eval()
     x = numbers_of(task, [["the", "Dogs", "9lives", "@you", "…"]], network)
     network.columns = torch.nn.ModuleList()
     with torch.no_grad():
@@ -213,10 +181,10 @@ def test_each_part_stands_where_it_should(files):
 
 def test_fixed_vectors_are_no_weights_and_are_shared(files):
     task = Tagged()
-    first, second = (ready(BiLstm, task, **files) for _ in range(2))
+    first, second = (ready(task, BiLstm, **files) for _ in range(2))
     assert first.vectors.table is second.vectors.table and not first.vectors.table.requires_grad
     assert "vectors.table" not in first.state_dict() and "vectors.unknown" in dict(first.named_parameters())
-    tuned = ready(BiLstm, task, vectors=files["vectors"] | {"tune": True})
+    tuned = ready(task, BiLstm, vectors=files["vectors"] | {"tune": True})
     with torch.no_grad():
         tuned.vectors.table += 1
     assert "vectors.table" in dict(tuned.named_parameters()) and row(first._vectors, "dogs") == [2, 2, 2]
@@ -224,7 +192,7 @@ def test_fixed_vectors_are_no_weights_and_are_shared(files):
 
 def test_equal_networks_share_an_indexer_and_others_do_not(tmp_path, files):
     task = Tagged()
-    other = {"file": written(tmp_path, "other.txt", GLOVE)}
+    other = {"file": written(tmp_path / "other.txt", GLOVE)}
     configs = [
         {},
         {"char_dim": 2},
@@ -233,11 +201,11 @@ def test_equal_networks_share_an_indexer_and_others_do_not(tmp_path, files):
         {"vectors": other},
         {"clusters": files["clusters"] | {"prefixes": [2]}},
     ]
-    indexers = [ready(BiLstm, task, **config).indexer() for config in configs]
+    indexers = [ready(task, BiLstm, **config).indexer() for config in configs]
     names = [name for name, _ in indexers]
     assert len(set(names)) == len(names) and names[0] == "words.affixes"
-    assert names == [ready(BiLstm, task, hidden=3, **config).indexer()[0] for config in configs]
-    assert ready(BiLstm, task, affix_dim=0).indexer() is None
+    assert names == [ready(task, BiLstm, hidden=3, **config).indexer()[0] for config in configs]
+    assert ready(task, BiLstm, affix_dim=0).indexer() is None
     inputs = {part.name for _, indexer in indexers for part in indexer.parts}
     # Three ways of looking up vectors, two of clusters: none of them may take another's place in a batch.
     assert len(inputs) == 2 + 3 + 2
@@ -250,7 +218,7 @@ def test_a_batch_is_the_same_whatever_was_seen_before(network, files):
     sentences = [["the", "the", "9lives"], ["Dogs", "the"], ["new"]]
 
     def seen(before):
-        _, indexer = ready(network, task, hidden=2, **ALL, **files).indexer()
+        _, indexer = ready(task, network, hidden=2, **ALL, **files).indexer()
         for words in before:
             indexer.collate([indexer.index(words)])
         return indexer.collate([indexer.index(words) for words in sentences])
@@ -263,7 +231,7 @@ def test_a_batch_is_the_same_whatever_was_seen_before(network, files):
 
 def test_threads_share_an_indexer():
     words = [f"w{i}" for i in range(3000)]
-    shared, own = (WordIndexer([Affixes(), Characters()]) for _ in range(2))
+    shared, own = (WordIndexer([AFFIXES, SPELLING]) for _ in range(2))
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -279,7 +247,7 @@ def test_threads_share_an_indexer():
 def test_training_reads_some_of_everything_as_unknown(network, files):
     """So that what stands for the unknown is trained: the rows of words, columns, vectors and clusters."""
     task = Tagged()
-    built = ready(network, task, hidden=2, word_dropout=0.9, **ALL, **files).train()
+    built = ready(task, network, hidden=2, word_dropout=0.9, **ALL, **files).train()
     examples = [(["the", "dogs"], [0, 1], None)] * 40
     built(task.collate(examples).x).sum().backward()
     assert built.words.weight.grad[1].any() and built.columns[0].weight.grad[1].any()
@@ -288,17 +256,17 @@ def test_training_reads_some_of_everything_as_unknown(network, files):
 
 def test_nothing_to_look_at_is_a_config_error():
     with pytest.raises(ConfigError, match=r"features 'bilstm' looks at nothing: word_dim, .*; give one of them"):
-        ready(BiLstm, Tagged(), **NONE)
+        ready(Tagged(), BiLstm, **NONE)
     with pytest.raises(ConfigError, match=r"features\.clusters\.prefixes': found \[2, 2\]"):
         parsed("features", "bilstm", clusters={"file": "x", "prefixes": [2, 2]})
     with pytest.raises(DataError, match="no such file"):
-        ready(BiLstm, Tagged(), vectors={"file": "nowhere.txt"})
+        ready(Tagged(), BiLstm, vectors={"file": "nowhere.txt"})
 
 
 @pytest.mark.parametrize("name", ["pass_through", "lstm"])
 def test_an_encoder_says_whether_it_sees_other_tokens(name):
     task = Tagged()
-    network = ready(Encoder, task, encoder=name, **ALL).eval()
+    network = ready(task, Encoder, encoder=name, **ALL).eval()
     alone, beside = numbers_of(task, [["dogs"]], network), numbers_of(task, [["dogs", "flee"]], network)
     for x in (alone, beside):
         x.inputs["pos"] = torch.ones_like(x.inputs["words"])
@@ -318,9 +286,7 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("network", "config", "weights", "output", "following"), STREAMS)
-def test_a_seed_means_what_it_meant(network, config, weights, output, following):
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
+def test_a_seed_means_what_it_meant(task, network, config, weights, output, following):
     torch.manual_seed(7)
     built = network(network.Config(**config), task)
     size = sum(p.detach().double().abs().sum().item() for p in built.parameters())
@@ -340,7 +306,7 @@ SEEN = ["the dogs chase the cats", "dogs flee", "the cats flee", "cats chase dog
 def test_a_run_needs_neither_file(tmp_path, files, tune):
     """Two networks of one run, with vectors and clusters of words that training never saw."""
     corpus = "\n\n".join("\n".join(f"{word} {len(word) % 3}" for word in line.split()) for line in SEEN) + "\n"
-    path = written(tmp_path, "train.conll", corpus)
+    path = written(tmp_path / "train.conll", corpus)
     features = {"type": "encoder", "encoder": "pass_through", **NONE, **files}
     features["vectors"] = files["vectors"] | {"tune": tune}
     config = {
@@ -350,7 +316,7 @@ def test_a_run_needs_neither_file(tmp_path, files, tune):
         "energy_loss": {"type": "ssvm"},
         "trainer": {"type": "seal.dynamic", "epochs": 1, "batch_size": 2},
     }
-    run = runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    run = trained(config, tmp_path / "run")
     predictor = sp.load(run)
     before = outputs(predictor)
     for options in files.values():
@@ -365,23 +331,23 @@ def test_a_run_needs_neither_file(tmp_path, files, tune):
 
 def test_a_run_knows_its_files_by_checksum(tmp_path, files):
     """Vectors and clusters of a run are compared where it goes on; they are no data that its scores are of."""
-    path = written(tmp_path, "train.conll", "the 1\ndogs 2\n")
+    path = written(tmp_path / "train.conll", "the 1\ndogs 2\n")
     config = {
         "task": {"type": "tagging", "train": path, "validation": path},
         "features": {"type": "bilstm", "hidden": 2, "layers": 1, **files},
         "inference_net": {"type": "independent"},
         "trainer": {"type": "cross_entropy", "epochs": 1},
     }
-    run = runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    run = trained(config, tmp_path / "run")
     environment = json.loads((run / "environment.json").read_text())
     named = [options["file"] for options in files.values()]
-    assert environment["data_sha256"] == {path: sha256(path)}
-    assert environment["files_sha256"] == {name: sha256(name) for name in named}
+    assert environment["data_sha256"] == {path: sp.sha256(path)}
+    assert environment["files_sha256"] == {name: sp.sha256(name) for name in named}
     (run / "metrics.json").unlink()
-    other = written(tmp_path, "glove.txt", GLOVE.replace("1", "7"))
+    other = written(tmp_path / "glove.txt", GLOVE.replace("1", "7"))
     with pytest.raises(ConfigError, match=f"can't be resumed: files it reads changed since it began: {other}$"):
         runner.resume(run, runner.RunOptions(quiet=True))
-    written(tmp_path, "glove.txt", GLOVE)
+    written(tmp_path / "glove.txt", GLOVE)
     assert (runner.resume(run, runner.RunOptions(quiet=True)) / "metrics.json").exists()
 
 

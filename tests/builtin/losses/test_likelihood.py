@@ -10,7 +10,7 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain, Local
-from spen_plugins.builtin.losses.likelihood import Likelihood
+from spen_plugins.builtin.losses.basic import Likelihood
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
@@ -87,11 +87,12 @@ def test_energies_without_ln_z_and_real_outputs_are_refused() -> None:
         def forward(self, features, y):
             return y.flatten(2).sum(-1)
 
-    for task in (ToyTags(), ToyImages()):
-        batch = task.collate(task.part("train")[:2])
-        proposal = task.space.independent(batch.gold, batch.x.mask)
-        with pytest.raises(sp.ConfigError, match="Other has no sum over all outputs in closed form"):
-            Likelihood(Likelihood.Config(), task)(Other(sp.Config(), task).at(batch.x), batch, proposal)
+    task = ToyTags()
+    batch = task.collate(task.part("train")[:2])
+    with pytest.raises(sp.ConfigError, match="Other has no sum over all outputs in closed form"):
+        Other(sp.Config(), task).at(batch.x).log_z()
+    with pytest.raises(sp.ConfigError, match="sums over label sets or tag sequences"):
+        Likelihood(Likelihood.Config(), ToyImages())
 
 
 def test_ln_z_keeps_full_precision_under_autocast() -> None:

@@ -8,10 +8,8 @@ from itertools import pairwise, product
 import pytest
 import torch
 
+import spen_plugins as sp
 from spen_plugins.builtin.nets.crf import Crf, CrfProposal
-from spen_plugins.errors import ConfigError
-from spen_plugins.features import FeatureNetwork
-from spen_plugins.spaces import TagSequence
 from spen_plugins.spaces.chain import Chain
 
 TAGS = ["O", "B-X", "I-X"]
@@ -29,7 +27,7 @@ def proposal(dtype=torch.double, scale=1.5, pad=0, logits=None, chain=None):
         drawn = torch.cat([drawn, torch.full((4, 1, pad, K), 7.0, dtype=dtype)], 2)
         mask = torch.cat([MASK, torch.zeros(4, pad, dtype=torch.bool)], 1)
     logits = drawn if logits is None else logits
-    space = TagSequence(TAGS, scheme="bio")
+    space = sp.TagSequence(TAGS, scheme="bio")
     return CrfProposal(space, logits, mask, chain=chain or Chain(*parts), constrained=False)
 
 
@@ -154,7 +152,7 @@ def test_long_peaked_sequences_stay_finite():
     torch.manual_seed(0)
     logits = torch.randn(2, 1, 200, K) * 60
     chain = Chain(torch.randn(K, K) * 20, torch.zeros(K), torch.zeros(K))
-    p = CrfProposal(TagSequence(TAGS), logits.requires_grad_(), None, chain=chain)
+    p = CrfProposal(sp.TagSequence(TAGS), logits.requires_grad_(), None, chain=chain)
     p.log_prob(p.mode).sum().backward()
     assert logits.grad.isfinite().all() and p.mean.isfinite().all()
     assert torch.allclose(p.mean.sum(-1), torch.ones(2, 1, 200), atol=1e-3)
@@ -173,7 +171,7 @@ def test_scores_that_are_far_apart_are_exact(scale):
         parts = [x.detach().to(dtype).requires_grad_() for x in (emissions, transitions)]
         chain = Chain(parts[1], parts[1][0], parts[1][1])
         if dtype == torch.float:
-            z = CrfProposal(TagSequence(list("abcdef")), parts[0].unsqueeze(1), mask, chain=chain).log_z
+            z = CrfProposal(sp.TagSequence(list("abcdef")), parts[0].unsqueeze(1), mask, chain=chain).log_z
         else:
             alpha = chain.start + parts[0][:, 0]
             for t in range(1, 12):
@@ -204,5 +202,5 @@ def test_allennlp_agrees():
 def test_labels_have_no_chain():
     from spen_plugins.testing.tasks import ToyLabels
 
-    with pytest.raises(ConfigError, match="tag sequences"):
-        Crf(Crf.Config(), ToyLabels(), FeatureNetwork(None, None))
+    with pytest.raises(sp.ConfigError, match="tag sequences"):
+        Crf(Crf.Config(), ToyLabels(), sp.FeatureNetwork(None, None))

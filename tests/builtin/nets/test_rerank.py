@@ -14,12 +14,10 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.builtin.nets.choosers import Rerank
 from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.data.schemes import BrokenTags, spans
-from spen_plugins.errors import ConfigError
-from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.spaces.chain import Chain
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
 from spen_plugins.testing.comparing import collate
@@ -48,11 +46,11 @@ def sequences(tags: list[str], scheme: str, length: int) -> list[tuple[int, ...]
     return [path for path in product(range(len(tags)), repeat=length) if scheme == "none" or allowed(path)]
 
 
-def proposal(kind: str, scheme: str, constrained: bool = True) -> Proposal:
+def proposal(kind: str, scheme: str, constrained: bool = True) -> sp.Proposal:
     torch.manual_seed(len(scheme))
     tags = TAGS[scheme]
     logits = 2 * torch.randn(len(LENGTHS), 1, max(LENGTHS), len(tags), dtype=torch.double)
-    space = TagSequence(tags, scheme)
+    space = sp.TagSequence(tags, scheme)
     if kind == "independent":
         return space.independent(logits, MASK)
     n = len(tags)
@@ -100,7 +98,7 @@ def test_many_tags_and_ranks_agree_with_another_way_to_the_same_paths() -> None:
     """A chain of zero transitions is no chain: more tags than k, and more ranks than tags."""
     torch.manual_seed(0)
     logits = torch.randn(3, 1, 12, 40, dtype=torch.double)
-    space = TagSequence([str(i) for i in range(40)])
+    space = sp.TagSequence([str(i) for i in range(40)])
     chain = Chain(*(torch.zeros(*shape, dtype=torch.double) for shape in [(40, 40), (40,), (40,)]))
     for k in (7, 64):
         ours, theirs = (p.k_best(k) for p in (space.independent(logits), CrfProposal(space, logits, chain=chain)))
@@ -110,7 +108,7 @@ def test_many_tags_and_ranks_agree_with_another_way_to_the_same_paths() -> None:
 
 def test_k_best_sets_of_many_labels_are_all_different() -> None:
     torch.manual_seed(0)
-    p = LabelSet([str(i) for i in range(300)]).independent(4 * torch.randn(5, 1, 300, dtype=torch.double))
+    p = sp.LabelSet([str(i) for i in range(300)]).independent(4 * torch.randn(5, 1, 300, dtype=torch.double))
     y, log_q = p.k_best(50)
     assert all(len(row.unique(dim=0)) == 50 for row in y) and torch.equal(y[:, :1], p.mode)
     torch.testing.assert_close(p.log_prob(y), log_q)
@@ -125,9 +123,9 @@ def independent(task: sp.Task) -> Independent:
     return Independent(Independent.Config(), task, ToyFeatures(task))
 
 
-def every_output(space: LabelSet | TagSequence, length: int) -> torch.Tensor:
+def every_output(space: sp.LabelSet | sp.TagSequence, length: int) -> torch.Tensor:
     """`(1, output, *variables)`, for examples without padding."""
-    if isinstance(space, LabelSet):
+    if isinstance(space, sp.LabelSet):
         return torch.tensor(list(product([0.0, 1.0], repeat=len(space.labels)))).unsqueeze(0)
     return space.one_hot(torch.tensor(sequences(space.tags, space.scheme, length)).unsqueeze(0), None).float()
 
@@ -190,12 +188,12 @@ def test_the_lowest_energy_of_the_rankings_beginnings_wins(k: int) -> None:
 
 def test_only_label_sets_have_a_ranking() -> None:
     task = ToyTags()
-    with pytest.raises(ConfigError, match="candidates 'prefixes' of outputs that are no label sets"):
+    with pytest.raises(sp.ConfigError, match="candidates 'prefixes' of outputs that are no label sets"):
         Rerank(Rerank.Config(candidates="prefixes"), task, net=independent(task))
 
 
 def test_it_needs_a_net() -> None:
-    with pytest.raises(ConfigError, match=r"inference_net\.net"):
+    with pytest.raises(sp.ConfigError, match=r"inference_net\.net"):
         Rerank(Rerank.Config(), ToyLabels())
 
 
@@ -280,7 +278,7 @@ def test_a_reranked_run(run: Path) -> None:
             moved = [b["energy"] != a["energy"] for b, a in zip(before, after, strict=True) if b[key] != a[key]]
             assert moved and all(moved)
     plain.task.predictions = lambda proposal, batch, some: [[] for _ in some]
-    with pytest.raises(ConfigError, match="predicts a list, and only a table has room for its energy"):
+    with pytest.raises(sp.ConfigError, match="predicts a list, and only a table has room for its energy"):
         plain.predict_examples(examples, energy=True)
 
 

@@ -13,17 +13,15 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
+from spen_plugins.builtin.nets.choosers import BLOCK, TEMPERATURES, WEIGHTS, Rerank, Reweight, _draw_by_token
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.builtin.nets.rerank import Rerank
-from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _draw_by_token
-from spen_plugins.errors import ConfigError
 from spen_plugins.loop import evaluate as scored
 from spen_plugins.report.compare import compare
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.scores.expected_f1 import best_sets, find_best_set
-from spen_plugins.scores.labels import example_f1
+from spen_plugins.scores.label_scores import example_f1
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
 from tests.loaded import spen, trained
@@ -98,7 +96,7 @@ def test_weighted_samples_are_of_the_product_of_net_and_energy(monkeypatch: pyte
         kept["marginals"] = (weights.unsqueeze(2) * y).sum(1)
         return find_best_set(y, weights)
 
-    monkeypatch.setattr("spen_plugins.builtin.nets.reweight.find_best_set", keep)
+    monkeypatch.setattr("spen_plugins.builtin.nets.choosers.find_best_set", keep)
     chosen = net(x, energy_of(table)).chosen
     sets = every_set(labels)
     noise = net.net(x).log_prob(sets.unsqueeze(0).expand(3, -1, -1)).detach()
@@ -167,7 +165,7 @@ def test_samples_of_tags_are_judged_in_pieces(monkeypatch: pytest.MonkeyPatch) -
     batch = collate(task, task.part("train")[:3])
     energy = chain_for(task).at(batch.x)
     whole = net(batch.x, energy).chosen
-    monkeypatch.setattr("spen_plugins.builtin.nets.reweight.AT_ONCE", 4 * batch.gold.numel())
+    monkeypatch.setattr("spen_plugins.builtin.nets.choosers.AT_ONCE", 4 * batch.gold.numel())
     assert torch.equal(net(batch.x, energy).chosen, whole)
 
 
@@ -196,17 +194,17 @@ def test_long_sentences_draw_in_blocks() -> None:
 
 def test_other_outputs_and_nets_are_refused() -> None:
     task = ToyImages()
-    with pytest.raises(ConfigError, match="decides on label sets and tag sequences"):
+    with pytest.raises(sp.ConfigError, match="decides on label sets and tag sequences"):
         Reweight(Reweight.Config(), task, net=Independent.__new__(Independent))
-    with pytest.raises(ConfigError, match=r"give it one as inference_net\.net"):
+    with pytest.raises(sp.ConfigError, match=r"give it one as inference_net\.net"):
         Reweight(Reweight.Config(), ToyLabels())
     tags = ToyTags()
     x = collate(tags, tags.part("train")[:2]).x
     crf = Crf(Crf.Config(), tags, ToyFeatures(tags)).double()
-    with pytest.raises(ConfigError, match="labels or tags are independent"):
+    with pytest.raises(sp.ConfigError, match="labels or tags are independent"):
         Reweight(Reweight.Config(), tags, net=crf)
     net = Reweight(Reweight.Config(), tags, net=Rerank(Rerank.Config(), tags, net=crf))
-    with pytest.raises(ConfigError, match="labels or tags are independent"):
+    with pytest.raises(sp.ConfigError, match="labels or tags are independent"):
         net(x, chain_for(tags).at(x))
 
 

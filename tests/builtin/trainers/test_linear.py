@@ -16,8 +16,6 @@ from sklearn.multiclass import OneVsRestClassifier
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
-from spen_plugins.errors import ConfigError
-from spen_plugins.registry import Registry
 from tests.loaded import built, in_memory, trained
 
 linear = partial(built, method="linear")
@@ -93,7 +91,7 @@ def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
     ],
 )
 def test_what_it_cannot_fit(change: dict, found: str) -> None:
-    with pytest.raises(ConfigError, match=found):
+    with pytest.raises(sp.ConfigError, match=found):
         made = built(evaluate("labels", {"method": "linear"}) | change)
         made.trainer.stages(made.model, made.task)
 
@@ -118,7 +116,7 @@ def test_weights_of_examples_are_scikit_learns() -> None:
     y = (x @ rng.normal(size=(4, 2)) > 0).astype(int)
     table = evaluate("labels", {"method": "linear", "trainer.c": "[1]"})
     task = in_memory("multilabel", {"train": (x, y, weights), "validation": (x, y)})
-    made = build(check(table | {"task": {"type": "multilabel", "in_memory": True}}, "test", Registry()), task)
+    made = build(check(table | {"task": {"type": "multilabel", "in_memory": True}}, "test", sp.Registry()), task)
     made.trainer.stages(made.model, task)[0].start(made.model)
     batch = task.collate(task.part("train"))
     scaled = batch.x.inputs["vector"].double().numpy()

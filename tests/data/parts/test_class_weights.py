@@ -12,13 +12,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.trainers.phases import cross_entropy
-from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import build, check
-from spen_plugins.data.parts.class_weights import weigh_labels, weigh_tags
 from spen_plugins.data.parts.given import pairs
-from spen_plugins.registry import Registry
+from spen_plugins.data.parts.gold import weigh_labels, weigh_tags
 from spen_plugins.testing.comparing import double
+from tests.loaded import built, in_memory, loaded, parsed
 
 SMALL = {"features.hidden": "[8]", "energy.hidden": "4"}
 NARROW = {"features.hidden": "4", "features.word_dim": "4"}
@@ -33,8 +30,8 @@ METHODS = [
 ]
 
 
-def built(name: str, **arguments: str):
-    made = build(check(evaluate(name, arguments), name, Registry()))
+def in_double(name: str, **arguments: str):
+    made = built(name, **arguments)
     made.model.double().eval()
     return made
 
@@ -49,7 +46,7 @@ def gradients(phase: sp.Phase, model: sp.Model, batch: sp.Batch, total: float) -
 
 @pytest.mark.parametrize(("name", "arguments"), METHODS, ids=[f"{n}-{a['method']}" for n, a in METHODS])
 def test_a_weight_is_a_number_of_repetitions(name, arguments) -> None:
-    made = built(name, **arguments)
+    made = in_double(name, **arguments)
     if arguments["method"] == "regression_s":  # its samples are drawn anew for each row
         made.model.energy_loss.config = made.model.energy_loss.config.model_copy(update={"std": 1e-9})
     examples, weights = made.task.part("train")[:3], [2, 1, 3]
@@ -116,19 +113,19 @@ def test_weights_of_1_change_no_bit() -> None:
 
 @pytest.mark.parametrize("per_variable", [False, True])
 def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
-    made = built("tags", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
+    made = in_double("tags", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
     batch = double(made.task.collate(made.task.part("train")[:4]))
     assert batch.weights is None
     context = sp.OneBatch(made.model, batch)
     logits, mask, gold = context.proposal.logits[:, 0], batch.x.mask, batch.gold[:, 0].argmax(-1)
     each = F.cross_entropy(logits.transpose(1, 2), gold, batch.class_weights.double(), reduction="none") * mask
     wanted = each.sum(1) / (mask.sum(1) if per_variable else 1)
-    torch.testing.assert_close(cross_entropy(context, per_variable), wanted)
+    torch.testing.assert_close(sp.cross_entropy(context, per_variable), wanted)
 
 
 def test_without_weights_a_batch_has_none() -> None:
     for name in ("labels", "texts", "names"):
-        made = built(name, method="cross_entropy")
+        made = in_double(name, method="cross_entropy")
         batch = made.task.collate(made.task.part("train")[:3])
         assert batch.weights is None and batch.class_weights is None
 
@@ -231,9 +228,7 @@ def test_examples_given_in_python_have_their_weights(kind) -> None:
         "text": (["a", "b c", "c", "d"], [["x"], ["y"], ["x", "y"], ["x"]]),
         "tagging": ([["a"], ["b", "c"], ["c"], ["d"]], [["X"], ["Y", "X"], ["X"], ["Y"]]),
     }[kind]
-    cls, config = Registry().parse("task", {"type": kind, "in_memory": True}, "task", "test")
-    task = cls(config)
-    task.take({"train": (inputs, outputs, [1, 0, 2, 3]), "validation": (inputs, outputs)})
+    task = in_memory(kind, {"train": (inputs, outputs, [1, 0, 2, 3]), "validation": (inputs, outputs)})
     assert len(task.part("train")) == 3
     assert task.collate(task.part("train")).weights.tolist() == [0.5, 1, 1.5]
     assert task.collate(task.part("validation")).weights is None
@@ -250,9 +245,7 @@ def test_a_column_of_a_file_has_the_weights_of_its_rows(tmp_path: Path, task: st
     lines = [f"{row.format(i)},{'ab'[i % 2]},{weight}" for i, weight in enumerate(weights)]
     path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     fields = {"train": str(path), "validation": str(path), "labels": "tags", "sample_weight": "w"}
-    cls, config = Registry().parse("task", {"type": task, **fields}, "task", "x.json")
-    it = cls(config)
-    it.load()
+    it = loaded(task, **fields)
     kept = [weight for weight in weights if weight]
     mean = sum(kept) / len(kept)
     assert [example.weight for example in it.part("train")] == pytest.approx([weight / mean for weight in kept])
@@ -260,15 +253,14 @@ def test_a_column_of_a_file_has_the_weights_of_its_rows(tmp_path: Path, task: st
     assert it.collate(it.part("train")).weights is not None and it.space.labels == ["a", "b"]
     if task == "multilabel":
         assert it.columns.names == ["x"]
-    _, misspelt = Registry().parse("task", {"type": task, **fields, "sample_weight": "w2"}, "task", "x.json")
     with pytest.raises((sp.ConfigError, sp.DataError), match=r"task.sample_weight=.*Did you mean 'w'"):
-        cls(misspelt).load()
+        loaded(task, **fields | {"sample_weight": "w2"})
     for bad, found in (("-1", "a finite number from 0"), ("much", "a number for each example")):
         path.write_text("\n".join([head, *lines[:-1], lines[-1][:-1] + bad]) + "\n", encoding="utf-8")
         with pytest.raises(sp.DataError, match=f"column 'w' of .*expected {found}"):
-            cls(config).load()
+            loaded(task, **fields)
 
 
 def test_a_column_of_weights_needs_a_file() -> None:
     with pytest.raises(sp.ConfigError, match="names a column of a file"):
-        Registry().parse("task", {"type": "text", "corpus": "sample", "sample_weight": "w"}, "task", "x.json")
+        parsed("task", "text", corpus="sample", sample_weight="w")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -11,32 +10,26 @@ from spen_plugins.data.schemes import BrokenTags, Span, convert, spans, write_ta
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.errors import ConfigError, DataError
-
-
-def file(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "some.txt"
-    path.write_text(text, encoding="utf-8")
-    return path
-
+from tests.loaded import written
 
 # Columns
 
 
 def test_words_and_tags_by_tabs(tmp_path):
-    first, second = read_columns(file(tmp_path, "\nNew York\tB-LOC\n#1\tO\n\n \n\nso\tO\n"))
+    first, second = read_columns(written(tmp_path / "x", "\nNew York\tB-LOC\n#1\tO\n\n \n\nso\tO\n"))
     assert first.words == ("New York", "#1") and first.tags == ("B-LOC", "O") and first.line == 2
     assert second.words == ("so",) and second.line == 7 and second.line_of(0) == 7
 
 
 def test_an_empty_word_is_a_word_and_an_empty_line_is_none(tmp_path):
     """As in the Broad Twitter Corpus; WNUT-17 ends sentences with a lone tab."""
-    first, second = read_columns(file(tmp_path, "a\tO\n\tO\n \tB-X\n\xa0\tO\n\t\nb\tO\n"))
+    first, second = read_columns(written(tmp_path / "x", "a\tO\n\tO\n \tB-X\n\xa0\tO\n\t\nb\tO\n"))
     assert first.words == ("a", "", " ", "\xa0") and first.tags == ("O", "O", "B-X", "O")
     assert second.words == ("b",) and second.line == 6
 
 
 def test_words_of_headers_are_words(tmp_path):
-    (sentence,) = read_columns(file(tmp_path, "Word NN\nform NN\n's POS\n"))
+    (sentence,) = read_columns(written(tmp_path / "x", "Word NN\nform NN\n's POS\n"))
     assert sentence.words == ("Word", "form", "'s")
 
 
@@ -50,21 +43,22 @@ def test_words_of_headers_are_words(tmp_path):
     ],
 )
 def test_tags_of_spans_may_be_learned_as_plain_ones_where_no_other_column_has_tags(tmp_path, text, options):
-    assert read_columns(file(tmp_path, text), **options, plain=True) == read_columns(file(tmp_path, text), **options)
+    path = written(tmp_path / "x", text)
+    assert read_columns(path, **options, plain=True) == read_columns(path, **options)
 
 
 def test_bare_carriage_returns_end_lines(tmp_path):
     (tmp_path / "old").write_bytes(b"a\tO\rb\tO\r\rc\tO\r")
-    assert read_columns(tmp_path / "old") == read_columns(file(tmp_path, "a\tO\nb\tO\n\nc\tO\n"))
+    assert read_columns(tmp_path / "old") == read_columns(written(tmp_path / "x", "a\tO\nb\tO\n\nc\tO\n"))
 
 
 def test_columns_by_blanks_and_documents(tmp_path):
     text = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects  VBZ B-VP O\n-DOCSTART- -X- O O\nPeter NNP B-NP B-PER\n"
-    first, second = read_columns(file(tmp_path, text), columns={"pos": 1, "chunk": -2})
+    first, second = read_columns(written(tmp_path / "x", text), columns={"pos": 1, "chunk": -2})
     assert first.words == ("EU", "rejects") and first.tags == ("B-ORG", "O") and first.line == 3
     assert first.columns == {"pos": ("NNP", "VBZ"), "chunk": ("B-NP", "B-VP")}
     assert second.words == ("Peter",) and second.line == 6
-    (first, _) = read_columns(file(tmp_path, text), words=1, tags=0)
+    (first, _) = read_columns(written(tmp_path / "x", text), words=1, tags=0)
     assert first.words == ("NNP", "VBZ") and first.tags == ("EU", "rejects")
 
 
@@ -81,17 +75,17 @@ def test_columns_by_blanks_and_documents(tmp_path):
     ],
 )
 def test_comments(tmp_path, text, words):
-    assert [" ".join(s.words) for s in read_columns(file(tmp_path, text))] == words
+    assert [" ".join(s.words) for s in read_columns(written(tmp_path / "x", text))] == words
 
 
 def test_without_gold_the_tags_may_be_absent(tmp_path):
-    (sentence,) = read_columns(file(tmp_path, "a\nb\n"), gold=False)
+    (sentence,) = read_columns(written(tmp_path / "x", "a\nb\n"), gold=False)
     assert sentence.words == ("a", "b") and sentence.tags is None
-    (sentence,) = read_columns(file(tmp_path, "a\tNN\nb\tVB\n"), columns={"pos": 1}, gold=False)
+    (sentence,) = read_columns(written(tmp_path / "x", "a\tNN\nb\tVB\n"), columns={"pos": 1}, gold=False)
     assert sentence.columns == {"pos": ("NN", "VB")} and sentence.tags is None
-    (sentence,) = read_columns(file(tmp_path, "a\t\nb\t\n"), gold=False)
+    (sentence,) = read_columns(written(tmp_path / "x", "a\t\nb\t\n"), gold=False)
     assert sentence.tags is None
-    (sentence,) = read_columns(file(tmp_path, "a\tO\nb\tO\n"), gold=False)
+    (sentence,) = read_columns(written(tmp_path / "x", "a\tO\nb\tO\n"), gold=False)
     assert sentence.tags == ("O", "O")
 
 
@@ -119,10 +113,10 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
     ],
 )
 def test_broken_columns(tmp_path, text, options, line, says):
-    path = file(tmp_path, text)
+    path = written(tmp_path / "x", text)
     with pytest.raises(DataError, match=says) as error:
         read_columns(path, **options)
-    assert error.value.line == line and error.value.path == str(path)
+    assert error.value.line == line and error.value.path == path
 
 
 # CoNLL-U
@@ -143,7 +137,7 @@ CONLLU = """# sent_id = 1
 
 
 def test_conllu(tmp_path):
-    path = file(tmp_path, CONLLU)
+    path = written(tmp_path / "x", CONLLU)
     first, second = read_conllu(path, columns={"ptb": "xpos", "feats": "feats"})
     assert first.words == ("I", "do", "n't") and first.tags == ("PRON", "AUX", "PART")
     assert first.columns == {"ptb": ("PRP", "VBP", "RB"), "feats": ("_", "_", "Polarity=Neg")}
@@ -158,7 +152,7 @@ def test_conllu(tmp_path):
 
 
 def test_conllu_without_gold(tmp_path):
-    path = file(tmp_path, "1\tso\t_\t_\t_\t_\t_\t_\t_\t_\n")
+    path = written(tmp_path / "x", "1\tso\t_\t_\t_\t_\t_\t_\t_\t_\n")
     assert read_conllu(path, gold=False)[0].tags is None
     with pytest.raises(DataError, match=r"'_' as every word's 'upos'; expected .*task\.tags"):
         read_conllu(path)
@@ -167,22 +161,22 @@ def test_conllu_without_gold(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        (CONLLU.replace("3\tn't", "x\tn't"), 6, r"'x' is not a valid ID"),
+        (CONLLU.replace("3\tn't", "x\tn't"), 6, r"found \"x\\tn't.*; expected the 10 fields .* a number"),
         ("# a\n1\tso\n", 2, r"2 fields, no 'upos'"),
-        ("# a\n1 so ADV\n", 2, r"can't be read"),
-        ("_\tso\t_\tADV\t_\t_\t_\t_\t_\t_\n", 1, r"'_' or nothing as the token's number"),
+        ("# a\n1 so ADV\n", 2, r"found '1 so ADV'; expected the 10 fields of CoNLL-U, apart by tabs"),
+        ("_\tso\t_\tADV\t_\t_\t_\t_\t_\t_\n", 1, r"found '_\\tso.*a number \(1, 2, …, or a range as 1-2\)"),
         ("# a\n\n", None, r"comments or blank lines only"),
     ],
 )
 def test_broken_conllu(tmp_path, text, line, says):
     with pytest.raises(DataError, match=says) as error:
-        read_conllu(file(tmp_path, text))
+        read_conllu(written(tmp_path / "x", text))
     assert error.value.line == line
 
 
 def test_unknown_fields_are_named(tmp_path):
     with pytest.raises(ConfigError, match=r"task\.columns\.pos: found 'upso'.*Did you mean 'upos'"):
-        read_conllu(file(tmp_path, CONLLU), columns={"pos": "upso"})
+        read_conllu(written(tmp_path / "x", CONLLU), columns={"pos": "upso"})
 
 
 # Schemes

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.data.parts.strata import read_strata
-from spen_plugins.data.sentences.role_items import sentence_of
+from spen_plugins.data.sentences.items import sentence_of
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.errors import DataError
+from spen_plugins.data.sentences.srl import kind_of
+from spen_plugins.data.tables.label_columns import ColumnKeys
+from spen_plugins.errors import ConfigError, DataError
+from tests.loaded import loaded
 
 GAVE = ("B-ARG0", "B-V", "B-ARG2", "B-ARG1", "I-ARG1", "O")
 WANTS = ("B-ARG0", "B-V", "B-ARG1", "I-ARG1", "O")
@@ -180,6 +182,22 @@ def test_a_format_is_recognised_by_its_content(write, name):
         check(found)
         assert found.format.startswith(format_)
         assert found.said == f"read as {found.format}: 3 sentences, 3 predicates"
+
+
+GIVE = json.dumps({"words": ["Anna", "gave"], "predicates": [{"index": 1, "sense": "give.01", "lemma": "give"}]})
+GAVE_COLUMNS = "0\tAnna\tNNP\t*\t-\t-\t(ARG0*)\n1\tgave\tVBD\t*\tgive\tgive.01\t(V*)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "pos"),
+    [(GAVE_COLUMNS, "VBD"), (CONLL_2012, "VBD"), (UP_2.replace("XPOS", "ROOT"), "VERB"), (GIVE, None)],
+    ids=["cols", "2012", "up", "json"],
+)
+def test_rolesets_are_read(write, text, pos):
+    sentences = read_roles(write(text + "\n"), gold=False).sentences
+    found, *others = [p for sentence in sentences for p in sentence.propositions]
+    assert (found.roleset, found.pos, found.predicate) == ("give.01", pos, 1)
+    assert [(p.roleset, p.predicate) for p in others] == [("want.01", 1), ("leave.01", 3)][: len(others)]
 
 
 def test_conll_2009(write):
@@ -377,3 +395,39 @@ def test_words_that_are_left_out(write, placeholder):
     with pytest.raises(DataError, match="in place of"):
         read_roles(write(f"{placeholder} - *\n{placeholder} see (V*)\n"), layout="word-predicate")
     read_roles(write(CONLL_2012.replace("Anna", placeholder).replace("Bob", placeholder)))
+
+
+def test_a_sense_that_is_no_text_is_refused():
+    with pytest.raises(DataError, match=r"sense 3.*give\.01"):
+        sentence_of({"words": ["a"], "predicate": 0, "sense": 3})
+
+
+WITH_AUXILIARY = (
+    "0\tAnna\tNNP\t*\t-\t-\t*\t(ARG0*)\n1\thas\tVBZ\t*\thave\thave.01\t(V*)\t*\n2\tleft\tVBN\t*\tleave\tleave.01\t*\t(V*)\n"
+    "3\tit\tPRP\t*\t-\t-\t*\t(ARG1*)\n4\tfor\tIN\t*\t-\t-\t*\t*\n\n"
+)
+
+
+def test_auxiliaries_are_left_out_where_asked(tmp_path):
+    (tmp_path / "a.conll").write_text(WITH_AUXILIARY)
+    files = dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll"))
+    for auxiliaries in (True, False):
+        roles = loaded("srl", **files, auxiliaries=auxiliaries)
+        assert [example.predicate for example in roles.part("train")] == [1, 2][not auxiliaries :]
+        tags = loaded("tagging", **files, auxiliaries=auxiliaries, format="predicates", scheme="bio")
+        assert tags.part("train")[0].names == ("O", "B-V" if auxiliaries else "O", "B-V", "O", "O")
+    with pytest.raises(ConfigError, match=r"task\.auxiliaries: it is of predicates"):
+        loaded("tagging", **files, auxiliaries=False)
+
+
+def test_roles_are_scored_by_kind_of_predicate(tmp_path):
+    (tmp_path / "a.conll").write_text(WITH_AUXILIARY.replace("VBN", "NN"))
+    task = loaded("srl", **dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll")))
+    batch = task.collate(task.part("train"))
+    metric = task.metric()
+    metric.update(task.space.independent(task.space.logits(batch.gold, batch.x.mask), batch.x.mask), batch)
+    scores = metric.compute()
+    assert scores["span_f1"] == scores["nouns_f1"] == 1 and scores["verbs_f1"] == 0 and "adjectives_f1" not in scores
+    assert [kind_of(tag) for tag in ("VBD", "MD", "AUX", "NOUN", "JJ", "ADJ", "ADV", "IN", None)] == [
+        *("verbs", "verbs", "verbs", "nouns", "adjectives", "adjectives", None, None, None)
+    ]

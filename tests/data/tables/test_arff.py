@@ -9,17 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.data.parts.strata import read_strata
 from spen_plugins.data.table import Ragged
-from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff
-from spen_plugins.data.tables.arff_rows import split_cells
-from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.data.tables.gold_rows import true_value
-from spen_plugins.data.tables.label_names import find_labels, read_names
-from spen_plugins.data.tables.table_columns import Columns
+from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff, split_cells
+from spen_plugins.data.tables.label_columns import ColumnKeys, find_labels, read_names
+from spen_plugins.data.tables.table_columns import Columns, true_value
 from spen_plugins.data.text import read_lines
 from spen_plugins.errors import ConfigError, DataError
+from tests.loaded import loaded
 
 SPEN_DATA = os.environ.get("SPEN_DATA")
 
@@ -85,13 +82,6 @@ def test_dense(write):
         table.dense, np.array([[1.5, 0, 0, 0], [-2000, 1, 1, 1], [nan, nan, nan, 0]], np.float32)
     )
     assert table.line == [11, 12, 14]
-
-
-def test_crlf_and_byte_order_mark_make_no_difference(write):
-    one = read_arff(write(DENSE))
-    two = read_arff(write(b"\xef\xbb\xbf" + DENSE.replace("\n", "\r\n").encode()))
-    assert one.attributes == two.attributes and one.line == two.line
-    np.testing.assert_array_equal(one.dense, two.dense)
 
 
 def test_sparse_equals_dense(write):
@@ -226,57 +216,52 @@ def refused(path: Path, line: int | None, found: str, expected: str) -> None:
     assert re.search(found, error.found) and re.search(expected, error.expected), str(error)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "found", "expected"),
-    [
-        ("1.5, red, YES, 0", "1.5, red, YES", 11, "3 cells", "4, one for each"),
-        ("1.5, red, YES, 0", "1.5, red, YES, 0, 1", 11, "5 cells", "4"),
-        ("?, ?, ?, 0\n", "?, ?", 14, "2 cells", "4, one for each"),
-        ("?, ?, ?, 0\n", "?, ?, ?, ", 14, "'' for attribute", "one of 0, 1, or"),
-        ("{0,1}\n\n@DATA", "numeric\n\n@DATA\n1,red,NO,", 10, "'' for attribute", "for missing$"),
-        ("1.5, red", "1.5, rad", 11, "'rad' for attribute 'colour'", "red, dark blue, green"),
-        ("1.5, red", "NaN, red", 11, "'NaN' for attribute 'a name, quoted'", "finite number"),
-        ("1.5, red", "-inf, red", 11, "'-inf'", "finite number"),
-        ("-2e3", "1e60", 12, "'1e60'", "finite number"),
-        ("-2e3", "1_000", 12, "'1_000'", "finite number"),
-        ("-2e3", "abc", 12, "'abc'", "finite number"),
-        ("NO,1", "NO,2", 12, "'2' for attribute 'say \"l\"'", "0, 1"),
-        ("-2e3,'dark blue',NO,1", "{0 1}", 12, "1 cells", "4, one for each"),
-        ("-2e3,'dark blue',NO,1", "-2e3,'dark' blue,NO,1", 12, ".", "."),
-        ("@DATA", "", 11, r"1\.5", "@attribute"),
-        ("@DATA\n% another\n1.5, red, YES, 0\n-2e3,'dark blue',NO,1\n\n?, ?, ?, 0\n", "", 8, "the end", "@data"),
-        ("1.5, red, YES, 0\n-2e3,'dark blue',NO,1\n\n?, ?, ?, 0\n", "", 10, "no rows", "rows"),
-        ("{YES, NO}", "{YES, NO", 6, "YES", "in braces"),
-        ("{YES, NO}", "{YES, YES}", 6, "YES", "different values"),
-        ("{YES, NO}", "boolean", 6, "'boolean'", "hierarchical"),
-        ("{YES, NO}", "", 6, "''", "numeric"),
-        ("@relation", "@relatoin", 2, "relatoin", "@relation"),
-    ],
-)
-def test_bad_dense_files(write, old, new, line, found, expected):
-    assert old in DENSE
-    refused(write(DENSE.replace(old, new)), line, found, expected)
+BAD_DENSE = [
+    ("1.5, red, YES, 0", "1.5, red, YES", 11, "3 cells", "4, one for each"),
+    ("1.5, red, YES, 0", "1.5, red, YES, 0, 1", 11, "5 cells", "4"),
+    ("?, ?, ?, 0\n", "?, ?", 14, "2 cells", "4, one for each"),
+    ("?, ?, ?, 0\n", "?, ?, ?, ", 14, "'' for attribute", "one of 0, 1, or"),
+    ("{0,1}\n\n@DATA", "numeric\n\n@DATA\n1,red,NO,", 10, "'' for attribute", "for missing$"),
+    ("1.5, red", "1.5, rad", 11, "'rad' for attribute 'colour'", "red, dark blue, green"),
+    ("1.5, red", "NaN, red", 11, "'NaN' for attribute 'a name, quoted'", "finite number"),
+    ("1.5, red", "-inf, red", 11, "'-inf'", "finite number"),
+    ("-2e3", "1e60", 12, "'1e60'", "finite number"),
+    ("-2e3", "1_000", 12, "'1_000'", "finite number"),
+    ("-2e3", "abc", 12, "'abc'", "finite number"),
+    ("NO,1", "NO,2", 12, "'2' for attribute 'say \"l\"'", "0, 1"),
+    ("-2e3,'dark blue',NO,1", "{0 1}", 12, "1 cells", "4, one for each"),
+    ("-2e3,'dark blue',NO,1", "-2e3,'dark' blue,NO,1", 12, ".", "."),
+    ("@DATA", "", 11, r"1\.5", "@attribute"),
+    ("@DATA\n% another\n1.5, red, YES, 0\n-2e3,'dark blue',NO,1\n\n?, ?, ?, 0\n", "", 8, "the end", "@data"),
+    ("1.5, red, YES, 0\n-2e3,'dark blue',NO,1\n\n?, ?, ?, 0\n", "", 10, "no rows", "rows"),
+    ("{YES, NO}", "{YES, NO", 6, "YES", "in braces"),
+    ("{YES, NO}", "{YES, YES}", 6, "YES", "different values"),
+    ("{YES, NO}", "boolean", 6, "'boolean'", "hierarchical"),
+    ("{YES, NO}", "", 6, "''", "numeric"),
+    ("@relation", "@relatoin", 2, "relatoin", "@relation"),
+]
+BAD_SPARSE = [
+    ("{0 1,3 1, 4 1}", "{0 1,3 1, 5 1}", 8, "'5 1'", "index from 0 to 4"),
+    ("{0 1,3 1, 4 1}", "{-1 1}", 8, "'-1 1'", "index from 0 to 4"),
+    ("{0 1,3 1, 4 1}", "{0 1,3 1, 0 1}", 8, "'0 1'", "at most once"),
+    ("{0 1,3 1, 4 1}", "{0 1,3 7}", 8, "'3 7'", "a value of its attribute"),
+    ("{0 1,3 1, 4 1}", "{0 1 2 1}", 8, "'0 1 2 1'", "a value of its attribute"),
+    ("{0 1,3 1, 4 1}", "{0 1,,3 1}", 8, "''", "INDEX VALUE"),
+    ("{0 1,3 1, 4 1}", "{0 1,x 1}", 8, "'x 1'", "INDEX VALUE"),
+    ("{0 1,3 1, 4 1}", "{0 1,2 nan}", 8, "'2 nan'", "a value of its attribute"),
+    ("{ 4 1 , 2 2.5,1 1 }\n", "{ 4 1 , 2 2.5,1", 10, "2.5,1", "a sparse row {"),
+    ("{}", "1,1,1,1,1", 9, "1,1,1", "a sparse row {"),
+    ("n numeric", "n string", 8, "sparse", "dense rows, as an attribute is a text"),
+]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "found", "expected"),
-    [
-        ("{0 1,3 1, 4 1}", "{0 1,3 1, 5 1}", 8, "'5 1'", "index from 0 to 4"),
-        ("{0 1,3 1, 4 1}", "{-1 1}", 8, "'-1 1'", "index from 0 to 4"),
-        ("{0 1,3 1, 4 1}", "{0 1,3 1, 0 1}", 8, "'0 1'", "at most once"),
-        ("{0 1,3 1, 4 1}", "{0 1,3 7}", 8, "'3 7'", "a value of its attribute"),
-        ("{0 1,3 1, 4 1}", "{0 1 2 1}", 8, "'0 1 2 1'", "a value of its attribute"),
-        ("{0 1,3 1, 4 1}", "{0 1,,3 1}", 8, "''", "INDEX VALUE"),
-        ("{0 1,3 1, 4 1}", "{0 1,x 1}", 8, "'x 1'", "INDEX VALUE"),
-        ("{0 1,3 1, 4 1}", "{0 1,2 nan}", 8, "'2 nan'", "a value of its attribute"),
-        ("{ 4 1 , 2 2.5,1 1 }\n", "{ 4 1 , 2 2.5,1", 10, "2.5,1", "a sparse row {"),
-        ("{}", "1,1,1,1,1", 9, "1,1,1", "a sparse row {"),
-        ("n numeric", "n string", 8, "sparse", "dense rows, as an attribute is a text"),
-    ],
+    ("text", "old", "new", "line", "found", "expected"),
+    [*((DENSE, *row) for row in BAD_DENSE), *((SPARSE, *row) for row in BAD_SPARSE)],
 )
-def test_bad_sparse_files(write, old, new, line, found, expected):
-    assert old in SPARSE
-    refused(write(SPARSE.replace(old, new)), line, found, expected)
+def test_bad_files(write, text, old, new, line, found, expected):
+    assert old in text
+    refused(write(text.replace(old, new)), line, found, expected)
 
 
 def test_a_file_cut_in_its_last_cell(write):
@@ -379,8 +364,7 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
     if labels is None:
         return
     for given in ({}, {"label_count": len(labels)}, {"labels": ",".join(labels)}):
-        task = MultiLabel(MultiLabel.Config(train=path, validation=path, **given))
-        task.load()
+        task = loaded("multilabel", train=path, validation=path, **given)
         assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
         matrix, said, _ = read_strata(Path(path), ColumnKeys.of(given))
         assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
@@ -401,6 +385,6 @@ def test_other_labels_than_those_of_the_relation_are_rejected(
 ) -> None:
     path = meka(tmp_path, option)
     with pytest.raises((ConfigError, DataError), match=found):
-        MultiLabel(MultiLabel.Config(train=path, validation=path, **given)).load()
+        loaded("multilabel", train=path, validation=path, **given)
     with pytest.raises((ConfigError, DataError), match=found):
         read_strata(Path(path), ColumnKeys.of(given))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,18 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.labels.text import TextLabels
-from spen_plugins.data.parts.carving import carve, same_files
 from spen_plugins.data.parts.strata import read_strata
+from spen_plugins.data.parts.stratification import carve
 from spen_plugins.data.sentences.tagged import TagPlaces
-from spen_plugins.data.sentences.tagged_shards import tagged_rows
-from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.sentences.tagged_rows import tagged_rows
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.tables.table_files import read_table
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
+from tests.loaded import loaded, parquet_file, written
 
+vectors = partial(loaded, "multilabel")
 ROWS = """,age,colour,smokes,seen,tag_a,tag_b
 0,10,red,yes,0,1,0
 1,20,green,no,1,0,1
@@ -33,25 +35,14 @@ ROWS = """,age,colour,smokes,seen,tag_a,tag_b
 """
 
 
-def write(path: Path, text: str) -> str:
-    path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
-def vectors(**fields) -> MultiLabel:
-    it = MultiLabel(MultiLabel.Config(**fields))
-    it.load()
-    return it
-
-
 @pytest.fixture
 def split(tmp_path: Path) -> str:
-    return write(tmp_path / "s.json", json.dumps({"train": [0, 1, 2, 3], "validation": [4], "test": [5]}))
+    return written(tmp_path / "s.json", json.dumps({"train": [0, 1, 2, 3], "validation": [4], "test": [5]}))
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
-    it = vectors(file=write(tmp_path / "x.data", ROWS.replace(",", separator)), split=split, labels="tag_*")
+    it = vectors(file=written(tmp_path / "x.data", ROWS.replace(",", separator)), split=split, labels="tag_*")
     assert it.space.labels == ["tag_a", "tag_b"]
     assert it.columns.names == ["age", "colour=blue", "colour=green", "colour=red", "smokes", "seen"]
     batch = it.collate(it.part("train"))
@@ -68,20 +59,20 @@ def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
     assert "as CSV (6 rows); 6 features (1 real, 5 binary); 2 labels (tag_a, tag_b)" in note
     again = MultiLabel(it.config)
     again.restore(json.loads(json.dumps(it.facts())))
-    other = write(tmp_path / "y.csv", "seen,age,smokes,colour\n1,10,no,red\n")  # other order, no labels
+    other = written(tmp_path / "y.csv", "seen,age,smokes,colour\n1,10,no,red\n")  # other order, no labels
     [example] = again.read(other)
     np.testing.assert_allclose(example.features, [ages[0], 0, 0, 1, 0, 1], rtol=1e-6)
     assert example.gold is None
 
 
 def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -> None:
-    path = write(tmp_path / "x.csv", ROWS.replace(",age", "day,age"))
+    path = written(tmp_path / "x.csv", ROWS.replace(",age", "day,age"))
     said = vectors(file=path, split=split, labels="tag_*").notes()[0]
     assert "feature columns: day, age, colour, smokes, seen (to leave some out: drop=NAME)" in said
     said = vectors(file=path, split=split, labels="tag_*", drop=["day", "seen"]).notes()[0]
     assert "feature columns: age, colour, smokes (" in said
     wide = [",".join([f"c{n}" for n in range(12)] + ["t"]), *[",".join(f"{n % 2}" for n in range(13))] * 6]
-    said = vectors(file=write(tmp_path / "y.csv", "\n".join(wide)), split=split, labels="t").notes()[0]
+    said = vectors(file=written(tmp_path / "y.csv", "\n".join(wide)), split=split, labels="t").notes()[0]
     assert "c8, c9, … (" in said and "c10" not in said
 
 
@@ -102,16 +93,14 @@ def test_a_column_that_numbers_the_rows_is_no_feature(
 ) -> None:
     columns = {name: values, "age": [10, 20, 30, 40, 50, 60], "tag_a": [1, 0, 1, 0, 1, 0]}
 
-    def written(to: str, *names: str) -> str:
+    def table(to: str, *names: str) -> str:
         path = tmp_path / f"{to}.{form}"
         some = {name: columns[name] for name in names}
         if form == "parquet":
-            arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-            parquet.write_table(arrow.table(some), path)
-            return str(path)
-        return write(path, "\n".join(",".join(map(str, row)) for row in [names, *zip(*some.values(), strict=True)]))
+            return str(parquet_file(path, some))
+        return written(path, "\n".join(",".join(map(str, row)) for row in [names, *zip(*some.values(), strict=True)]))
 
-    wide, narrow = written("wide", *columns), written("narrow", "age", "tag_a")
+    wide, narrow = table("wide", *columns), table("narrow", "age", "tag_a")
     it = vectors(file=wide, split=split, labels="tag_a")
     note = f"column '{name}' is left out: its values all differ"
     assert it.notes().count(note) == is_left_out
@@ -128,24 +117,22 @@ def test_a_column_that_numbers_the_rows_is_no_feature(
             np.testing.assert_array_equal(one.gold, other.gold)
 
 
-def test_one_column_to_drop_needs_no_list(tmp_path: Path, split: str) -> None:
-    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels="tag_*", drop="age")
-    assert it.config.drop == ["age"] and "age" not in it.columns.names
-
-
 @pytest.mark.parametrize(
     ("labels", "count", "found"),
-    [("tag_a,tag_b", None, ["tag_a", "tag_b"]), (["tag_b"], None, ["tag_b"]), (None, 2, ["tag_a", "tag_b"])],
+    [
+        ("tag_a,tag_b", None, ["tag_a", "tag_b"]),
+        (["tag_b"], None, ["tag_b"]),
+        ("names.txt", None, ["tag_b"]),
+        (None, 2, ["tag_a", "tag_b"]),
+    ],
 )
-def test_label_columns(tmp_path: Path, split: str, labels, count, found) -> None:
-    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels=labels, label_count=count)
-    assert it.space.labels == found
-
-
-def test_label_columns_in_a_file(tmp_path: Path, split: str) -> None:
-    names = write(tmp_path / "names.txt", "tag_b\n")
-    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels=names)
-    assert it.space.labels == ["tag_b"] and names in it.checksums()
+def test_label_columns_and_one_to_drop(tmp_path: Path, split: str, labels, count, found) -> None:
+    names = written(tmp_path / "names.txt", "tag_b\n")
+    labels = names if labels == "names.txt" else labels
+    path = written(tmp_path / "x.csv", ROWS)
+    it = vectors(file=path, split=split, labels=labels, label_count=count, drop="age")
+    assert it.space.labels == found and (names in it.checksums()) == (labels == names)
+    assert it.config.drop == ["age"] and "age" not in it.columns.names
 
 
 def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
@@ -166,7 +153,7 @@ def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
     with pytest.raises(DataError, match=r"column 'when' of type timestamp.*drop=NAME"):
         vectors(file=str(tmp_path / "x.csv"), **given)
     found = vectors(file=str(tmp_path / "x.csv"), drop=["when"], **given)
-    wanted = vectors(file=write(tmp_path / "y.csv", ROWS), **given)
+    wanted = vectors(file=written(tmp_path / "y.csv", ROWS), **given)
     assert "as Parquet (6 rows)" in found.notes()[0] and found.columns.names == wanted.columns.names
     for one, other in zip(found.part("train"), wanted.part("train"), strict=True):
         np.testing.assert_array_equal(one.features, other.features)
@@ -178,7 +165,7 @@ LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 
 
 @pytest.mark.parametrize("sizes", ["", "6 9 20\n"])
 def test_sparse_reals_of_libsvm(tmp_path: Path, split: str, sizes: str) -> None:
-    path = write(tmp_path / "x.svm", sizes + LIBSVM)
+    path = written(tmp_path / "x.svm", sizes + LIBSVM)
     it = vectors(file=path, split=split)
     assert it.space.labels == ["3", "4", "17"] and it.inputs.size == 9 and it.inputs.sparse
     batch = it.collate(it.part("train"))
@@ -193,11 +180,11 @@ def test_sparse_reals_of_libsvm(tmp_path: Path, split: str, sizes: str) -> None:
     one, other = again.parse({"features": {"1": 0.5, "4": 2}, "labels": ["3"]}), it.part("train")[0]
     np.testing.assert_array_equal(one.features, other.features)
     np.testing.assert_allclose(one.values, other.values)
-    [beyond] = again.read(write(tmp_path / "more.svm", "2:4 10:1\n"))  # features that training had not are left out
+    [beyond] = again.read(written(tmp_path / "more.svm", "2:4 10:1\n"))  # features that training had not are left out
     assert beyond.features.tolist() == [1] and beyond.gold is None
     assert it.show(it.part("train")[0]).inputs[0].startswith("4 ")
     with pytest.raises(DataError, match=r"more\.svm:1: found label '5'; expected one of the 3 labels"):
-        again.read(write(tmp_path / "more.svm", "5 2:4\n"))
+        again.read(written(tmp_path / "more.svm", "5 2:4\n"))
 
 
 def test_dense_and_binary_libsvm_are_as_the_same_rows_of_arff(tmp_path: Path, split: str) -> None:
@@ -215,7 +202,7 @@ def test_dense_and_binary_libsvm_are_as_the_same_rows_of_arff(tmp_path: Path, sp
     assert bits.inputs.binary
     assert [e.features.tolist() for e in bits.part("train")] == [np.flatnonzero(row > 0).tolist() for row in train]
     with pytest.raises(DataError, match=r"0\.5 for feature 0; expected 1, as everywhere in the training file"):
-        bits.read(write(tmp_path / "half.svm", "1 0:0.5\n"))
+        bits.read(written(tmp_path / "half.svm", "1 0:0.5\n"))
 
 
 def test_a_blank_row_of_libsvm_is_a_row(tmp_path: Path) -> None:
@@ -225,12 +212,12 @@ def test_a_blank_row_of_libsvm_is_a_row(tmp_path: Path) -> None:
     text = (tmp_path / "x.svm").read_text()
     assert [bool(line.strip()) for line in text.splitlines()] == [True, False, True, False]
     for lead, end in (("", ""), ("# a comment\n", "\n\r\n")):
-        table = read_table(write(tmp_path / "y.svm", lead + text + end))
+        table = read_table(written(tmp_path / "y.svm", lead + text + end))
         np.testing.assert_array_equal(table.filled(), x[:, :2])
         assert table.sets == [("1",), (), ("2",), ()]
         assert table.line == [n + bool(lead) for n in (1, 2, 3, 4)]
     with pytest.raises(DataError, match=r":3: found inf for feature 2"):
-        read_table(write(tmp_path / "z.svm", "1 1:1\n\n2 2:inf\n"))
+        read_table(written(tmp_path / "z.svm", "1 1:1\n\n2 2:inf\n"))
 
 
 CSV = "a,b,t\n"
@@ -269,20 +256,21 @@ CSV = "a,b,t\n"
     ],
 )
 def test_bad_tables(tmp_path: Path, text: str, found: str) -> None:
-    path = write(tmp_path / "x.csv", text)
+    path = written(tmp_path / "x.csv", text)
     labels = None if ":" in text else "t"
     with pytest.raises((DataError, ConfigError), match=found):
         vectors(train=path, test=path, labels=labels)
 
 
 def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", ROWS)
+    path = written(tmp_path / "x.csv", ROWS)
     with pytest.raises(ConfigError, match=r"\(CSV; its columns are age, .*\): which of them are labels\?.*tag_\*"):
         vectors(train=path, test=path)
+    twice = written(tmp_path / "x.xml", '<labels><label name="seen"/><label name="seen"/></labels>')
     for labels, found in (
         ("tga_*", "begins with 'tga_'"),
         ("tag_c", "no column 'tag_c'. Did you mean 'tag_b'|'tag_a'"),
-        (write(tmp_path / "x.xml", '<labels><label name="seen"/><label name="seen"/></labels>'), "label 'seen' twice"),
+        (twice, "label 'seen' twice"),
     ):
         with pytest.raises((ConfigError, DataError), match=found):
             vectors(train=path, test=path, labels=labels)
@@ -303,36 +291,36 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, text: str, found: str) -> None:
-    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
+    it = vectors(file=written(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
     with pytest.raises(DataError, match=found):
-        it.read(write(tmp_path / "y.csv", text))
+        it.read(written(tmp_path / "y.csv", text))
 
 
 def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:
-    train = write(tmp_path / "a.csv", "x,y1,y2\n0.5,yes,0\n1.5,no,1\n2.5,no,0\n3.5,yes,1\n")
-    other = write(tmp_path / "b.csv", "x,y1,y2\n0.5,yes,1\n1.5,yes,0\n")  # of one of the values only
+    train = written(tmp_path / "a.csv", "x,y1,y2\n0.5,yes,0\n1.5,no,1\n2.5,no,0\n3.5,yes,1\n")
+    other = written(tmp_path / "b.csv", "x,y1,y2\n0.5,yes,1\n1.5,yes,0\n")  # of one of the values only
     it = vectors(train=train, validation=other, test=train, labels="y1,y2")
     assert [e.gold.tolist() for e in it.part("test")] == [[0], [1], [], [0, 1]]
     assert [e.gold.tolist() for e in it.part("validation")] == [[0, 1], [0]]
     again = MultiLabel(it.config)
     again.restore(json.loads(json.dumps(it.facts())))
     assert [e.gold.tolist() for e in again.read(other)] == [[0, 1], [0]]
-    assert [e.gold for e in again.read(write(tmp_path / "c.csv", "x,y1,y2\n0.5,,\n1.5,,\n"))] == [None, None]
+    assert [e.gold for e in again.read(written(tmp_path / "c.csv", "x,y1,y2\n0.5,,\n1.5,,\n"))] == [None, None]
     with pytest.raises(
         DataError,
         match=r":3: found 'maybe' in column 'y1'; expected no, yes, or an empty cell, as in the training file",
     ):
-        again.read(write(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
+        again.read(written(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
     older = {name: value for name, value in it.facts().items() if name != "label_values"}
     again.restore(json.loads(json.dumps(older)))
-    assert [e.gold.tolist() for e in again.read(write(tmp_path / "e.csv", "x,y1,y2\n0.5,1,0\n"))] == [[0]]
+    assert [e.gold.tolist() for e in again.read(written(tmp_path / "e.csv", "x,y1,y2\n0.5,1,0\n"))] == [[0]]
 
 
 def test_ten_thousand_columns(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     head = ",".join([f"f{i}" for i in range(10_000)] + ["t"])
     rows = "".join(",".join(map(str, row)) + f",{i % 2}\n" for i, row in enumerate(rng.integers(0, 5, (8, 10_000))))
-    table = read_table(write(tmp_path / "wide.csv", f"{head}\n{rows}"))
+    table = read_table(written(tmp_path / "wide.csv", f"{head}\n{rows}"))
     assert table.dense.shape == (8, 10_001) and len(table.attributes) == 10_001
 
 
@@ -375,7 +363,7 @@ def test_train_and_test_files_alone(tmp_path: Path) -> None:
     head, *rows = ROWS.splitlines()
     rows = [f"{n},{row.partition(',')[2]}" for n, row in enumerate(rows * 10)]
     tables = {"train": [f"n{head}", *rows], "test": [f"n{head}", *rows[:6]]}
-    files = {part: write(tmp_path / f"{part}.csv", "\n".join(lines) + "\n") for part, lines in tables.items()}
+    files = {part: written(tmp_path / f"{part}.csv", "\n".join(lines) + "\n") for part, lines in tables.items()}
     it = vectors(**files, labels="tag_*")
     assert [len(it.part(name)) for name in ("train", "validation", "test")] == [48, 12, 6]
     assert "12 of the 60 rows of" in it.protocol()["split"] and any("12 of the 60" in note for note in it.notes())
@@ -385,10 +373,12 @@ def test_train_and_test_files_alone(tmp_path: Path) -> None:
 
 
 def test_the_same_file_as_two_parts_is_warned_of(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", ROWS)
+    path = written(tmp_path / "x.csv", ROWS)
     it = vectors(train=path, test=path, labels="tag_*")
-    assert any(note.startswith("warning: the train part") and "same rows" in note for note in it.notes())
-    assert same_files({"train": "a", "test": "b"}, {"a": "1", "b": "2"}) == []
+    said = (
+        "warning: the train part has 4 of the 6 test inputs, too; the validation part has 2 of the 6 test inputs, too"
+    )
+    assert any(note.startswith(said) for note in it.notes())
 
 
 # Files of texts
@@ -410,6 +400,10 @@ TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",tr
             "LibMulti",
         ),
         ("one two\tx,y\tid1\n", Layout(), [("one two", ("x", "y"), 1)], "TSV"),
+        ('"quoted\t1, 2\r\nplain\t\r\n', Layout(), [('"quoted', ("1", "2"), 1), ("plain", (), 2)], "TSV"),
+        ("tags\tid\tbody\nx;y\t7\thello\n", Layout("body", "tags", ";", True), [("hello", ("x", "y"), 2)], "TSV"),
+        ('"text"\t"labels"\n"a ""b"" c"\t"x,y"\n', Layout(), [('a "b" c', ("x", "y"), 2)], "CSV"),
+        ('"a b"\tx\n"c"\ty\n', Layout(), [('"a b"', ("x",), 1), ('"c"', ("y",), 2)], "TSV"),
         (
             'Text,Labels\n"a, b","x,y"\nc,\n',
             Layout(),
@@ -432,7 +426,7 @@ TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",tr
     ],
 )
 def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said: str) -> None:
-    found = read_texts(Path(write(tmp_path / "x.txt", text)), layout)
+    found = read_texts(Path(written(tmp_path / "x.txt", text)), layout)
     assert [tuple(row) for row in found.rows] == rows
     assert re.search(said, found.said)
 
@@ -449,11 +443,15 @@ def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said:
         ("text,is_a\nx,2\n", Layout(labels="is_*"), r":2: found '2' for label 'is_a'; expected 0 or 1"),
         ("text,is_a\nx,2\n", Layout(labels="has_*"), r":1: found columns text, is_a; expected a label column"),
         ('text,labels\n"x,a\n', Layout(), r":2: found a record that can't be read"),
+        ("a\tx\n\nb\tx\n", Layout(), ":2: found 1 cells in ''; expected 2"),
+        ("a\tx\nb\nc\tx\n", Layout(), ":2: found 1 cells in 'b'; expected 2, as in the first line, separated by tabs"),
+        ("text\ttags\na\tx\n", Layout("texte", "tags", header=True), ":1: found columns text, tags; .*mean 'text'"),
+        ("a\tx\n", Layout(1, 4), ":1: found 2 columns; expected labels in column 4"),
     ],
 )
 def test_bad_texts(tmp_path: Path, text: str, layout: Layout, found: str) -> None:
     with pytest.raises(DataError, match=found):
-        read_texts(Path(write(tmp_path / "x", text)), layout)
+        read_texts(Path(written(tmp_path / "x", text)), layout)
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
@@ -474,7 +472,7 @@ def test_bad_texts(tmp_path: Path, text: str, layout: Layout, found: str) -> Non
 def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: Layout, columns) -> None:
     names = head.split(",")
     rows = [[f"w{row}{column}" for column in range(len(names))] for row in range(3)]
-    path = write(tmp_path / "x", "".join(separator.join(row) + "\n" for row in [names, *rows]))
+    path = written(tmp_path / "x", "".join(separator.join(row) + "\n" for row in [names, *rows]))
     text, labels = columns
     found = read_texts(Path(path), layout)
     assert [(row.text, row.labels) for row in found.rows] == [(row[text], (row[labels],)) for row in rows]
@@ -493,13 +491,14 @@ def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: 
     ],
 )
 def test_a_header_that_leaves_it_open(tmp_path: Path, separator: str, head: str, layout: Layout, found: str) -> None:
-    path = write(tmp_path / "x", f"{head}\na b,c d,e\n".replace(",", separator))
+    path = written(tmp_path / "x", f"{head}\na b,c d,e\n".replace(",", separator))
     with pytest.raises(DataError, match=f":1: found .*{found}"):
         read_texts(Path(path), layout)
 
 
 REVIEWS = "id,review,sentiment\n1,a good film,pos\n2,bad,neg\n3,so so then,pos\n"
 JOY = 'id;comment;is_joy\n1;"so; sad";0\n2;what a day;1\n'
+MOODS = {"id": ["1", "2"], "review": ["good", "bad"], "mood": ["joy", "grief"]}
 PLAIN = "What a day,joy\nI am so sad,grief\nWell,joy\n"
 
 
@@ -512,10 +511,11 @@ PLAIN = "What a day,joy\nI am so sad,grief\nWell,joy\n"
         ("x", REVIEWS, "id, review, sentiment"),
         ("x.csv", REVIEWS.replace(",", "\t"), "id, review, sentiment"),
         ("x.CSV", ",Review Text,Rating\n0,a good film,5\n1,a bad one,4\n", ", Review Text, Rating"),
+        ("x.parquet", MOODS, "id, review, mood"),
     ],
 )
-def test_a_header_without_usual_names(tmp_path: Path, name: str, text: str, columns: str) -> None:
-    path = Path(write(tmp_path / name, text))
+def test_a_header_without_usual_names(tmp_path: Path, name: str, text: Any, columns: str) -> None:
+    path = parquet_file(tmp_path / name, text) if text is MOODS else Path(written(tmp_path / name, text))
     gold = "and a label column named 'labels' or 'label'; or text= and labels= with the names"
     with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* 'text' {gold}"):
         read_texts(path, Layout())
@@ -526,31 +526,36 @@ def test_a_header_without_usual_names(tmp_path: Path, name: str, text: str, colu
 
 
 def test_columns_by_number_below_a_header(tmp_path: Path) -> None:
-    path = Path(write(tmp_path / "x.csv", REVIEWS))
+    path = Path(written(tmp_path / "x.csv", REVIEWS))
     wanted = [("a good film", ("pos",), 2), ("bad", ("neg",), 3), ("so so then", ("pos",), 4)]
     for layout in (Layout(2, 3), Layout("review", "sentiment"), Layout("review", 3)):
         assert [tuple(row) for row in read_texts(path, layout).rows] == wanted
     numbered = read_texts(path, Layout(1, 2, header=True)).rows
     assert numbered[0] == ("1", ("a good film",), 2)
+    path = parquet_file(tmp_path / "x.parquet", MOODS)
+    for layout in (Layout("review", "mood"), Layout(2, 3)):
+        assert [row[:2] for row in read_texts(path, layout).rows] == [("good", ("joy",)), ("bad", ("grief",))]
+    path = parquet_file(path, {"review": MOODS["review"]})
+    assert [row[:2] for row in read_texts(path, Layout(), gold=False).rows] == [("good", None), ("bad", None)]
 
 
 def test_csv_without_a_header(tmp_path: Path) -> None:
     """One named .csv has to have one, unless the config says that it hasn't."""
     rows = [("What a day", ("joy",), 1), ("I am so sad", ("grief",), 2), ("Well", ("joy",), 3)]
-    path = Path(write(tmp_path / "x.csv", PLAIN))
+    path = Path(written(tmp_path / "x.csv", PLAIN))
     with pytest.raises(
         DataError, match=r":1: found columns What a day, joy; .* or task\.header=false if it is no header"
     ):
         read_texts(path, Layout())
-    other = Path(write(tmp_path / "x", PLAIN))
+    other = Path(written(tmp_path / "x", PLAIN))
     for where, layout in ((path, Layout(header=False)), (path, Layout(1, 2, ";", False)), (other, Layout())):
         assert [tuple(row) for row in read_texts(where, layout).rows] == rows
-    write(path, "joy,Well\njoy,What a day\ngrief,I am so sad\n")  # a label that recurs is no name
+    written(path, "joy,Well\njoy,What a day\ngrief,I am so sad\n")  # a label that recurs is no name
     assert [row.text for row in read_texts(path, Layout(2, 1)).rows] == ["Well", "What a day", "I am so sad"]
 
 
 def test_tsv_needs_no_header(tmp_path: Path) -> None:
-    path = Path(write(tmp_path / "x.tsv", "Well\tjoy\tone\nI am so sad\tgrief\ttwo\nWhat a day\tawe\tthree\n"))
+    path = Path(written(tmp_path / "x.tsv", "Well\tjoy\tone\nI am so sad\tgrief\ttwo\nWhat a day\tawe\tthree\n"))
     assert [row[:2] for row in read_texts(path, Layout()).rows] == [
         ("Well", ("joy",)),
         ("I am so sad", ("grief",)),
@@ -559,18 +564,16 @@ def test_tsv_needs_no_header(tmp_path: Path) -> None:
 
 
 def test_columns_of_labels_in_tsv(tmp_path: Path) -> None:
-    path = Path(write(tmp_path / "x", 'id\ttext\tis_a\tis_b\n1\tone "two\t1\t0\n2\tthree\t0\t0\n'))
+    path = Path(written(tmp_path / "x", 'id\ttext\tis_a\tis_b\n1\tone "two\t1\t0\n2\tthree\t0\t0\n'))
     found = read_texts(path, Layout(labels="is_*"))
     assert [tuple(row) for row in found.rows] == [('one "two', ("is_a",), 2), ("three", (), 3)]
-    write(path, "text\tis_a\tis_b\none\t1\t0\ntwo\t0\n")
+    written(path, "text\tis_a\tis_b\none\t1\t0\ntwo\t0\n")
     for gold in (True, False):
         with pytest.raises(DataError, match=r":3: found 2 cells in 'two.+t0'; expected 3, as in the first line"):
             read_texts(path, Layout(labels="is_*"), gold)
 
 
 def test_texts_in_parquet(tmp_path: Path) -> None:
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "x"
     columns = {"text": ["a, b", "c", "d"], "labels": [["x", "y, z"], [], []], "id": [1, 2, 3]}
     columns |= {
         "numbers": [[3], [0, 3], []],
@@ -578,7 +581,7 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
         "is_a": [1, 0, 1],
         "is_b": [True, False, False],
     }
-    parquet.write_table(arrow.table(columns), path)
+    path = parquet_file(tmp_path / "x", columns)
     for labels, wanted in (
         (2, [("x", "y, z"), (), ()]),
         ("numbers", [("3",), ("0", "3"), ()]),
@@ -666,10 +669,9 @@ def test_an_empty_cell_for_a_label_is_not_0(tmp_path: Path, kind: str, data: Any
     """An error that names it; a row without any cell for labels is no error where gold may be missing."""
     path = tmp_path / f"x.{kind}"
     if kind == "parquet":
-        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(arrow.table({"text": ["x", "y"], **data}), path)
+        parquet_file(path, {"text": ["x", "y"], **data})
     else:
-        write(path, data)
+        written(path, data)
     for layout in (Layout(labels=["a", "b"]), Layout("text", ["a", "b"])):
         with pytest.raises(
             DataError, match=rf"x\.{kind}:{row}: found {found or ''}.*; expected 0 or 1; 0 where the te"
@@ -684,15 +686,13 @@ def test_an_empty_cell_for_a_label_is_not_0(tmp_path: Path, kind: str, data: Any
 
 
 def test_a_null_is_not_a_list_of_no_labels(tmp_path: Path) -> None:
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "x.parquet"
     for labels in ([["a"], None], ["a", None], [1.0, float("nan")]):
-        parquet.write_table(arrow.table({"text": ["x", "y"], "labels": labels}), path)
+        path = parquet_file(tmp_path / "x.parquet", {"text": ["x", "y"], "labels": labels})
         with pytest.raises(DataError, match=r":2: found null in column 'labels'; expected labels; an empty list or te"):
             read_texts(path, Layout())
         assert [len(row.labels or "-") for row in read_texts(path, Layout(), gold=False).rows] == [1, 1]
         assert read_texts(path, Layout(), gold=False).rows[1].labels is None
-    lines = Path(write(tmp_path / "x.jsonl", '{"text": "x", "labels": ["a"]}\n{"text": "y", "labels": null}\n'))
+    lines = Path(written(tmp_path / "x.jsonl", '{"text": "x", "labels": ["a"]}\n{"text": "y", "labels": null}\n'))
     with pytest.raises(DataError, match=r"x\.jsonl:2: found no 'labels'; expected a list of names"):
         read_texts(lines, Layout())
     for columns in (["a", "b"], "a*"):  # of a run on columns of 0 and 1, which JSON has as a list
@@ -701,33 +701,16 @@ def test_a_null_is_not_a_list_of_no_labels(tmp_path: Path) -> None:
     assert [row.labels for row in read_texts(lines, Layout(), gold=None).rows] == [None, None]
 
 
-def test_parquet_without_usual_names(tmp_path: Path) -> None:
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "x.parquet"
-    table = arrow.table({"id": ["1", "2"], "review": ["good", "bad"], "mood": ["joy", "grief"]})
-    parquet.write_table(table, path)
-    keys = r"text= and labels= with the names of the columns"
-    with pytest.raises(
-        DataError, match=rf"found columns id, review, mood; expected a header with a text column named 'text' .* {keys}"
-    ):
-        read_texts(path, Layout())
-    with pytest.raises(DataError, match="expected a header with a text column named 'text'; or text= with its name"):
-        read_texts(path, Layout(), gold=False)
-    for layout in (Layout("review", "mood"), Layout(2, 3)):
-        assert [row[:2] for row in read_texts(path, layout).rows] == [("good", ("joy",)), ("bad", ("grief",))]
-    parquet.write_table(table.select(["review"]), path)
-    assert [row[:2] for row in read_texts(path, Layout(), gold=False).rows] == [("good", None), ("bad", None)]
-
-
 def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:
     for text in ("text,id\na b,1\n", '{"text": "a b"}\n', "a b\n"):
-        [row] = read_texts(Path(write(tmp_path / "x", text)), Layout(), gold=False).rows
+        [row] = read_texts(Path(written(tmp_path / "x", text)), Layout(), gold=False).rows
         assert (row.text, row.labels) == ("a b", None)
 
 
 def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
     def rows(text: str, layout: Layout | None = None, name: str = "x") -> list[tuple]:
-        return [row[:2] for row in read_texts(Path(write(tmp_path / name, text)), layout or Layout(), gold=False).rows]
+        path = Path(written(tmp_path / name, text))
+        return [row[:2] for row in read_texts(path, layout or Layout(), gold=False).rows]
 
     lines = ["well, no", "yes, a day"]
     assert rows("\n".join(lines)) == [(line, None) for line in lines]
@@ -742,7 +725,7 @@ def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.csv", "x"])
 def test_csv_of_one_column_is_predicted(tmp_path: Path, name: str) -> None:
     def rows(text: str, layout: Layout | None = None) -> list[str]:
-        return [row.text for row in read_texts(Path(write(tmp_path / name, text)), layout or Layout(), False).rows]
+        return [row.text for row in read_texts(Path(written(tmp_path / name, text)), layout or Layout(), False).rows]
 
     cells, texts = '"a, ""b"""\n"two\nlines; of it"\nplain\n', ['a, "b"', "two\nlines; of it", "plain"]
     assert rows(f"text\n{cells}") == rows(f'\ufeff"Text"\n{cells}') == texts
@@ -756,31 +739,27 @@ def test_csv_of_one_column_is_predicted(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         DataError, match=r":1: found columns text; expected a header with .* a label column named 'labels'"
     ):
-        read_texts(Path(write(tmp_path / name, "text\na b\n")), Layout())
+        read_texts(Path(written(tmp_path / name, "text\na b\n")), Layout())
     assert rows("what a day\n\nso sad\n") == ["what a day", "", "so sad"]
     if name == "x":
         assert rows('"Go," she said.\n"No!"\n') == ['"Go," she said.', '"No!"']
-
-
-def test_csv_of_one_column_by_its_name(tmp_path: Path) -> None:
-    path = Path(write(tmp_path / "x.csv", '"a, b"\n"two\nlines"\n'))
-    assert [row.text for row in read_texts(path, Layout(), gold=False).rows] == ["a, b", "two\nlines"]
-    for text in ('comment\n"a, b"\n"two\nlines"\n', "comment\nso sad\nwhat a day\n"):
-        with pytest.raises(DataError, match=":1: found columns comment; expected a header with a text column named"):
-            read_texts(Path(write(path, text)), Layout(), gold=False)
+    else:
+        assert rows('"a, b"\n"two\nlines"\n') == ["a, b", "two\nlines"]
+        for text in ('comment\n"a, b"\n"two\nlines"\n', "comment\nso sad\nwhat a day\n"):
+            said = ":1: found columns comment; expected a header with a text column named"
+            with pytest.raises(DataError, match=said):
+                rows(text)
 
 
 def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:
     pair = '{"text": "a day @", "labels": ["x"]}\n{"text": "no @", "labels": []}\n'
-    train = write(tmp_path / "train.jsonl", "".join(pair.replace("@", letter) for letter in "abcdefghij"))
-    it = TextLabels(TextLabels.Config(train=train, test=write(tmp_path / "test.csv", "text,labels\nb,y\n")))
-    it.load()
+    train = written(tmp_path / "train.jsonl", "".join(pair.replace("@", letter) for letter in "abcdefghij"))
+    it = loaded("text", train=train, test=written(tmp_path / "test.csv", "text,labels\nb,y\n"))
     assert [len(it.part(name)) for name in ("train", "validation", "test")] == [16, 4, 1]
     assert it.space.labels == ["x", "y"] and "4 of the 20 rows" in it.protocol()["split"]
     assert it.notes()[-1] == "warning: no training example has 1 of the 2 labels (y): they can't be learned"
     assert "read as JSONL (20 texts)" in it.notes()[0] and "read as CSV" in it.notes()[1]
-    split = write(tmp_path / "s.json", '{"train": [0, 1], "validation": [2], "test": [3]}')
-    it = TextLabels(TextLabels.Config(file=train, split=split))
-    it.load()
+    split = written(tmp_path / "s.json", '{"train": [0, 1], "validation": [2], "test": [3]}')
+    it = loaded("text", file=train, split=split)
     assert [len(it.part(name)) for name in ("train", "validation", "test")] == [2, 1, 1]
     assert split in it.checksums()

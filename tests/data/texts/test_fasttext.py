@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout, Row
 from spen_plugins.errors import DataError
+from tests.loaded import loaded
 
 LINES = [
     "__label__sport __label__music the band sang, and the team won",
@@ -53,8 +53,7 @@ def test_without_gold_a_line_may_lack_labels(tmp_path: Path) -> None:
 
 def test_a_run_learns_from_them_and_reads_them_again(tmp_path: Path) -> None:
     file = str(written(tmp_path / "x.txt", LINES * 2))
-    task = TextLabels(TextLabels.Config(train=file, validation=file))
-    task.load()
+    task = loaded("text", train=file, validation=file)
     assert task.space.labels == ["art", "film", "music", "sport"]
     assert f"{file}: read as fastText (10 texts)" in task.notes()
     assert [example.gold.tolist() for example in task.read(file)[:2]] == [[2, 3], [3]]

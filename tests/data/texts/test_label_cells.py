@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.data.parts.strata import read_strata
-from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.data.tables.label_cells import LabelCells
+from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import DataError
+from tests.loaded import in_memory, loaded, parquet_file
 
 TEXTS = ("a fine day", "rain again", "no wind", "sun at last")
 
@@ -24,8 +24,7 @@ def written(folder: Path, kind: str, labels: list[Any], texts: tuple[str, ...] =
     path = folder / f"x.{kind}"
     rows = list(zip(texts, labels, strict=True))
     if kind == "parquet":
-        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(arrow.table({"text": texts, "labels": labels}), path)
+        parquet_file(path, {"text": texts, "labels": labels})
     elif kind == "jsonl":
         path.write_text("".join(json.dumps({"text": text, "labels": cell}) + "\n" for text, cell in rows))
     elif kind == "tsv":
@@ -52,6 +51,11 @@ def written(folder: Path, kind: str, labels: list[Any], texts: tuple[str, ...] =
         ("[0 1 0]", None),
         ("1,0,0", None),
         ("1,0", ("1", "0")),
+        ("{'sun', 'warm'}", ("sun", "warm")),
+        ("('sun',)", ("sun",)),
+        ('("sun", "warm")', ("sun", "warm")),
+        ("(1)", ("(1)",)),
+        ("{sun}", ("{sun}",)),
     ],
 )
 def test_a_cell(cell: str, labels: tuple[str, ...] | None) -> None:
@@ -61,20 +65,6 @@ def test_a_cell(cell: str, labels: tuple[str, ...] | None) -> None:
     else:
         with pytest.raises(DataError, match=r"x:7: found labels .*; expected (a list such as|the names of)"):
             cells.read(7, cell)
-
-
-@pytest.mark.parametrize(
-    ("cell", "labels"),
-    [
-        ("{'sun', 'warm'}", ("sun", "warm")),
-        ("('sun',)", ("sun",)),
-        ('("sun", "warm")', ("sun", "warm")),
-        ("(1)", ("(1)",)),
-        ("{sun}", ("{sun}",)),
-    ],
-)
-def test_sets_and_tuples_are_lists_too(cell: str, labels: tuple[str, ...]) -> None:
-    assert LabelCells(Path("x"), None).read(7, cell) == labels
 
 
 def test_pairs_of_0_and_1_are_no_labels() -> None:
@@ -120,9 +110,7 @@ def test_labels_that_are_named_or_stand_apart_may_hold_a_separator(tmp_path: Pat
     assert [row.labels for row in read_texts(lists, Layout()).rows] == [(label,) for label in labels]
     path, names = written(tmp_path, "tsv", labels), tmp_path / "names.txt"
     names.write_text("\n".join(labels))
-    task = TextLabels(TextLabels.Config(train=str(path), validation=str(path), labels=str(names)))
-    task.load()
-    assert task.space.labels == labels
+    assert loaded("text", train=str(path), validation=str(path), labels=str(names)).space.labels == labels
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
@@ -156,13 +144,11 @@ def test_ragged_tsv_is_rejected(tmp_path: Path, text: str, gold: bool | None, li
 
 def test_a_run_names_its_labels(tmp_path: Path) -> None:
     path = str(written(tmp_path, "tsv", ["b", "a,b", "", "c"]))
-    task = TextLabels(TextLabels.Config(train=path, validation=path))
-    task.load()
-    assert "3 labels (a, b, c)" in task.notes()
-    many = TextLabels(TextLabels.Config(in_memory=True))
-    many.take({"train": (["x"] * 12, [[f"l{n:02}"] for n in range(12)]), "validation": (["x"], [["l00"]])})
+    assert "3 labels (a, b, c)" in loaded("text", train=path, validation=path).notes()
+    train = (["x"] * 12, [[f"l{n:02}"] for n in range(12)])
+    many = in_memory("text", {"train": train, "validation": (["x"], [["l00"]])})
     assert not any("consists of" in note for note in many.notes())
-    joined = TextLabels(TextLabels.Config(in_memory=True))
-    joined.take({"train": (["x"] * 3, [["a|b"], ["a"], ["b"]]), "validation": (["x"], [["a"]])})
+    train = (["x"] * 3, [["a|b"], ["a"], ["b"]])
+    joined = in_memory("text", {"train": train, "validation": (["x"], [["a"]])})
     assert any(note.startswith("warning: label 'a|b' consists of other labels") for note in joined.notes())
     assert f"12 labels ({', '.join(f'l{n:02}' for n in range(10))}, …)" in many.notes()

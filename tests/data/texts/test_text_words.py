@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from transformers import BertTokenizerFast, PreTrainedTokenizerFast
 
+import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
-from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.data.texts.words import LONGEST, words_of
-from spen_plugins.errors import ConfigError
-from spen_plugins.registry import Registry
 from tests.loaded import ROOT, loaded
 
 CONFIG = ROOT / "configs/texts.jsonnet"
@@ -27,7 +25,7 @@ ACUTE = "\u0301"
 
 
 def words(text: str, **fields: Any) -> list[str]:
-    return TextLabels(TextLabels.Config(**fields)).words(text)
+    return sp.TextLabels(sp.TextLabels.Config(**fields)).words(text)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +62,7 @@ def test_words_between_blanks() -> None:
     text = "It’s  the goal, (law-court)\n1,950\u00a0किताब ❤\ufe0f!"
     assert words(text, words="blanks", **AS_THEY_ARE) == text.split()
     assert words(text, words="blanks")[-4:] == ["(law-court)", "0,000", "किताब", "❤\ufe0f!"]
-    with pytest.raises(ConfigError, match=r"task\.punctuation=false goes with task\.words=rule"):
+    with pytest.raises(sp.ConfigError, match=r"task\.punctuation=false goes with task\.words=rule"):
         loaded("text", corpus="sample", words="blanks", punctuation=False)
 
 
@@ -98,7 +96,7 @@ def test_characters_of_scripts_without_blanks_are_words(text: str, wanted: list[
 def test_texts_without_blanks_are_split_where_training_has_them(tmp_path: Path) -> None:
     """A few foreign words in other texts leave their words as they are."""
 
-    def task(chinese: int, **fields: Any) -> TextLabels:
+    def task(chinese: int, **fields: Any) -> sp.TextLabels:
         rows = ["我很好\tx\n"] * chinese + ["so fine 中国\tx\n"] + ["a day\ty\n"] * (199 - chinese)
         (tmp_path / "x.tsv").write_text("".join(rows), encoding="utf-8")
         return loaded("text", train=str(tmp_path / "x.tsv"), validation=str(tmp_path / "x.tsv"), **fields)
@@ -109,7 +107,7 @@ def test_texts_without_blanks_are_split_where_training_has_them(tmp_path: Path) 
     said = "each character of Han, Kana"
     assert any(note.startswith(said) for note in many.notes()) and not any(n.startswith(said) for n in few.notes())
     assert "我很好" in task(2, words="blanks").inputs.words
-    again = TextLabels(many.config)
+    again = sp.TextLabels(many.config)
     again.restore(many.facts())
     assert again.words("我很好") == ["我", "很", "好"]
 
@@ -178,17 +176,17 @@ def test_every_piece_of_a_long_text_without_blanks_counts(tmp_path: Path) -> Non
 def test_new_runs_of_pretrained_encoders_read_between_blanks(tmp_path: Path) -> None:
     def task(**given: Any) -> dict[str, Any]:
         found = evaluate(CONFIG, given)
-        return check(found, CONFIG, Registry()).task.config
+        return check(found, CONFIG, sp.Registry()).task.config
 
     table = '{"type": "transformer", "model": "minilm"}'
     assert task(encoder="minilm").words == task(encoder=table).words == "blanks"
     assert task(encoder="minilm", **{"task.words": "rule"}).words == task().words == "rule"
-    assert TextLabels.Config(corpus="sample").words == "rule"  # of the config.json of an earlier run
+    assert sp.TextLabels.Config(corpus="sample").words == "rule"  # of the config.json of an earlier run
 
 
 def test_texts_for_a_pretrained_encoder_are_labelled_between_blanks(tmp_path: Path) -> None:
     task = loaded("text", corpus="sample", words="blanks", **AS_THEY_ARE)
-    again = TextLabels(task.config)
+    again = sp.TextLabels(task.config)
     again.restore(task.facts())
     indexer = PieceIndexer("p", bert(tmp_path), 512)
     for one in (task, again):

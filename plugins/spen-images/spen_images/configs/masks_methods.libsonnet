@@ -7,8 +7,8 @@ local implicit = import 'lib/methods/implicit.libsonnet';
 local label_sets = import 'lib/methods/label_sets.libsonnet';
 local seal = import 'lib/methods/seal.libsonnet';
 
-local net = { inference_net: { type: 'fcn' } };
-local energy = { energy: { type: 'conv' } };
+local net = { inference_net: { type: 'images.fcn' } };
+local energy = { energy: { type: 'images.conv' } };
 
 {
   cross_entropy: net + baselines.cross_entropy,

@@ -48,14 +48,7 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
     """All citations of a file; those of a file that ends in `.xml` (anystyle's) without tags.
 
     The tag of a token is its field. Punctuation outside of fields belongs to the field before it; `<br>` is skipped.
-
-    Args:
-        path: the file.
-        fields: the known fields.
-        gold: if true, fields are required.
-
-    Raises:
-        DataError: with file, line, what was found and what was expected.
+    `DataError` for an unknown field, and with `gold` where there is none.
     """
     if path.suffix.lower() == ".xml":
         if gold:
@@ -71,11 +64,7 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
 
 
 def citation(text: str, fields: Collection[str] = FIELDS) -> TaggedSentence:
-    """The citation of one text, with or without tags.
-
-    Raises:
-        DataError: as `read_citations`.
-    """
+    """The citation of one text, with or without tags; `DataError` as of `read_citations`."""
     return tagged(list(_pieces("input", None, text, fields, gold=False)))
 
 

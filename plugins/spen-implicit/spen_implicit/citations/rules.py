@@ -65,12 +65,7 @@ _OPENING = {'"': '"', "“": "”", "`": "'", "‘": "’", "«": "»"}
 
 
 def find_rules(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
-    """The rule of each token, or `NONE`; where several hold, the first of `RULES`.
-
-    Args:
-        words: tokens, as `reader` splits them.
-        gaps: what stands before each.
-    """
+    """The rule of each token, or `NONE`, by what stands before each; where several hold, the first of `RULES`."""
     words = list(words)
     lower = [word.lower() for word in words]
     places: dict[str, set[int]] = {name: set() for name in RULES}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from spen_implicit.citations.made_up import coin
 from spen_implicit.citations.reader import tagged
 from spen_plugins.sentences import TaggedSentence
 
@@ -25,6 +24,13 @@ _PLACES = ("Boston, MA", "San Jose, CA", "Berlin, Germany", "Tokyo, Japan", "Par
 _PUBLISHERS = ("Morgan Kaufmann", "Springer-Verlag", "MIT Press", "Academic Press", "John Wiley & Sons")
 _MONTHS = ("January", "March", "May", "June", "Aug.", "October", "December")
 _NOTES = ("To appear", "Submitted", "In preparation")
+
+ONSETS = (
+    *("b", "br", "d", "dr", "f", "g", "gl", "k", "kr", "l", "m"),
+    *("n", "p", "pl", "r", "s", "st", "t", "tr", "v", "z"),
+)
+VOWELS = ("a", "e", "i", "o", "u", "ea", "oo")
+CODAS = ("b", "d", "g", "l", "m", "n", "nd", "p", "r", "rk", "s", "st", "t")
 
 
 class _Writer:
@@ -110,3 +116,8 @@ def sample_citations(seed: int = 2022) -> dict[str, list[TaggedSentence]]:
                 seen.add(citation.words)
                 parts[part].append(citation)
     return parts
+
+
+def coin(source: random.Random, syllables: int = 2) -> str:
+    """A pronounceable word in lower case: "brastoon"."""
+    return "".join(source.choice(ONSETS) + source.choice(VOWELS) + source.choice(CODAS) for _ in range(syllables))

@@ -23,6 +23,7 @@ from spen_plugins.sentences import (
     RawText,
     SentenceBatch,
     SentencesConfig,
+    SentenceTask,
     TaggedExample,
     TaggedSentence,
     WithoutGold,
@@ -38,7 +39,7 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 RULE = "rule"
 
 
-class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
+class Citations(SentenceTask, WithoutGold, sp.Rewards):
     """Citation fields: words and punctuation -> a field for each.
 
     Besides the words a feature network sees two columns: `gap`, what stands before a token, and `rule`, the rule for
@@ -73,18 +74,6 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
 
     def facts(self) -> dict[str, Any]:
         return self._tagging.facts()
-
-    def part(self, name: str) -> Sequence[TaggedExample]:
-        return self._tagging.part(name)
-
-    def notes(self) -> Sequence[str]:
-        return self._tagging.notes()
-
-    def checksums(self) -> dict[str, str]:
-        return self._tagging.checksums()
-
-    def length(self, example: TaggedExample) -> int:
-        return self._tagging.length(example)
 
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         return self._tagging.collate(examples, rows)
@@ -172,6 +161,8 @@ class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
     def _compose(self, tagging: sp.Tagging) -> None:
         """Set the composed task, and what follows from the columns and fields that it knows."""
         self._tagging, self.space, self.inputs = tagging, tagging.space, tagging.inputs
+        self._parts = {part: tagging.part(part) for part in sp.PARTS}
+        self._read = FileParts({}, tagging.checksums(), list(tagging.notes()), None)
         values = tagging.facts()["columns"]
         number = {field: i for i, field in enumerate(self.space.tags)}
         # Columns number padding 0 and unknown values 1.

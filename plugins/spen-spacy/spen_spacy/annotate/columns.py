@@ -37,15 +37,8 @@ _TOKENS: dict[str, tuple[str, str, Callable[[Token], Any]]] = {
 
 
 def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
-    """The columns of what a pipeline's components set, by name.
-
-    Args:
-        nlp: the pipeline; its components say what they assign, as spaCy's `analyze_pipes` has it.
-        wanted: names of the columns; None: all.
-
-    Raises:
-        ConfigError: a column that is wanted is not there.
-    """
+    """The columns of what a pipeline's components say they assign, as spaCy's `analyze_pipes` has it, by name: all, or
+    those that are wanted; `ConfigError` if one of these is not there."""
     assigned = {attribute for name in nlp.pipe_names for attribute in nlp.get_pipe_meta(name).assigns}
     known = _token_columns(assigned) | _doc_columns(nlp, assigned)
     for attribute in sorted(assigned - {"doc._.srl", "doc._.spen_energy"}):

@@ -36,11 +36,8 @@ def sizes(path: str | Path) -> list[int]:
 
 
 def read_docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[Doc | str]:
-    """The docs from `start` to before `end`, or the fault of one; no others are made.
-
-    Raises:
-        DataError: the file is damaged.
-    """
+    """The docs from `start` to before `end`, or the fault of one; no others are made. `DataError` if the file is
+    damaged."""
     docs = _open(path)
     for number in range(start, end):
         one = copy(docs)

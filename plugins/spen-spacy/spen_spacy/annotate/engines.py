@@ -54,10 +54,7 @@ def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[D
     """Shards by several processes, each with a pipeline of its own; those of a process that is killed again.
 
     Not by `nlp.pipe(n_process=…)`: it sends all docs back through one process, and waits for ever for one that was
-    killed.
-
-    Raises:
-        RunError: processes end as soon as they start, or are killed again and again.
+    killed. `RunError` if processes end as soon as they start, or are killed again and again.
     """
     left = {shard.number: shard for shard in shards}
     while left:

@@ -38,13 +38,8 @@ def _join_kinds(one: str | None, other: str | None) -> str | None:
 
 
 def as_columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
-    """A row's fields by the names of their columns; null where there is none.
-
-    Args:
-        fields: the fields.
-        known: the type of each field that has a column; "any" of one that Arrow has typed.
-        names: the name of each column.
-    """
+    """A row's fields by the names of their columns; null where there is none. `known` has the type of each field that
+    has a column, "any" of one that Arrow has typed."""
     row: dict[str, Any] = {}
     other = {}
     for name, value in fields.items():

@@ -19,13 +19,8 @@ def find_sources(
 ) -> tuple[str, list[Source], list[Path]]:
     """The format and the files of what a user named, in order, and the files of unknown formats in named folders.
 
-    Args:
-        named: files, folders with all below them, and patterns.
-        kind: the format; None: as the names end.
-        out: the folder of the output, which is no input.
-
-    Raises:
-        ConfigError: there is no such file, or they are of several formats or of an unknown one.
+    Named are files, folders with all below them, and patterns. The format is `kind`, or as the names end; the folder
+    `out` is no input. `ConfigError` if there is no such file, or they are of several formats or of an unknown one.
     """
     kinds: dict[Path, str] = {}
     skipped: dict[Path, None] = {}

@@ -34,15 +34,9 @@ def require() -> None:
 def run_on_ray(
     number: int, gpus: float, address: str | None, job: Job, shards: Sequence[Shard]
 ) -> Generator[Done, None, None]:
-    """Shards by actors; Ray starts one that was killed again, and gives its shards to it or to another.
-
-    Args:
-        number: number of actors.
-        gpus: GPUs of each.
-        address: a running cluster's; None: Ray is started here, for as long as this lasts.
-
-    Raises:
-        RunError: the cluster can't be reached, or Ray gives up.
+    """Shards by actors with so many GPUs each; Ray starts one that was killed again, and gives its shards to it or to
+    another. Without a cluster's address Ray is started here, for as long as this lasts. `RunError` if the cluster can't
+    be reached, or Ray gives up.
     """
     require()
     import ray

@@ -2,56 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 LARGEST_SHARD = 1024
 """MB of text; a piece of a text file of this size is read at once."""
-
-
-class Form(StrEnum):
-    """Format of the output."""
-
-    parquet = "parquet"
-    jsonl = "jsonl"
-    docbin = "docbin"
-
-
-class Kind(StrEnum):
-    """Format of the input."""
-
-    text = "text"
-    jsonl = "jsonl"
-    json = "json"
-    csv = "csv"
-    parquet = "parquet"
-    docbin = "docbin"
-
-
-class Documents(StrEnum):
-    """Unit of text files."""
-
-    line = "line"
-    file = "file"
-
-
-class Errors(StrEnum):
-    """Treatment of documents that fail."""
-
-    stop = "stop"
-    keep = "keep"
-
-
-class Engine(StrEnum):
-    """Engine that runs the pipeline."""
-
-    local = "local"
-    ray = "ray"
-
-
 PipelineOption = Annotated[
     str,
     typer.Argument(
@@ -79,13 +36,18 @@ Out = Annotated[
     ),
 ]
 To = Annotated[
-    Form,
+    Literal["parquet", "jsonl", "docbin"],
     typer.Option(
         help="parquet: a row per document, annotations as columns; jsonl: the same as JSON lines; docbin: spaCy's docs."
     ),
 ]
-From = Annotated[Kind | None, typer.Option("--from", show_default=False, help="Format (default: as the names end).")]
-DocumentsOption = Annotated[Documents, typer.Option(help="Of text: a document is a line that is not blank, or a file.")]
+From = Annotated[
+    Literal["text", "jsonl", "json", "csv", "parquet", "docbin"] | None,
+    typer.Option("--from", show_default=False, help="Format (default: as the names end)."),
+]
+Documents = Annotated[
+    Literal["line", "file"], typer.Option(help="Of text: a document is a line that is not blank, or a file.")
+]
 Text = Annotated[
     str,
     typer.Option(metavar="FIELD", help="Of JSON, CSV and Parquet: the field of text."),
@@ -98,8 +60,8 @@ Columns = Annotated[
         help="Annotations to write as columns, with commas between them (default: all that the pipeline sets).",
     ),
 ]
-ErrorsOption = Annotated[
-    Errors,
+Errors = Annotated[
+    Literal["stop", "keep"],
     typer.Option(
         help="stop: a document that fails is named and ends the job, which can go on later; keep: its row has no "
         "annotations, and the reason in the column error."
@@ -113,7 +75,9 @@ ShardSize = Annotated[
         help="Text in a shard; a process that is killed loses one (default: a 64th of all, 0.07 to 4).",
     ),
 ]
-EngineOption = Annotated[Engine, typer.Option(help="local: this machine; ray: Ray Data, on one machine or many.")]
+Engine = Annotated[
+    Literal["local", "ray"], typer.Option(help="local: this machine; ray: Ray Data, on one machine or many.")
+]
 Processes = Annotated[int, typer.Option(min=1, help="Processes, each with a pipeline; of ray, on any of its machines.")]
 Gpus = Annotated[float | None, typer.Option(min=0, show_default=False, help="Of ray: GPUs of each process.")]
 Address = Annotated[

@@ -48,11 +48,8 @@ def types(path: str | Path, field: str) -> dict[str, Any]:
 
 
 def read_rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any] | str]:
-    """The rows from `start` to before `end`, or the fault of one; groups of rows outside are not read.
-
-    Raises:
-        DataError: the file is damaged.
-    """
+    """The rows from `start` to before `end`, or the fault of one; groups of rows outside are not read. `DataError` if
+    the file is damaged."""
     first = 0
     with _open(path) as file:
         for group in range(file.num_row_groups):

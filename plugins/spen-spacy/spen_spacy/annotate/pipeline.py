@@ -25,26 +25,19 @@ NOT_HASHED = frozenset(
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline to load, as plain values for other processes and machines.
-
-    Attributes:
-        source: a folder, or the name of an installed pipeline.
-        runs: run folders to make the pipeline of; () if `source` is one already.
-        language: code of the language of the tokeniser of `runs`.
-        device: where components of ours predict; None: where spaCy computes.
-    """
+    """A pipeline to load, as plain values for other processes and machines."""
 
     source: str
+    """A folder, or the name of an installed pipeline."""
     runs: tuple[str, ...] = ()
+    """Run folders to make the pipeline of; () if `source` is one already."""
     language: str = "en"
+    """Code of the language of the tokeniser of `runs`."""
     device: str | None = None
+    """Where components of ours predict; None: where spaCy computes."""
 
     def load(self) -> Language:
-        """The pipeline.
-
-        Raises:
-            SpenError: it can't be loaded.
-        """
+        """The pipeline; `SpenError` if it can't be loaded."""
         if self.device is not None and self.device.startswith("cuda"):
             spacy.prefer_gpu(int(self.device.partition(":")[2] or 0))  # for spaCy's own components, if it has CuPy
         if self.runs:
@@ -92,16 +85,9 @@ def describe_identity(identity: dict[str, str]) -> str:
 
 
 def find_pipeline(source: str, predicates: str | None, language: str | None, device: str | None) -> Pipeline:
-    """The pipeline that a user named.
-
-    Args:
-        source: a spaCy pipeline's folder or name, or a run folder.
-        predicates: of a run of `srl`, the run that tags its predicates; None: that of the installed pipeline.
-        language: of a run: code of the tokeniser's language; None: "en".
-        device: where components of ours predict; None: where spaCy computes.
-
-    Raises:
-        ConfigError: there is no such pipeline, or an option does not fit it.
+    """The pipeline that a user named, by a spaCy pipeline's folder or name, or by a run folder; predicates of a run of
+    `srl` are by default those of the installed pipeline. `ConfigError` if there is no such pipeline, or an option does
+    not fit it.
     """
     path = Path(source).expanduser()
     if (path / "config.json").is_file():

@@ -27,27 +27,21 @@ SIZES = 1 << 16, 1 << 22
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that all shards share, as plain values for other processes and machines.
-
-    Attributes:
-        pipeline: the pipeline.
-        identity: the identity that it had when the plan was made.
-        reading: how the input is read.
-        kinds: of JSON and CSV, the type of each other field.
-        out: the folder of the shards.
-        form: "parquet", "jsonl" or "docbin".
-        columns: of Parquet and JSON lines, the columns of annotations; None: all.
-        keeps_errors: if true, a document that fails is a row with an error; otherwise it ends the job.
-    """
+    """Everything that all shards share, as plain values for other processes and machines."""
 
     pipeline: Pipeline
     identity: Mapping[str, str]
+    """Of the pipeline, when the plan was made."""
     reading: Reading
     kinds: Mapping[str, str]
+    """As of `Plan`."""
     out: str
     form: str
+    """A key of `SUFFIX`."""
     columns: tuple[str, ...] | None
+    """Of Parquet and JSON lines, the columns of annotations; None: all."""
     keeps_errors: bool
+    """If true, a document that fails is a row with an error; otherwise it ends the job."""
 
 
 @dataclass(frozen=True)
@@ -64,22 +58,15 @@ class Shard:
 
 @dataclass(frozen=True)
 class Plan:
-    """The facts that may not change between calls, and the shards.
-
-    Attributes:
-        options: what the user chose, by option.
-        identity: of the pipeline.
-        sources: the files of the input.
-        kinds: of JSON and CSV, the type of each other field.
-        size: bytes of text in a shard, about.
-        shards: all shards, in order.
-    """
+    """The facts that may not change between calls, and the shards, in order."""
 
     options: Mapping[str, Any]
     identity: Mapping[str, str]
     sources: Sequence[Source]
     kinds: Mapping[str, str]
+    """Of JSON and CSV, the type of each field but the text."""
     size: int
+    """Bytes of text in a shard, about."""
     shards: Sequence[Shard]
 
 
@@ -89,18 +76,9 @@ _PLAN = TypeAdapter(Plan)
 def read_or_make_plan(
     out: Path, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Plan:
-    """The plan in `out`; made and written if there is none.
-
-    Args:
-        out: the folder of the shards, held by this process.
-        options: what the user chose, by option; "--from", "--documents" and "--text" are how files are read.
-        identity: of the pipeline.
-        sources: the files of the input.
-        size: bytes of text in a shard, about; None: that of the plan, or as the input is large.
-
-    Raises:
-        ConfigError: the plan is that of another pipeline, input or choice, or the folder holds something else.
-        DataError: a file of the input can't be read.
+    """The plan in `out`, which this process holds; made and written if there is none. Without a size it is that of the
+    plan, or as the input is large. `ConfigError` if the plan is that of another pipeline, input or choice, or the
+    folder holds something else; `DataError` if a file of the input can't be read.
     """
     path = out / PLAN
     if path.exists():
@@ -116,7 +94,7 @@ def read_or_make_plan(
         return plan
     if others := [p.name for p in out.iterdir() if p.name != ".lock" and not _is_unfinished(p)]:
         raise sp.ConfigError(f"{out} holds {others[0]!r} and no {PLAN}; expected an empty or a new folder")
-    reading = choose_reading(options)
+    reading = Reading(options["--from"], options["--documents"], options["--text"])
     if size is None:
         least, most = SIZES
         size = min(most, max(least, sum(source.size for source in sources) // SHARDS))
@@ -136,11 +114,6 @@ def remove_unfinished(out: Path) -> None:
 def _is_unfinished(path: Path) -> bool:
     """True for a plan or a shard under its temporary name (`spen_plugins.writing`), false for any other file."""
     return bool(_UNFINISHED.fullmatch(path.name)) and path.is_file()
-
-
-def choose_reading(options: Mapping[str, Any]) -> Reading:
-    """Returns how files are read, by the options."""
-    return Reading(options["--from"], options["--documents"], options["--text"])
 
 
 def _cut(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Shard]:

@@ -40,13 +40,7 @@ Write = Callable[[Sequence[tuple[Document, Doc | None, str | None]]], None]
 
 
 def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
-    """Annotate a shard and put its file in place.
-
-    Args:
-        nlp: the pipeline of the job.
-        job: what all shards share.
-        shard: the shard.
-    """
+    """Annotate a shard and put its file in place."""
     documents = words = 0
     try:
         with (

@@ -20,19 +20,13 @@ PLAN = "_plan.json"  # readers of a folder of Parquet pass over names that begin
 
 @dataclass(frozen=True)
 class Source:
-    """A file of the input.
-
-    Attributes:
-        path: where it is.
-        name: how it was named.
-        size: bytes.
-        modified: time of the last change, in nanoseconds.
-    """
+    """A file of the input, as it was named and as it was when the plan was made."""
 
     path: str
     name: str
     size: int
     modified: int
+    """In nanoseconds."""
 
 
 class Piece(NamedTuple):
@@ -60,24 +54,18 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """The way files are read.
-
-    Attributes:
-        kind: "text", "jsonl", "json", "csv", "parquet" or "docbin".
-        documents: of text: "line" or "file", what a document is.
-        field: of jsonl, json, csv and parquet: the name of the field of text.
-    """
+    """The way files are read."""
 
     kind: str
+    """"text", "jsonl", "json", "csv", "parquet" or "docbin"."""
     documents: str
+    """What a document of text is, "line" or "file"."""
     field: str
+    """Name of the field of text, where a document has fields."""
 
     def cut(self, path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
-        """Start, end and first row of pieces of about `size` bytes of text, and how many bytes each has.
-
-        Raises:
-            DataError: the file is damaged, or has no field of this name.
-        """
+        """Start, end and first row of pieces of about `size` bytes of text, and how many bytes each has; `DataError` if
+        the file is damaged, or has no field of this name."""
         if self.kind == "docbin":
             yield from _group(docbin.sizes(path), size)
         elif self.kind == "parquet":
@@ -96,11 +84,8 @@ class Reading:
             yield from _cut_lines(path, size)
 
     def read(self, piece: Piece, vocab: Vocab) -> Iterator[Document]:
-        """The documents of a piece, one at a time; those that can't be read have an error.
-
-        Raises:
-            DataError: the file is damaged.
-        """
+        """The documents of a piece, one at a time; those that can't be read have an error. `DataError` if the file is
+        damaged."""
         source = piece.source
         if self.kind == "docbin":
             for row, doc in enumerate(docbin.read_docs(source.path, piece.start, piece.end, vocab), piece.first):

@@ -78,11 +78,8 @@ class Record(NamedTuple):
 
 
 def read_header(path: str | Path, field: str) -> Header:
-    """The header of a CSV file: its cells are separated by the separator that is most frequent in it.
-
-    Raises:
-        DataError: it is not UTF-8, has no column of this name, or two columns of one name.
-    """
+    """The header of a CSV file: its cells are separated by the separator that is most frequent in it. `DataError` if it
+    is not UTF-8, has no column of this name, or two columns of one name."""
     with open_bytes(path) as file:
         first = file.readline()
         separator = max(SEPARATORS, key=first.decode("latin-1").count)

@@ -32,13 +32,7 @@ NOT_DEFINITIONS = ("split", "threshold")
 
 
 def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component]) -> str:
-    """The card, in Markdown.
-
-    Args:
-        meta: of the package.
-        full_name: the name for `spacy.load`, language included.
-        components: in the pipeline's order.
-    """
+    """The card, in Markdown; `full_name` is the name for `spacy.load`, language included."""
     about = meta["description"] or f"A spaCy pipeline: {', '.join(component.name for component in components)}."
     lines = [f"# {full_name} {meta['version']}", "", about, "", *_use(full_name, components), "", "## Components", ""]
     lines += ["| component | factory | gives |", "|---|---|---|"]

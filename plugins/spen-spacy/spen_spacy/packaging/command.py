@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from spen_plugins import ConfigError
-
-
-class Build(StrEnum):
-    """Distribution built from the package's folder."""
-
-    wheel = "wheel"
-    sdist = "sdist"
-    none = "none"
-
-
-class Predicates(StrEnum):
-    """Source of a role labeller's predicates."""
-
-    model = "model"
-    verbs = "verbs"
-
 
 Runs = Annotated[
     list[str],
@@ -48,11 +31,13 @@ Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write the pack
 Lang = Annotated[str, typer.Option(help="Code of the language, whose spaCy tokeniser is used.")]
 VersionOption = Annotated[str, typer.Option("--version", help="The package's version.")]
 Licence = Annotated[str, typer.Option(show_default=False, help="The package's licence.")]
-BuildOption = Annotated[Build, typer.Option(help="Distribution to build from the folder, in its dist/.")]
+Build = Annotated[
+    Literal["wheel", "sdist", "none"], typer.Option(help="Distribution to build from the folder, in its dist/.")
+]
 Half = Annotated[bool, typer.Option(help="Write weights as 16-bit numbers: half the size.")]
 KeepEnergy = Annotated[bool, typer.Option(help="Include the energies, for energies and rerank at prediction.")]
-PredicatesOption = Annotated[
-    Predicates | None,
+Predicates = Annotated[
+    Literal["model", "verbs"] | None,
     typer.Option(
         show_default=False,
         help="Source of the predicates of a run of srl: model, a RUN that tags predicates (the default if there is "
@@ -68,10 +53,10 @@ def package(
     lang: Lang = "en",
     version: VersionOption = "0.0.0",
     licence: Licence = "",
-    build: BuildOption = Build.wheel,
+    build: Build = "wheel",
     half: Half = True,
     keep_energy: KeepEnergy = False,
-    predicates: PredicatesOption = None,
+    predicates: Predicates = None,
 ) -> Path:
     """Make an installable spaCy pipeline from finished runs, with a card of its scores and the data's licences."""
     # Prints and returns the path of the wheel, the sdist or the folder. A bad name, runs that make no pipeline, a

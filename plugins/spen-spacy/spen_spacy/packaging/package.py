@@ -46,11 +46,7 @@ BACKEND = "from setuptools import build_meta; build_meta.build_{kind}('dist')"
 
 
 def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
-    """The package's name prefixed with the language, as in spaCy.
-
-    Raises:
-        ConfigError: it is not a valid package name.
-    """
+    """The package's name prefixed with the language, as in spaCy; `ConfigError` if it is not a valid package name."""
     full = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
     if not NAME.fullmatch(name):
         raise sp.ConfigError(
@@ -96,16 +92,9 @@ def write_pipeline(
 ) -> None:
     """Write the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked.
 
-    A pretrained encoder that several models hold is stored once, in the folder `encoders`.
-
-    Args:
-        nlp: the pipeline of `components`.
-        components: its components.
-        own: entries of meta.json: `lang`, `name`, `version`, `license` and others of spaCy's.
-        folder: the folder.
-        half: if true, weights are 16-bit numbers.
-        keep_energy: if true, energies that prediction does not use are written, too.
-        installed: names of models, by component, as a plugin registers them.
+    A pretrained encoder that several models hold is stored once, in the folder `encoders`; energies that prediction
+    does not use are left out unless `keep_energy`. `own` are entries of meta.json: `lang`, `name`, `version`, `license`
+    and others of spaCy's; `installed` are names of models, by component, as a plugin registers them.
     """
     nlp.to_disk(folder, exclude=[component.name for component in components])
     kept = []
@@ -150,11 +139,8 @@ def _forget_runs(path: Path, components: Sequence[Component], installed: Mapping
 
 
 def make_package(work: Path, full: str) -> None:
-    """Turn `work/pipeline` into the package's folder with `spacy package`, which loads the pipeline.
-
-    Raises:
-        RunError: spaCy rejects the pipeline.
-    """
+    """Turn `work/pipeline` into the package's folder with `spacy package`, which loads the pipeline; `RunError` if
+    spaCy rejects it."""
     check = work / f"{CHECK}.py"
     needed = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
     names = [Requirement(text).name for text in needed]
@@ -169,10 +155,7 @@ def make_package(work: Path, full: str) -> None:
 
 def build(folder: Path, kind: str) -> str | None:
     """Build a wheel or sdist in `folder/dist` and return its name; unlike `python -m build` without network access.
-
-    Raises:
-        RunError: the build failed.
-    """
+    `RunError` if that fails."""
     if kind == "none":
         return None
     (folder / "dist").mkdir()

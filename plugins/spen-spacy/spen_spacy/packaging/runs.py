@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins import ConfigError, RunError, RunFolder, did_you_mean
-from spen_spacy import lexicon
+from spen_spacy.frame import TASK
 
 PREDICATES, SENSES = "predicates", "senses"
 ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")
@@ -17,20 +17,13 @@ ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")
 
 @dataclass(frozen=True)
 class Component:
-    """One component of the pipeline.
-
-    Attributes:
-        name: name in the pipeline.
-        factory: name of the spaCy factory.
-        run: the run that holds its model.
-        predicates_run: of a role labeller: the run that tags its predicates; None for verbs.
-        senses_run: of a role labeller: the run that finds the predicates' senses, if any.
-    """
+    """One component of the pipeline, with the name of its spaCy factory and the runs of its models."""
 
     name: str
     factory: str
     run: RunFolder
     predicates_run: RunFolder | None = None
+    """Of a role labeller, the run that tags its predicates; None for verbs."""
     senses_run: RunFolder | None = None
 
     @property
@@ -55,14 +48,10 @@ class Component:
 def choose_components(words: Sequence[str], predicates: str | None = None) -> list[Component]:
     """The components of a pipeline, in order.
 
-    Args:
-        words: run folders; `name=folder` names the component, which otherwise has its factory's name.
-        predicates: source of predicates for role labellers: "model", "verbs", or None: "model", which needs a run.
-
-    Raises:
-        ConfigError: a folder is not a run folder, a task has no component, two components have the same name, or
-            predicates are missing or unused.
-        RunError: a run has no weights.
+    Words are run folders; `name=folder` names the component, which otherwise has its factory's name. Predicates of role
+    labellers are of "verbs", or of a "model", which is the default and needs a run. `ConfigError` if a folder is not a
+    run folder, a task has no component, two components have the same name, or predicates are missing or unused;
+    `RunError` if a run has no weights.
     """
     components: dict[str, Component] = {}
     others: dict[str, list[RunFolder]] = {PREDICATES: [], SENSES: []}
@@ -108,11 +97,11 @@ def choose_factory(run: RunFolder) -> str:
         if PREDICATES in (task.get("format"), task.get("corpus")):
             return PREDICATES
         return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
-    known = {"srl": "spen_srl", lexicon.TASK: SENSES, "text": "spen_multilabel"}
+    known = {"srl": "spen_srl", TASK: SENSES, "text": "spen_multilabel"}
     if kind not in known:
         raise ConfigError(
             f"{run.path} is a run of task {kind!r}, which no component of spaCy's takes;"
-            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, {lexicon.TASK} and text"
+            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, {TASK} and text"
         )
     return known[kind]
 

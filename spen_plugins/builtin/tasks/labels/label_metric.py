@@ -10,9 +10,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
-from spen_plugins.scores.label_decoder import Fit, LabelDecoder
-from spen_plugins.scores.labels import example_f1, scores
-from spen_plugins.scores.ranking import at_k, average_precision
+from spen_plugins.scores.label_scores import Fit, LabelDecoder, at_k, average_precision, example_f1, scores
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric
 

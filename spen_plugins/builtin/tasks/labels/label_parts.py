@@ -1,33 +1,93 @@
-"""Parts of the tasks with label sets: files divided, gold hidden, weights given."""
+"""Parts of the tasks with label sets: files divided, gold hidden, weights given; and all columns of a table's file."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from spen_plugins.data.catalogue import locate
+from spen_plugins.data.disk.shards import is_sharded, shards
 from spen_plugins.data.equal_inputs import shared_inputs
-from spen_plugins.data.parts.carving import same_files
-from spen_plugins.data.parts.file_parts import hash_files, named_files, note_unseen
-from spen_plugins.data.parts.given import checked_weights
-from spen_plugins.data.parts.part_rows import divide_rows, select_keys
-from spen_plugins.data.parts.partly_labelled import WithoutGold, hide_gold
+from spen_plugins.data.formats import PARQUET, read_head, recognise
+from spen_plugins.data.parts import given
+from spen_plugins.data.parts.file_parts import hash_files, named_files, note_unseen, with_file_encoding
+from spen_plugins.data.parts.gold import WithoutGold, hide_gold
+from spen_plugins.data.parts.split import divide_rows, select_keys
 from spen_plugins.data.parts.strata import Kind
-from spen_plugins.data.tables.column_keys import ColumnKeys
-from spen_plugins.data.texts.own_columns import Columns
+from spen_plugins.data.records import CSV, find_separator, read_json_lines, records
+from spen_plugins.data.tables.label_columns import ColumnKeys
+from spen_plugins.data.tables.table_files import FORMATS
+from spen_plugins.data.texts.labelled_texts import (
+    FASTTEXT,
+    JSON,
+    LIBMULTILABEL,
+    file_records,
+    find_format,
+    open_columns,
+)
+from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import DataError
+from spen_plugins.files import to_json
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import Task
+from spen_plugins.task_parts import ReadsInputs, TakesExamples
+
+Columns = tuple[list[str], list[list[Any]]]
+"""Names of columns, and the cells of each row."""
+
+
+def find_table_columns(path: Path) -> Columns | None:
+    """Columns of a file that `read_table` has read; None for ARFF and libsvm."""
+    form = recognise(path, FORMATS)
+    if form is PARQUET:
+        return _read_shards(path)
+    if form is not CSV:
+        return None
+    names, *rows = [cells for _, cells in records(path, find_separator(read_head(path)) or ",")]
+    return names, rows
+
+
+def find_text_columns(path: Path, layout: Layout) -> Columns | None:
+    """Columns of a file that `read_texts` has read without gold; None if they have no names."""
+    if is_sharded(path):
+        return _read_shards(path)
+    form = find_format(path, layout, None)
+    if form is JSON:
+        return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
+    if form in (None, FASTTEXT, LIBMULTILABEL):
+        return None
+    columns, rows = open_columns(path, form, layout, None)
+    return None if columns.names is None else (columns.names, [cells for _, cells in rows])
+
+
+def _read_shards(path: Path) -> Columns:
+    rows: list[dict[str, Any]] = []
+    for shard in shards(path):
+        names, *records = [cells for _, cells in file_records(shard, PARQUET, "")]
+        rows += [dict(zip(names, cells, strict=True)) for cells in records]
+    return _align(rows, "")
+
+
+def _align(rows: list[dict[str, Any]], absent: str | None) -> Columns:
+    """Columns by name, as rows may have them in another order, or lack some; a list or a table is JSON."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return names, [[_cell(row.get(name, absent)) for name in names] for row in rows]
+
+
+def _cell(value: Any) -> Any:
+    return to_json(value) if isinstance(value, (list, dict)) else value
+
 
 Rows = Mapping[str, tuple[str, Sequence[int]]]
 """Part -> the setting that names its file, and its rows there."""
 
 
-class LabelParts(Task, WithoutGold):
+class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
     """The examples of a task with label sets, each with `gold`, the indices of its labels or None, and `weight`."""
 
     space: LabelSet
@@ -41,6 +101,58 @@ class LabelParts(Task, WithoutGold):
         self._source: Path | None = None  # of the examples to predict
         self._split = ""
         self._notes: list[str] = []
+
+    @with_file_encoding
+    def load(self) -> None:
+        self._check_config()
+        if self.config.in_memory:
+            raise given.not_kept()
+        if self.config.corpus:
+            self._load_sample()
+        else:
+            self._load_files()
+        self._finish()
+
+    @abstractmethod
+    def _check_config(self) -> None:
+        """Raise ConfigError unless the settings name data in one way."""
+
+    @abstractmethod
+    def _load_sample(self) -> None:
+        """Set labels, inputs and parts from the sample corpus."""
+
+    @abstractmethod
+    def _load_files(self) -> None:
+        """Set labels, inputs and parts from files."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Hide gold, check the parts and set what is known of them."""
+
+    def read(self, path: str) -> list[Any]:
+        """Read a file in any of the formats, labels optional."""
+        return self._read_and_note(path, False)
+
+    def read_inputs(self, path: str) -> list[Any]:
+        """As `read`; labels are not looked at, so that those unknown to the run don't matter."""
+        return self._read_and_note(path, None)
+
+    def _read_and_note(self, path: str, gold: bool | None) -> list[Any]:
+        where = locate(path)
+        recognised, examples = self._read(where, gold)
+        if recognised is not None:
+            self._notes = [f"{path}: read as {recognised}"]
+        self._source = None if recognised is None else where
+        return examples
+
+    @abstractmethod
+    def _read(self, path: Path, gold: bool | None) -> tuple[str | None, list[Any]]:
+        """The format of a file and its number of rows, None if it has no columns; and its examples.
+
+        Args:
+            path: the file.
+            gold: False if it may be absent; None: it is not looked at.
+        """
 
     def notes(self) -> Sequence[str]:
         return self._notes
@@ -62,13 +174,9 @@ class LabelParts(Task, WithoutGold):
         if name not in names:
             raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r}, of weights (task.sample_weight)")
         at = names.index(name)
-        weights = checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
+        weights = given.checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
         both = zip(self._parts["train"], weights.tolist(), strict=True)
-        self._parts["train"] = [self._weigh(example, weight) for example, weight in both if weight]
-
-    @abstractmethod
-    def _weigh(self, example: Any, weight: float) -> Any:
-        """The example with a weight."""
+        self._parts["train"] = [replace(example, weight=weight) for example, weight in both if weight]
 
     def _read_own_columns(self, path: Path) -> Columns | None:
         """A file's columns as they stand; None if they have no names."""
@@ -77,12 +185,7 @@ class LabelParts(Task, WithoutGold):
     def _divide(
         self, gold: Mapping[str, Sequence[np.ndarray | None]], inputs: Mapping[str, Sequence[Hashable]]
     ) -> Rows:
-        """The rows of each part; notes how files were divided.
-
-        Args:
-            gold: label numbers of each row of each file, by its setting.
-            inputs: of each row, a key that equal inputs have in common.
-        """
+        """The rows of each part, by the label numbers and keys of each file's rows; notes how files were divided."""
         files = named_files(self.config)
         self._files |= hash_files({key: name for key, name in files.items() if name not in self._files})
         parts, made = divide_rows(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
@@ -93,17 +196,19 @@ class LabelParts(Task, WithoutGold):
         return parts
 
     def _warn_of_shared(self, parts: Rows, inputs: Mapping[str, Sequence[Hashable]]) -> None:
-        """Note the parts that are the same or share inputs."""
-        self._notes += same_files(named_files(self.config), self._files) or shared_inputs(select_keys(parts, inputs))
+        """Note the parts that share inputs."""
+        self._notes += shared_inputs(select_keys(parts, inputs))
 
-    def _hide_gold(self, hidden: Callable[[Any], Any], read: Callable[[Path], Sequence[Any]]) -> None:
-        """Give the training part the gold that the config allows, and its files without gold.
-
-        Args:
-            hidden, read: as `hide_gold`.
-        """
+    def _hide_gold(self) -> None:
+        """Give the training part the gold that the config allows, and its files without gold."""
         c = self.config
-        gold, others, sums = hide_gold(c, c.train or c.file or "the data", self._parts["train"], hidden, read)
+        gold, others, sums = hide_gold(
+            c,
+            c.train or c.file or "the data",
+            self._parts["train"],
+            lambda example: replace(example, gold=None),
+            lambda path: self._read(path, None)[1],
+        )
         self._parts["train"] = [*gold * c.repeat, *others]
         self._files |= sums
         if others:

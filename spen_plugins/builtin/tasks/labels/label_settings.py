@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from spen_plugins.builtin.tasks.labels.label_task import LabelTask
-from spen_plugins.data.parts.file_parts import EncodedConfig, OnDiskConfig, check_corpus_keys
-from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig
-from spen_plugins.data.tables.label_names import split_names
+from spen_plugins.data.parts.file_parts import LookUpConfig, OnDiskConfig, PartFilesConfig, check_corpus_keys
+from spen_plugins.data.parts.gold import PartlyLabelledConfig
+from spen_plugins.data.tables.label_columns import split_names
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
 
@@ -18,23 +18,13 @@ _FILES = ({"file"}, {"file", "split"}, {"train", "validation"}, {"train", "test"
 """Forms of naming files, by their settings."""
 
 
-class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
+class DataConfig(LabelTask.Config, PartlyLabelledConfig, PartFilesConfig):
     """The place of the data, and the part of it that has labels."""
 
     corpus: Literal["sample"] | None = None
     """"sample": the synthetic corpus of the package; null: the files below."""
     in_memory: bool = False
     """If true, the examples are given in Python, by `sp.train`, and not kept."""
-    file: str | None = None
-    """A file that is divided into parts: by `split`, or 6 : 2 : 2 as `spen data split` divides it."""
-    split: str | None = None
-    """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
-    train: str | None = None
-    """File of the training part, if each part has its own file."""
-    validation: str | None = None
-    """File of the validation part; without one, it is carved from the training part."""
-    test: str | None = None
-    """File of the test part."""
     labels: int | str | list[str] | None = None
     """Columns that are labels."""
     separator: str | None = Field(None, min_length=1)
@@ -85,7 +75,7 @@ class VectorsConfig(DataConfig):
     """If true, test examples that repeat a training example, features and labels, are left out of files' test part."""
 
 
-class TextsConfig(DataConfig, OnDiskConfig):
+class TextsConfig(DataConfig, LookUpConfig, OnDiskConfig):
     """Settings of task `text`."""
 
     train: str | None = None
@@ -107,16 +97,10 @@ class TextsConfig(DataConfig, OnDiskConfig):
     test part."""
     keep_empty: bool = True
     """If true, texts without labels are kept in the training, validation and test parts."""
-    min_count: int = Field(1, ge=1)
-    """Minimal number of occurrences of a known word in the training part."""
     words: Literal["rule", "blanks"] = "rule"
     """The words of a text. "rule": runs of letters and digits, as n-grams want them; "blanks": the strings between
     blanks, so that the tokeniser of a pretrained encoder reads a text as it is. N-grams beside such an encoder, as of
     an energy, then have words with their punctuation."""
-    lowercase: bool = True
-    """If true, words are looked up in lower case."""
-    digits: bool = True
-    """If true, every digit is looked up as 0."""
     punctuation: bool = True
     """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word; of words by the
     rule."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -13,20 +13,20 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.labels.label_formats import label_csv
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
-from spen_plugins.builtin.tasks.labels.label_parts import LabelParts
-from spen_plugins.data.parts.class_weights import ClassWeightConfig, collate_weights, weigh_labels
-from spen_plugins.data.texts.own_columns import Columns
-from spen_plugins.errors import ConfigError
-from spen_plugins.scores import ranking
+from spen_plugins.builtin.tasks.labels.label_parts import Columns, LabelParts
+from spen_plugins.data.parts.gold import ClassWeightConfig, collate_weights, weigh_labels
+from spen_plugins.data.records import written
+from spen_plugins.data.texts.text_columns import Layout
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
-from spen_plugins.scores.label_decoder import Fit, LabelDecoder, between
-from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS
+from spen_plugins.scores.label_scores import AVERAGE_PRECISION, DEFINITIONS, Fit, LabelDecoder, between
 from spen_plugins.settings.facts import number
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Metric, Writer
 from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, NamesColumns, WritesFormats
+
+PREDICTED, PROBABILITY = "predicted", "p"
 
 
 class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, WritesFormats):
@@ -93,8 +93,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
             if example.gold is not None:
                 gold[row, 0, example.gold] = 1
         labelled = [example.gold is not None for example in examples]
-        batch = Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), labelled, rows)
-        return replace(batch, weights=collate_weights(examples), class_weights=self._class_weights)
+        weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
+        return Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), labelled, rows, **weights)
 
     def _weigh_classes(self) -> None:
         """Set the labels' weights, once there is a training part."""
@@ -163,8 +163,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def protocol(self) -> dict[str, Any]:
         more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
-        defined = {**DEFINITIONS, **ranking.DEFINITIONS, **more}
-        return {**defined, "split": self._split, "threshold": f"{self.decoder}, {self._fit}"}
+        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}, {self._fit}"}
 
     def decoder_facts(self) -> dict[str, Any]:
         """Those of `facts` from which `restore_decoder` rebuilds the decoder."""
@@ -174,3 +173,56 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
     def restore_decoder(self, facts: Mapping[str, Any]) -> None:
         temperature = number(facts, "decode_temperature") if "decode_temperature" in facts else None
         self.decoder = LabelDecoder(number(facts, "threshold"), temperature)
+
+
+def label_csv(
+    labels: Sequence[str], columns: Callable[[Sequence[Any]], Columns], separator: str | None = None
+) -> Writer:
+    """The user's columns as they stand, then the predicted labels, then a probability for each label.
+
+    Predicted labels are in columns `predicted_LABEL` of 0 and 1, or in one column `predicted`; probabilities are in
+    columns `p_LABEL`. An underscore is added to names that the user's columns have.
+
+    Args:
+        labels: all labels.
+        columns: the user's columns, given the examples.
+        separator: between the labels of the one column; None for a column for each label.
+    """
+
+    def write(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
+        names, rows = columns(examples)
+        if separator is None:
+            heads = _rename_taken(names, [f"{PREDICTED}_{label}" for label in labels])
+        else:
+            heads = _rename_taken(names, [PREDICTED])
+        heads += _rename_taken(names, [f"{PROBABILITY}_{label}" for label in labels])
+        records: list[Sequence[Any]] = [[*names, *heads]]
+        for cells, prediction in zip(rows, predictions, strict=True):
+            on, p = prediction["labels"], prediction["probabilities"]
+            predicted = [_join_labels(on, separator)] if separator else [int(label in on) for label in labels]
+            records.append([*cells, *predicted, *(p[label] for label in labels)])
+        return written(records)
+
+    return write
+
+
+def find_label_separator(layout: Layout, usual: str) -> str | None:
+    """The separator of a layout's labels; None if they are in columns of 0 and 1."""
+    if isinstance(layout.labels, int) or (isinstance(layout.labels, str) and not layout.labels.endswith("*")):
+        return layout.separator or usual
+    return None
+
+
+def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Names, all with an underscore more until none is taken."""
+    while {*taken} & {*names}:
+        names = [f"{name}_" for name in names]
+    return list(names)
+
+
+def _join_labels(labels: Sequence[str], separator: str) -> str:
+    odd = next((name for name in labels if separator in name), None)
+    if odd is not None:
+        expected = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"
+        raise DataError("output", None, f"label {odd!r}", expected)
+    return separator.join(labels)

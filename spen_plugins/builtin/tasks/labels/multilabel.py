@@ -10,35 +10,31 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from spen_plugins.builtin.tasks.labels.label_parts import Columns as OwnColumns
+from spen_plugins.builtin.tasks.labels.label_parts import find_table_columns
 from spen_plugins.builtin.tasks.labels.label_settings import VectorsConfig, check_data
-from spen_plugins.builtin.tasks.labels.vector_examples import (
+from spen_plugins.builtin.tasks.labels.vector_parts import (
     Example,
+    Scaling,
+    Size,
+    VectorParts,
     collate_vectors,
     make_example,
     name_features,
-    without_gold,
 )
-from spen_plugins.builtin.tasks.labels.vector_parts import VectorParts
-from spen_plugins.data.catalogue import locate
 from spen_plugins.data.equal_inputs import make_row_keys
 from spen_plugins.data.parts import given
-from spen_plugins.data.parts.file_parts import with_file_encoding
-from spen_plugins.data.table import Ragged, Table
-from spen_plugins.data.tables.label_lists import ListColumn
-from spen_plugins.data.tables.matrix import Matrix
-from spen_plugins.data.tables.scaling import Scaling, Size
+from spen_plugins.data.table import Ragged
+from spen_plugins.data.tables.matrix import Matrix, parse_item
 from spen_plugins.data.tables.table_columns import Columns
-from spen_plugins.data.tables.table_files import read_table
-from spen_plugins.data.tables.vector_items import parse_item
-from spen_plugins.data.texts.own_columns import Columns as OwnColumns
-from spen_plugins.data.texts.own_columns import find_table_columns
+from spen_plugins.data.tables.table_files import ListColumn, read_table
 from spen_plugins.errors import ConfigError
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown
-from spen_plugins.task_parts import ReadsInputs, TakesExamples, TakesMatrices
+from spen_plugins.task_parts import TakesMatrices
 
 
-class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
+class MultiLabel(VectorParts, TakesMatrices):
     """Multi-label classification; labels are columns, a column of lists, or paths of a hierarchical class."""
 
     Config = VectorsConfig
@@ -48,16 +44,8 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         super().__init__(config)
         self._labels_keys = config.labels, config.separator
 
-    @with_file_encoding
-    def load(self) -> None:
-        self._check_config()
-        if self.config.in_memory:
-            raise given.not_kept()
-        if self.config.corpus:
-            self._load_sample()
-        else:
-            self._load_files()
-        self._hide_gold(without_gold, lambda path: self._read(path, gold=None)[1])
+    def _finish(self) -> None:
+        self._hide_gold()
         self._check_parts()
         self._weigh_classes()
 
@@ -83,11 +71,13 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         self._parts = {
             n: [make_example(features[source[n]], sets[source[n]], i) for i in kept] for n, kept in rows.items()
         }
-        self._files = given.checksums({n: [example[:3] for example in examples] for n, examples in self._parts.items()})
+        self._files = given.checksums(
+            {n: [(e.features, e.gold, e.values) for e in examples] for n, examples in self._parts.items()}
+        )
         if weights is not None:
             train = zip(self._parts["train"], rows["train"], strict=True)
-            self._parts["train"] = [self._weigh(example, weights[i]) for example, i in train]
-        self._hide_gold(without_gold, lambda path: self._read(path, gold=None)[1])
+            self._parts["train"] = [replace(example, weight=weights[i]) for example, i in train]
+        self._hide_gold()
         self._weigh_classes()
 
     def _check_config(self) -> None:
@@ -104,26 +94,10 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         """Names of the features that are 1; for real features the largest, scaled, with their values."""
         return Shown(name_features(example, self.columns.names, self.inputs.binary))
 
-    def read(self, path: str) -> Sequence[Example]:
-        return self._read_and_note(path)
-
-    def read_inputs(self, path: str) -> Sequence[Example]:
-        """As `read`; labels in a column of lists are not looked at."""
-        return self._read_and_note(path, gold=None)
-
-    def _read_and_note(self, path: str, gold: bool | None = False) -> Sequence[Example]:
-        table, examples = self._read(locate(path), gold)
-        self._notes = [f"{path}: read as {table.format} ({len(table)} rows)"]
-        self._source = locate(path)
-        return examples
-
-    def _weigh(self, example: Example, weight: float) -> Example:
-        return example._replace(weight=weight)
-
     def _read_own_columns(self, path: Path) -> OwnColumns | None:
         return find_table_columns(path)
 
-    def _read(self, path: Path, gold: bool | None = False) -> tuple[Table, list[Example]]:
+    def _read(self, path: Path, gold: bool | None) -> tuple[str, list[Example]]:
         c = self.config
         if not self.columns.listed and (c.labels, c.separator) != self._labels_keys:
             raise ConfigError("labels= and separator= name a column of lists; this run's labels are columns of 0 and 1")
@@ -134,7 +108,8 @@ class MultiLabel(VectorParts, TakesExamples, TakesMatrices, ReadsInputs):
         table = read_table(path, columns.known, columns.drop, lists)
         features, labelled = columns.encode(table)
         self._scale(features)
-        return table, [make_example(features, labelled, i) for i in range(len(table))]
+        examples = [make_example(features, labelled, i) for i in range(len(table))]
+        return f"{table.format} ({len(table)} rows)", examples
 
     def parse(self, item: Any) -> Example:
         """One example from a Python or JSON value, features as in a data file (not scaled).

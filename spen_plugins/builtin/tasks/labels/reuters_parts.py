@@ -1,15 +1,113 @@
-"""Reuters-21578 in parts: the ModApte split, with a validation part held out of its training documents."""
+"""Reuters-21578: SGML files, and the ModApte split (Apte, Damerau & Weiss 1994; Lewis's README, Sec. VIII.B), with a
+validation part held out of its training documents.
+"""
 
 from __future__ import annotations
 
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from spen_plugins.data.parts.stratification import stratify
-from spen_plugins.data.texts.reuters import Document, read_reuters, shared_topics
+from spen_plugins.data.text import opened, shorten
 from spen_plugins.errors import DataError
+
+_DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
+_ATTRIBUTE = re.compile(r'(\w+)\s*=\s*"([^"]*)"')
+_TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
+_TOPIC = re.compile(r"<D>(.*?)</D>", re.DOTALL)
+_TEXT = re.compile(r"<TEXT\b([^>]*)>(.*?)</TEXT>", re.DOTALL)
+_TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
+_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
+_TAG = re.compile(r"</?[A-Z]+[^>]*>")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+
+
+class Document(NamedTuple):
+    """One story.
+
+    Args:
+        text: title and body; the whole text if the story has no such parts (TYPE "UNPROC", some "BRIEF").
+        topics: as indexed, in the file's order; may be empty.
+        indexed: if true, an indexer has seen it (TOPICS="YES"); otherwise missing topics mean nothing.
+        part: "train" or "test" under ModApte, else None.
+        line: number of its first line, from 1.
+    """
+
+    text: str
+    topics: tuple[str, ...]
+    indexed: bool
+    part: str | None
+    line: int
+
+
+def read_reuters(path: str | Path) -> list[Document]:
+    """Documents of one .sgm file, or of all in a folder, in the order of the names.
+
+    Files are latin-1; entities are resolved, control characters, raw or as entities, become spaces.
+    """
+    return [document for file in sgm_files(path) for document in _documents(file)]
+
+
+def sgm_files(path: str | Path) -> list[Path]:
+    """The file itself, or those of the folder."""
+    path = Path(path)
+    files = sorted(path.glob("*.sgm")) if path.is_dir() else [path]
+    if not files:
+        raise DataError(path, None, "a folder without .sgm files", "reut2-000.sgm to reut2-021.sgm")
+    return files
+
+
+def shared_topics(documents: Iterable[Document]) -> list[str]:
+    """Topics with at least one training and one test document, in alphabetical order: 90 in the full collection."""
+    counts: dict[str | None, Counter[str]] = {"train": Counter(), "test": Counter(), None: Counter()}
+    for document in documents:
+        counts[document.part].update(document.topics)
+    return sorted(counts["train"].keys() & counts["test"].keys())
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    with opened(path) as file:
+        text = file.read().decode("latin-1")
+    place, line = 0, 1
+    for match in _DOCUMENT.finditer(text):
+        line += text.count("\n", place, match.start())
+        if "<REUTERS" in match[2]:
+            raise DataError(path, line, "another <REUTERS> in this document", "</REUTERS> before it")
+        yield _document(path, match[1], match[2], line)
+        line += match[0].count("\n")
+        place = match.end()
+    if (start := text.find("<REUTERS", place)) >= 0:
+        line += text.count("\n", place, start)
+        raise DataError(path, line, "a document without its end", "<REUTERS ...> ... </REUTERS>")
+    if not place:
+        raise DataError(path, None, "no document", "<REUTERS ...> ... </REUTERS>")
+
+
+def _document(path: Path, head: str, inner: str, line: int) -> Document:
+    attributes = dict(_ATTRIBUTE.findall(head))
+    topics, text = _TOPICS.search(inner), _TEXT.search(inner)
+    if topics is None or text is None or not {"TOPICS", "LEWISSPLIT"} <= attributes.keys():
+        wanted = "attributes TOPICS and LEWISSPLIT, <TOPICS> ... </TOPICS> and <TEXT> ... </TEXT>"
+        raise DataError(path, line, f"<REUTERS{shorten(head)[1:-1]}>", wanted)
+    indexed = attributes["TOPICS"] == "YES"
+    part = {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"]) if indexed else None
+    names = tuple(html.unescape(name).strip() for name in _TOPIC.findall(topics[1]))
+    return Document(_read_words(text[2]), names, indexed, part, line)
+
+
+def _read_words(text: str) -> str:
+    title, body = _TITLE.search(text), _BODY.search(text)
+    parts = [part[1] for part in (title, body) if part is not None]
+    if body is None:  # the whole text, including a title
+        parts = [_TAG.sub(" ", text)]
+    return _CONTROL.sub(" ", html.unescape("\n".join(parts))).strip()
+
 
 FOLDS, SEED = 10, 0  # of the validation part
 MOD_APTE = (
@@ -19,16 +117,8 @@ MOD_APTE = (
 )
 
 
-class ReutersParts(NamedTuple):
-    """The documents of each part, the topics that training and test part share, and the split in a sentence."""
-
-    labels: list[str]
-    parts: dict[str, list[Document]]
-    split: str
-
-
-def read_parts(folder: Path) -> ReutersParts:
-    """The parts of a folder of .sgm files.
+def read_parts(folder: Path) -> tuple[list[str], dict[str, list[Document]], str]:
+    """The topics that training and test part share, the documents of each part, and the split in a sentence.
 
     Raises:
         DataError: a file is broken, or the two parts share no topic.
@@ -46,4 +136,4 @@ def read_parts(folder: Path) -> ReutersParts:
         "test": test,
     }
     sizes = {"train": len(train), "test": len(test), "validation": int(held_out.sum()), "labels": len(labels)}
-    return ReutersParts(labels, parts, MOD_APTE.format(**sizes))
+    return labels, parts, MOD_APTE.format(**sizes)

@@ -9,27 +9,24 @@ from typing import Any
 
 from torch import Tensor
 
-from spen_plugins.builtin.tasks.labels.label_formats import find_label_separator
+from spen_plugins.builtin.tasks.labels.label_parts import Columns, find_text_columns
 from spen_plugins.builtin.tasks.labels.label_settings import TextsConfig, check_data
+from spen_plugins.builtin.tasks.labels.label_task import find_label_separator
+from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters
 from spen_plugins.builtin.tasks.labels.text_parts import Example, TextParts
-from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.shards import is_sharded
 from spen_plugins.data.formats import read_head
 from spen_plugins.data.parts import given
-from spen_plugins.data.parts.file_parts import with_file_encoding
-from spen_plugins.data.raw_text import RawText
 from spen_plugins.data.tables.label_cells import SEPARATOR
-from spen_plugins.data.text import read_lines, split_lines
+from spen_plugins.data.text import RawText, read_lines, split_lines
 from spen_plugins.data.texts.labelled_texts import has_labels, read_texts
-from spen_plugins.data.texts.own_columns import Columns, find_text_columns
-from spen_plugins.data.texts.reuters import read_reuters
 from spen_plugins.errors import DataError
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown, TextInputs
-from spen_plugins.task_parts import ReadsInputs, ReadsText, TakesExamples
+from spen_plugins.task_parts import ReadsText
 
 
-class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
+class TextLabels(TextParts, ReadsText):
     """Multi-label classification of texts.
 
     Words are runs of letters and digits, including inner apostrophes, or what is between blanks; see the settings
@@ -39,34 +36,26 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
     Config = TextsConfig
     column_keys = ("text", "labels", "separator", "drop")
 
-    @with_file_encoding
-    def load(self) -> None:
-        check_data(self.config, ("corpus", "in_memory", "reuters"))
-        if self.config.in_memory:
-            raise given.not_kept()
-        if self.config.corpus:
-            self._load_sample()
-        elif self.config.reuters:
-            self._load_reuters()
-        else:
-            self._load_files()
-        self._learn()
-
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of texts, a list of strings, and labels: a list with each text's label names, or a matrix of
         0 and 1, `(texts, labels)`."""
-        check_data(self.config, ("corpus", "in_memory", "reuters"))
+        self._check_config()
         pairs, weights = given.pairs(parts)
         labels, sets = given.label_sets({name: y for name, (_, y) in pairs.items()})
         self._set_labels(labels)
         texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in pairs.items()}
         rows = {name: list(map(Example, strings, sets[name])) for name, strings in texts.items()}
         if weights is not None:
-            rows["train"] = list(map(self._weigh, rows["train"], weights))
+            rows["train"] = [
+                replace(example, weight=weight) for example, weight in zip(rows["train"], weights, strict=True)
+            ]
         inputs = {name: list(map(self._input, strings)) for name, strings in texts.items()}
         self._parts, self._split, self._notes = given.divide(rows, inputs, sets["train"], held_out, seed)
         self._files = given.checksums({n: [(e.text, e.gold) for e in examples] for n, examples in self._parts.items()})
-        self._learn()
+        self._finish()
+
+    def _check_config(self) -> None:
+        check_data(self.config, ("corpus", "in_memory", "reuters"))
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         for example in examples:
@@ -84,32 +73,15 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
     def show(self, example: Example) -> Shown:
         return Shown([example.text])
 
-    def read(self, path: str) -> list[Example]:
-        """Read a file in any of the formats, labels optional; a file of one text a line; or .sgm files of Reuters.
-
-        All documents of a file, regardless of the split; topics unknown to the run are dropped.
-        """
-        return self._read_and_note(path)
-
-    def read_inputs(self, path: str) -> list[Example]:
-        """As `read`, without gold: labels that the run doesn't know don't matter."""
-        return self._read_and_note(path, gold=False)
-
-    def _read_and_note(self, path: str, gold: bool = True) -> list[Example]:
-        recognised, examples = self._read(locate(path), gold)
-        if recognised is not None:
-            self._notes = [f"{path}: read as {recognised} ({len(examples)} texts)"]
-        self._source = None if recognised is None else locate(path)
-        return examples
-
-    def _read(self, where: Path, gold: bool = True) -> tuple[str | None, list[Example]]:
-        """The format recognised, None for plain text and Reuters, and the texts; without gold labels aren't read."""
-        if not is_sharded(where) and (where.is_dir() or where.suffix == ".sgm"):
-            return None, self._documents(read_reuters(where))
-        if where.suffix == ".txt" and not has_labels(read_head(where)):
-            return None, [Example(line, None) for line in read_lines(where)]
-        file = read_texts(where, self._layout(), gold=False if gold else None)
-        return file.said, self._rows(where, file.rows)
+    def _read(self, path: Path, gold: bool | None) -> tuple[str | None, list[Example]]:
+        """A file may also have one text a line, or be .sgm of Reuters: all its documents, regardless of the split,
+        without topics that the run doesn't know."""
+        if not is_sharded(path) and (path.is_dir() or path.suffix == ".sgm"):
+            return None, self._documents(read_reuters(path))
+        if path.suffix == ".txt" and not has_labels(read_head(path)):
+            return None, [Example(line, None) for line in read_lines(path)]
+        file = read_texts(path, self._layout(), gold=gold)
+        return f"{file.said} ({len(file.rows)} texts)", self._rows(path, file.rows)
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A text a line, as in a file: an empty line is a text, so that each line has its answer."""
@@ -122,9 +94,6 @@ class TextLabels(TextParts, TakesExamples, ReadsInputs, ReadsText):
     def _columns(self, examples: Sequence[Example]) -> Columns:
         names, rows = super()._columns(examples)
         return (names, rows) if names else (["text"], [[example.text] for example in examples])
-
-    def _weigh(self, example: Example, weight: float) -> Example:
-        return replace(example, weight=weight)
 
     def _read_own_columns(self, path: Path) -> Columns | None:
         return find_text_columns(path, self._layout())

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spen_plugins.builtin.tasks.labels import reuters_parts
-from spen_plugins.builtin.tasks.labels.known_labels import KnownLabels
 from spen_plugins.builtin.tasks.labels.label_task import LabelTask
+from spen_plugins.builtin.tasks.labels.reuters_parts import Document, sgm_files
 from spen_plugins.builtin.tasks.labels.text_on_disk import TextMaker, text_index
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.on_disk import Index, OnDisk
 from spen_plugins.data.disk.shards import checksum
 from spen_plugins.data.equal_inputs import digest, shared_inputs, warn_of_shared
-from spen_plugins.data.parts.carving import same_files
 from spen_plugins.data.parts.file_parts import named_files, stays_on_disk
-from spen_plugins.data.parts.partly_labelled import needs_memory
+from spen_plugins.data.parts.gold import needs_memory
 from spen_plugins.data.tables.label_cells import SEPARATOR, joined_label
-from spen_plugins.data.tables.label_columns import lists_names
-from spen_plugins.data.tables.label_names import read_names
+from spen_plugins.data.tables.label_columns import lists_names, read_names
 from spen_plugins.data.text import sha256
 from spen_plugins.data.texts.labelled_texts import TextFile, read_texts
-from spen_plugins.data.texts.reuters import Document, sgm_files
 from spen_plugins.data.texts.text_columns import Layout, Row
 from spen_plugins.data.texts.words import is_unspaced, words_of
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import TextInputs
 
@@ -44,6 +41,37 @@ class Example:
     """Output of each indexer for the text, by the indexer's name."""
     weight: float = 1.0
     """The weight of its loss."""
+
+
+class KnownLabels:
+    """Numbers of labels by their names, and of a file of names also by the number in it.
+
+    Args:
+        names: all labels, in order.
+        numbered: if true, a label may be given by its number, from 0.
+
+    Attributes:
+        places: name or number of a label -> its index.
+    """
+
+    def __init__(self, names: Sequence[str], numbered: bool = False) -> None:
+        self.names, self.numbered = list(names), numbered
+        self.places = {str(i): i for i in range(len(self.names))} if numbered else {}
+        self.places.update({name: i for i, name in enumerate(self.names)})
+
+    def indices(self, names: Iterable[str], path: object, line: int | None) -> np.ndarray:
+        """Indices of the labels of a text, sorted.
+
+        Raises:
+            DataError: a label is unknown; with file and line.
+        """
+        names = list(names)
+        for name in names:
+            if name not in self.places:
+                expected = f"one of the {len(self.names)} labels known{', or its number' * self.numbered}"
+                near = did_you_mean(name, self.names)
+                raise DataError(path, line, f"label {name!r}", f"{expected}.{near}")
+        return np.array(sorted({self.places[name] for name in names}), dtype=np.int32)
 
 
 class TextParts(LabelTask):
@@ -63,7 +91,7 @@ class TextParts(LabelTask):
             if isinstance(column, int) and column < 1:
                 raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
 
-    def _learn(self) -> None:
+    def _finish(self) -> None:
         """Check the parts, and set what is known of their words."""
         self._notes.append(self._name_labels())
         names = self.space.labels
@@ -79,7 +107,7 @@ class TextParts(LabelTask):
             self._split += "; documents with none of these topics stay, with no gold label"
         if self._index is None:
             self._look_at_script(example.text for example in self._parts["train"])
-            self._hide_gold(lambda example: replace(example, gold=None), lambda path: self._read(path, gold=False)[1])
+            self._hide_gold()
             self._check_parts()
             counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         else:
@@ -114,6 +142,9 @@ class TextParts(LabelTask):
 
     def _load_files(self) -> None:
         c = self.config
+        if c.reuters:
+            self._load_reuters()
+            return
         names = {key: name for key, name in named_files(c).items() if key != "split"}
         places = {key: locate(name) for key, name in names.items()}
         if lists_names(c.labels):
@@ -131,8 +162,7 @@ class TextParts(LabelTask):
         self._notes += [f"{names[key]}: read as {file.said} ({len(file.rows)} texts)" for key, file in files.items()]
         self._set_parts({key: self._rows(places[key], file.rows) for key, file in files.items()})
         if self._index is not None:
-            if not same_files(names, self._files):
-                self._warn_of_indexed(self._index)
+            self._warn_of_indexed(self._index)
             make = TextMaker(self._index, self._labels.places, self._restore_example)
             self._parts["train"] = OnDisk(self._index, make, self._read_lengths)
 

@@ -1,32 +1,141 @@
-"""Parts of task `multilabel`: from files and from the sample, with scaled features."""
+"""Examples and parts of task `multilabel`: from files and from the sample, with scaled features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from spen_plugins.builtin.tasks.labels.label_parts import Rows
 from spen_plugins.builtin.tasks.labels.label_task import LabelTask
-from spen_plugins.builtin.tasks.labels.vector_examples import (
-    Example,
-    make_example,
-)
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.equal_inputs import make_row_keys
 from spen_plugins.data.parts.file_parts import named_files
-from spen_plugins.data.table import Ragged, Table
-from spen_plugins.data.tables.cells import left_out
-from spen_plugins.data.tables.label_columns import chosen_labels, lists_names
-from spen_plugins.data.tables.label_names import label_sets
+from spen_plugins.data.table import Ragged, Table, left_out
+from spen_plugins.data.tables.label_columns import chosen_labels, label_sets, lists_names
 from spen_plugins.data.tables.matrix import Matrix
-from spen_plugins.data.tables.scaling import Scaling, Size
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.tables.table_files import list_column, read_table
 from spen_plugins.data.text import sha256
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import VectorInputs
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """(value - mean) / deviation of the real features; missing values become 0, the training mean.
+
+    Args:
+        real: mask of the real features, boolean `(size,)`; the others are unchanged.
+        mean: mean of the training part's known values, `(reals,)`; 0 if none is known.
+        std: their standard deviation (divided by n), `(reals,)`; 1 if it is 0.
+    """
+
+    real: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+
+    @classmethod
+    def fit(cls, training: np.ndarray, real: np.ndarray) -> Scaling:
+        """Fit to `(rows, size)`, with NaN for missing values."""
+        values = training[:, real].astype(np.float64)
+        known = ~np.isnan(values)
+        count = np.maximum(known.sum(0), 1)
+        mean = np.where(known, values, 0).sum(0) / count
+        std = np.sqrt((np.where(known, values - mean, 0) ** 2).sum(0) / count)
+        # rounding can give a constant column a tiny deviation
+        constant = std <= 1e-7 * np.abs(mean)
+        return cls(real, mean, np.where(constant, 1.0, std))
+
+    def apply(self, matrix: np.ndarray) -> None:
+        """Scale `(rows, size)` in place."""
+        scaled = (matrix[:, self.real] - self.mean) / self.std
+        matrix[:, self.real] = np.where(np.isnan(scaled), 0.0, scaled)
+
+    def facts(self) -> dict[str, Any]:
+        return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], real: np.ndarray) -> Scaling:
+        mean, std = (np.array(facts[name], dtype=np.float64) for name in ("mean", "std"))
+        if not mean.shape == std.shape == (int(np.sum(real)),):
+            raise ValueError(f"found {mean.shape} means and {std.shape} deviations of {int(np.sum(real))} features")
+        return cls(real, mean, std)
+
+
+@dataclass(frozen=True)
+class Size:
+    """value / size, for sparse features: values are then about as large as the ones of binary features.
+
+    Args:
+        size: root mean square of the training part's values that are not 0; 1 if there is none.
+    """
+
+    size: float
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> Size:
+        """Fit to `(total,)`."""
+        return cls(float(np.sqrt(np.mean(values.astype(np.float64) ** 2))) if len(values) else 1.0)
+
+    def apply(self, values: np.ndarray) -> None:
+        """Scale `(total,)` in place."""
+        values /= self.size
+
+    def facts(self) -> dict[str, Any]:
+        return {"size": self.size}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], real: np.ndarray) -> Size:
+        return cls(float(facts["size"]))
+
+
+SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
+
+
+@dataclass(eq=False, slots=True)
+class Example:
+    """One row: the indices of its non-zero features, or its scaled vector; its label indices, None without gold; the
+    scaled values of the non-zero features, if they are not all 1; and the weight of its loss."""
+
+    features: np.ndarray
+    gold: np.ndarray | None
+    values: np.ndarray | None = None
+    weight: float = 1.0
+
+
+def make_example(features: Ragged | np.ndarray, gold: Sequence[np.ndarray | None], row: int) -> Example:
+    """The example of a row."""
+    values = None if isinstance(features, np.ndarray) or features.weight is None else features.weights(row)
+    return Example(features[row], gold[row], values)
+
+
+def collate_vectors(inputs: VectorInputs, examples: Sequence[Example]) -> dict[str, Tensor]:
+    """The tensors of `VectorInputs`."""
+    if not inputs.listed:
+        return {"vector": torch.from_numpy(np.stack([example.features for example in examples]))}
+    lengths = [len(example.features) for example in examples]
+    indices = np.concatenate([example.features for example in examples]).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths[:-1], dtype=np.int64)]).astype(np.int64)
+    tensors = {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
+    if inputs.sparse:
+        tensors["values"] = torch.from_numpy(np.concatenate([example.values for example in examples]))
+    return tensors
+
+
+def name_features(example: Example, names: Sequence[str], binary: bool) -> list[str]:
+    """Names of the features that are 1; for real features the largest, with their values."""
+    features, values = example.features, example.values
+    if binary:
+        return [names[i] for i in features.tolist()]
+    if values is None:
+        features, values = np.flatnonzero(features), features[features != 0]
+    order = np.argsort(-np.abs(values), kind="stable")[:SHOWN_FEATURES]
+    return [f"{names[features[i]]} {values[i]:.3g}" for i in order.tolist()]
 
 
 class VectorParts(LabelTask):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from spen_plugins.batch import Batch, X
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.roles.srl_metric import DEFINITIONS, Example, SrlMetric
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.parts.file_parts import (
@@ -16,13 +16,11 @@ from spen_plugins.data.parts.file_parts import (
     FilesConfig,
     with_file_encoding,
 )
-from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, WithoutGold
-from spen_plugins.data.raw_text import RawText
+from spen_plugins.data.parts.gold import PartlyLabelledConfig, WithoutGold
 from spen_plugins.data.schemes import complete_tags
-from spen_plugins.data.sentences.role_items import parse_one_predicate, parse_raw_text
-from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.items import parse_one_predicate
+from spen_plugins.data.sentences.roles import FileExamples, read_roles
 from spen_plugins.data.sentences.srl import Proposition, Sentence
-from spen_plugins.data.sentences.write_roles import FileExamples
 from spen_plugins.errors import DataError
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
@@ -34,8 +32,7 @@ from spen_plugins.sentences.batches import (
     Vocabulary,
     one_hot_gold,
 )
-from spen_plugins.sentences.role_parts import hide_roles, kept, read_parts, role_formats, unseen_roles
-from spen_plugins.sentences.tasks import PredicateTask
+from spen_plugins.sentences.tasks import PredicateTask, hide_roles, kept, read_parts, role_formats, unseen_roles
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown, WordInputs, Writer
@@ -98,9 +95,6 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         self._read = self._read._replace(notes=[f"{path}: {file.said}"])
         return self._examples(kept(self.config, file.sentences))
 
-    def read_text(self, raw: RawText) -> list[Example]:
-        return self._examples(parse_raw_text(raw))
-
     def formats(self) -> dict[str, Writer]:
         return role_formats()
 
@@ -112,11 +106,9 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         return self._example(self._vocabulary.entry(sentence.words), proposition)
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        b = len(examples)
         inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
-        numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return SentenceBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
+        return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
 
     def metric(self) -> SrlMetric:
         return SrlMetric(self.space.tags, self.decode)
@@ -192,11 +184,6 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
         tags = [self.space.tags[i] for i in row[: len(words)]]
         predicate = {"index": example.predicate, "word": words[example.predicate]}
         return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
-
-    def _decide(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Tag indices `(predicate, token)`, and the number of tokens in each predicate's sentence."""
-        best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
-        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
 
     def _confidences(
         self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray

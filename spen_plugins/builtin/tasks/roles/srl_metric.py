@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.builtin.tasks.sequence_metric import Labelled, SequenceMetric
-from spen_plugins.data.sentences.predicate_kinds import KINDS, kind_of
+from spen_plugins.data.sentences.srl import KINDS, kind_of
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, find_arguments
 from spen_plugins.sentences.batches import Entry
 from spen_plugins.spaces import Proposal
@@ -71,7 +71,7 @@ class SrlMetric(SequenceMetric):
         self._sums.update(
             repeats=int(self._table.repeats_core(batch.best, batch.lengths).sum()),
             repeats_gold=int(self._table.repeats_core(gold, batch.lengths).sum()),
-            broken=int(self._table.breaks_bio(batch.likely, batch.lengths).sum()),
+            broken=int(self.find_broken(batch.likely, batch.inside, "bio").sum()),
         )
         return pairs
 

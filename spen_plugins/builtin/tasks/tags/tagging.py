@@ -9,22 +9,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.tags.tag_encoding import TagEncoding
-from spen_plugins.builtin.tasks.tags.tag_predictions import span_predictions, tag_predictions
-from spen_plugins.builtin.tasks.tags.tagging_formats import tag_formats
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.tags.tagging_metric import SPAN_DEFINITIONS, TAG_DEFINITIONS, SpanMetric, TagMetric
-from spen_plugins.builtin.tasks.tags.tagging_settings import TaggingConfig
+from spen_plugins.builtin.tasks.tags.tagging_parts import (
+    TagEncoding,
+    TaggingConfig,
+    span_predictions,
+    tag_formats,
+    tag_predictions,
+)
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.on_disk import Index, OnDisk
-from spen_plugins.data.parts.class_weights import collate_weights, weigh_tags
 from spen_plugins.data.parts.file_parts import FileParts, with_file_encoding
-from spen_plugins.data.parts.partly_labelled import WithoutGold
-from spen_plugins.data.raw_text import RawText
+from spen_plugins.data.parts.gold import WithoutGold, collate_weights, weigh_tags
 from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.data.sentences.tag_items import parse_tagged, wrap_words
+from spen_plugins.data.sentences.items import parse_tagged, wrap_words
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
+from spen_plugins.data.text import RawText
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, rounded, span_confidences, tag_confidences
 from spen_plugins.scores.spans import SpanTable
@@ -159,10 +161,9 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
                 raise ConfigError(f"task.columns: the name {name!r} is that of the feature network's; take another")
             inputs[name] = padded([example.columns[name] for example in examples], inside)
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), 0)
-        numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        x = X(inputs, torch.from_numpy(inside), len(examples))
         weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
-        return SentenceBatch(x, numbers, gold, known, tuple(examples), **weights)
+        mask = torch.from_numpy(inside)
+        return SentenceBatch.of(inputs, mask, gold, known, rows, examples=tuple(examples), **weights)
 
     def metric(self) -> TagMetric | SpanMetric:
         tags, scheme = self.space.tags, self._encoding.scheme
@@ -242,8 +243,3 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
             numbers[name] = np.array(values, dtype=np.int64)
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
         return TaggedExample(self._vocabulary.entry(words), numbers, names, tags, spans, weight)
-
-    def _decide(self, proposal: Proposal, examples: Sequence[TaggedExample]) -> tuple[np.ndarray, np.ndarray]:
-        """Tag indices `(sentence, token)`, and the number of tokens in each sentence."""
-        best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
-        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)

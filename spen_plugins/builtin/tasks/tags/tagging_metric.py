@@ -9,9 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.builtin.tasks.sequence_metric import Labelled, SequenceMetric
-from spen_plugins.scores.entities import chunks, strict_spans
-from spen_plugins.scores.spans import SpanCounts
-from spen_plugins.spaces import Proposal, allowed_transitions
+from spen_plugins.scores.spans import SpanCounts, chunks, strict_spans
+from spen_plugins.spaces import Proposal
 
 TAG_DEFINITIONS = {
     "metric": "accuracy: the share of tokens whose tag is right",
@@ -59,13 +58,12 @@ class SpanMetric(SequenceMetric):
     ) -> None:
         super().__init__(tags, decode)
         self._encoding = encoding
-        self._allowed = [part.numpy() for part in allowed_transitions(list(tags), encoding)]
         self._strict, self._conlleval = SpanCounts(), SpanCounts()
         self._invalid = 0
 
     def add(self, batch: Labelled) -> list[tuple[int, int]]:
         """Twice the right spans, and predicted plus gold ones, of each sentence: F1 is the ratio of their sums."""
-        self._invalid += int(self._breaks(batch.likely, batch.lengths).sum())
+        self._invalid += int(self.find_broken(batch.likely, batch.inside, self._encoding).sum())
         sentences = [tags[:n] for tags, n in zip(self._tags[batch.best].tolist(), batch.lengths, strict=True)]
         pairs = []
         strict = strict_spans(sentences, self._encoding)
@@ -73,14 +71,6 @@ class SpanMetric(SequenceMetric):
             self._conlleval.add(chunks(tags), example.spans)
             pairs.append((2 * self._strict.add(spans, example.spans), len(spans) + len(example.spans)))
         return pairs
-
-    def _breaks(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """`(sentence,)` boolean: true if tag indices `(sentence, token)` violate the scheme."""
-        following, start, end = self._allowed
-        sentence = np.arange(len(tags))
-        within = np.arange(1, tags.shape[1]) < lengths[:, None]
-        links = following[tags[:, :-1], tags[:, 1:]] | ~within
-        return ~(links.all(1) & start[tags[:, 0]] & end[tags[sentence, lengths - 1]])
 
     def compute(self) -> dict[str, Any]:
         accuracy = self.accuracy()

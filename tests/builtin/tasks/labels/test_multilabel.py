@@ -5,26 +5,28 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from scipy.sparse import csr_array
+from sklearn import metrics
 
-from spen_plugins.batch import Batch, X
+import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.labels.vector_parts import Scaling, Size
 from spen_plugins.data.parts.split import split_file
-from spen_plugins.data.tables.scaling import Scaling, Size
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.report.group_scores import find_score
+from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.samples import labels as sample
-from spen_plugins.scores.label_decoder import LabelDecoder
-from spen_plugins.scores.labels import GRID, scores
-from spen_plugins.spaces import LabelSet, Proposal
-from spen_plugins.task import PARTS
-from tests.loaded import parsed
+from spen_plugins.scores.label_scores import GRID, LabelDecoder, at_k, average_precision, scores
+from tests.loaded import in_memory, loaded, parquet_file
 
+task = partial(loaded, "multilabel")
 MIXED = """@relation r
 @attribute id string
 @attribute age numeric
@@ -40,12 +42,6 @@ p3,?,7,?,?,1,1
 p4,40,7,blue,no,0,0
 p5,1000,9,blue,yes,0,1
 """
-
-
-def task(**fields) -> MultiLabel:
-    it = MultiLabel(parsed("task", "multilabel", **fields)[1])
-    it.load()
-    return it
 
 
 @pytest.fixture
@@ -100,7 +96,7 @@ def test_facts_bring_a_task_back(mixed, corpus):
 def test_bags_are_the_rows_of_the_file():
     it = task(corpus="sample")
     examples = [it.part("train")[i] for i in (3, 0, 5)]
-    examples[1] = examples[1]._replace(features=np.empty(0, np.int32))  # nothing seen at all
+    examples[1] = dataclasses.replace(examples[1], features=np.empty(0, np.int32))  # nothing seen at all
     batch = it.collate(examples, [3, 0, 5])
     indices, offsets = batch.x.inputs["indices"], batch.x.inputs["offsets"]
     assert indices.dtype == offsets.dtype == torch.int64 and offsets[0] == 0 and offsets[1] == offsets[2]
@@ -114,9 +110,9 @@ def test_bags_are_the_rows_of_the_file():
 def test_batches_without_gold():
     it = task(corpus="sample")
     one, two = it.part("test")[:2]
-    batch = it.collate([one, two._replace(gold=None)])
+    batch = it.collate([one, dataclasses.replace(two, gold=None)])
     assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
-    assert it.collate([one._replace(gold=None)]).gold is None
+    assert it.collate([dataclasses.replace(one, gold=None)]).gold is None
 
 
 def test_parse(mixed):
@@ -157,7 +153,7 @@ def test_parse(mixed):
     ],
 )
 def test_bad_items(mixed, item, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(sp.DataError, match=message):
         task(**mixed).parse(item)
 
 
@@ -166,9 +162,9 @@ def test_separate_files(tmp_path, mixed):
     rows = rows.splitlines()
     for name, some in (("tr", rows[:3]), ("va", rows[3:]), ("te", rows[4:])):
         (tmp_path / f"{name}.arff").write_text(head + "@data\n" + "\n".join(some))
-    paths = {part: str(tmp_path / f"{part[:2]}.arff") for part in PARTS}
+    paths = {part: str(tmp_path / f"{part[:2]}.arff") for part in sp.PARTS}
     it = task(**paths, label_count=2, drop=["id"])
-    assert [len(it.part(name)) for name in PARTS] == [3, 2, 1]
+    assert [len(it.part(name)) for name in sp.PARTS] == [3, 2, 1]
     assert it.scaling.mean[0] == 15  # of the training file alone
     assert set(it.checksums()) == set(paths.values()) and all(len(s) == 64 for s in it.checksums().values())
 
@@ -201,18 +197,18 @@ def test_labels_beside_the_file(tmp_path, mixed):
     ],
 )
 def test_configs_that_describe_no_data(fields, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(sp.ConfigError, match=message):
         task(**fields)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"drop": ["idd"]}, ConfigError, "'idd' of .* is no column. Did you mean 'id'"),
-        ({"drop": []}, DataError, "attribute 'id' of type text"),
-        ({"label_count": 9}, ConfigError, "label_count"),
-        ({"label_count": None}, ConfigError, "which of them are labels"),
-        ({"drop": ["id", "a"]}, ConfigError, "'a' of .* is a label"),
+        ({"drop": ["idd"]}, sp.ConfigError, "'idd' of .* is no column. Did you mean 'id'"),
+        ({"drop": []}, sp.DataError, "attribute 'id' of type text"),
+        ({"label_count": 9}, sp.ConfigError, "label_count"),
+        ({"label_count": None}, sp.ConfigError, "which of them are labels"),
+        ({"drop": ["id", "a"]}, sp.ConfigError, "'a' of .* is a label"),
     ],
 )
 def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
@@ -241,7 +237,7 @@ def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
 )
 def test_bad_splits(tmp_path, mixed, split, message):
     (tmp_path / "split.json").write_text(split)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(sp.DataError, match=message):
         task(**mixed)
 
 
@@ -250,15 +246,15 @@ def test_rows_without_labels_may_be_trained_on_but_not_scored(tmp_path, mixed):
     it = task(**mixed)
     assert it.collate(it.part("train")).labelled.tolist() == [True, True, False, True]
     (tmp_path / "split.json").write_text('{"train": [0], "valid": [1], "test": [2]}')
-    with pytest.raises(DataError, match="1 rows without labels in the test part"):
+    with pytest.raises(sp.DataError, match="1 rows without labels in the test part"):
         task(**mixed)
 
 
-def proposal(p: torch.Tensor, gold: torch.Tensor, labelled=None) -> tuple[Proposal, Batch]:
-    space = LabelSet([f"l{i}" for i in range(p.shape[1])])
-    x = X({}, None, len(p))
+def proposal(p: torch.Tensor, gold: torch.Tensor, labelled=None) -> tuple[sp.Proposal, sp.Batch]:
+    space = sp.LabelSet([f"l{i}" for i in range(p.shape[1])])
+    x = sp.X({}, None, len(p))
     labelled = torch.ones(len(p), dtype=torch.bool) if labelled is None else labelled
-    return space.independent(torch.logit(p).unsqueeze(1)), Batch(
+    return space.independent(torch.logit(p).unsqueeze(1)), sp.Batch(
         x, torch.arange(len(p)), gold.float().unsqueeze(1), labelled
     )
 
@@ -281,10 +277,7 @@ def test_scores_by_hand():
     )
 
 
-def test_scores_equal_scikit_learn_and_torchmetrics():
-    from sklearn import metrics
-    from torchmetrics.functional import classification as tm
-
+def test_scores_equal_scikit_learns():
     p, gold = drawn()
     got = scores(p > 0.5, gold)
     y, z = gold.numpy(), (p > 0.5).numpy()
@@ -292,11 +285,6 @@ def test_scores_equal_scikit_learn_and_torchmetrics():
         assert got[name] == pytest.approx(metrics.f1_score(y, z, average=average, zero_division=0))
     assert got["accuracy"] == pytest.approx(metrics.accuracy_score(y, z))
     assert got["hamming"] == pytest.approx(metrics.hamming_loss(y, z))
-    labels, target = p.shape[1], gold.long()
-    assert got["micro_f1"] == pytest.approx(tm.multilabel_f1_score(p, target, labels, average="micro").item())
-    assert got["macro_f1"] == pytest.approx(tm.multilabel_f1_score(p, target, labels, average="macro").item())
-    assert got["accuracy"] == pytest.approx(tm.multilabel_exact_match(p, target, labels).item())
-    assert got["hamming"] == pytest.approx(tm.multilabel_hamming_distance(p, target, labels).item(), abs=1e-6)
     metric = LabelMetric(average_precision=True)
     metric.update(*proposal(p, gold))
     assert metric.compute()["micro_ap"] == pytest.approx(
@@ -318,7 +306,7 @@ def test_a_metric_takes_batches_without_gold():
     made, batch = proposal(p, gold, none)
     metric.update(made, dataclasses.replace(batch, gold=None))
     metric.update(made, batch)
-    with pytest.raises(DataError, match="no example with gold"):
+    with pytest.raises(sp.DataError, match="no example with gold"):
         metric.compute()
     metric.update(*proposal(p, gold))
     assert metric.compute() == scores(p > 0.5, gold)
@@ -372,17 +360,16 @@ def test_the_root_of_a_hierarchy_can_be_a_label(tmp_path):
     for part in ("train", "validation"):
         (tmp_path / f"{part}.arff").write_text(text)
     files = {part: str(tmp_path / f"{part}.arff") for part in ("train", "validation")}
-    task = MultiLabel(MultiLabel.Config(**files, root=True))
-    task.load()
-    assert task.space.labels == ["root", "1", "1/2"]
-    assert [example.gold.tolist() for example in task.part("train")] == [[0, 1], [0, 1, 2]]
-    again = MultiLabel(MultiLabel.Config(**files, root=True))
-    again.restore(task.facts())
+    it = task(**files, root=True)
+    assert it.space.labels == ["root", "1", "1/2"]
+    assert [example.gold.tolist() for example in it.part("train")] == [[0, 1], [0, 1, 2]]
+    again = MultiLabel(it.config)
+    again.restore(it.facts())
     assert [example.gold.tolist() for example in again.read(files["train"])] == [[0, 1], [0, 1, 2]]
     flat = tmp_path / "flat.arff"
     flat.write_text("@relation r\n@attribute a numeric\n@attribute c {0,1}\n@data\n1,1\n2,0\n")
-    with pytest.raises(ConfigError, match=r"task\.root"):
-        MultiLabel(MultiLabel.Config(train=str(flat), validation=str(flat), label_count=1, root=True)).load()
+    with pytest.raises(sp.ConfigError, match=r"task\.root"):
+        task(train=str(flat), validation=str(flat), label_count=1, root=True)
 
 
 def test_test_rows_that_repeat_a_training_row_can_be_left_out(tmp_path):
@@ -416,10 +403,10 @@ def test_only_some_training_rows_have_labels(mixed, tmp_path):
     assert it.protocol()["split"].endswith("; 2 training examples with gold, 7 without")
     assert str(tmp_path / "more.arff") in it.checksums() and "without" not in every.protocol()["split"]
     assert len(task(**some, rest=False).part("train")) == 6
-    with pytest.raises(DataError, match=r"found 4 training examples; expected at least task\.labelled, 5"):
+    with pytest.raises(sp.DataError, match=r"found 4 training examples; expected at least task\.labelled, 5"):
         task(**mixed, labelled=5)
-    given = MultiLabel(MultiLabel.Config(in_memory=True, labelled=3))
-    given.take({name: (np.eye(8), np.eye(8)[:, :2]) for name in ("train", "validation")})
+    parts = {name: (np.eye(8), np.eye(8)[:, :2]) for name in ("train", "validation")}
+    given = in_memory("multilabel", parts, labelled=3)
     assert [example.gold is not None for example in given.part("train")] == [True] * 3 + [False] * 5
     assert all(example.gold is not None for example in given.part("validation"))
 
@@ -433,8 +420,7 @@ def test_scaling_is_of_the_rows_that_are_trained_on(sparse, tmp_path):
         (tmp_path / name).write_text("".join(["a,b,tag_x\n", *lines]))
     files = {"train": str(tmp_path / "x.csv"), "validation": str(tmp_path / "y.csv"), "labels": "tag_*"}
     for few, rows in (({"labelled": 2, "rest": False}, 2), ({"labelled": 2}, 4), ({"rest": False}, 4)):
-        it = MultiLabel(MultiLabel.Config(in_memory=True, **few))
-        it.take({"train": (given, labels), "validation": (given, labels)})
+        it = in_memory("multilabel", dict.fromkeys(("train", "validation"), (given, labels)), **few)
         if sparse:
             assert it.scaling.size == pytest.approx(Size.fit(values[:rows].ravel()).size)
         else:
@@ -449,25 +435,10 @@ def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):
     given = {"file": str(tmp_path / "x.arff"), "split": str(tmp_path / "s.json")}
     assert task(**given).space.labels == ["1", "1/2"]
     for unused in ({"labels": "x.xml"}, {"label_count": 1}):
-        with pytest.raises(ConfigError, match=f"{next(iter(unused))}=.*hierarchical"):
+        with pytest.raises(sp.ConfigError, match=f"{next(iter(unused))}=.*hierarchical"):
             task(**given, **unused)
-    with pytest.raises(ConfigError, match=r"'c' of .* is a label"):
+    with pytest.raises(sp.ConfigError, match=r"'c' of .* is a label"):
         task(**given, drop=["c"])
-
-
-def test_the_sample_corpus_is_structured():
-    corpus, names = sample.bags(), sample.labels()
-    assert len(names) == len(set(names)) == 40 and len(set(sample.words())) == sample.FEATURES
-    for part, size in sample.SIZES.items():
-        assert len(corpus[part][0]) == len(corpus[part][1]) == size
-        sets = [{names[j] for j in corpus[part][1][i]} for i in range(size)]
-        assert all(s and n.rpartition("/")[0] in {*s, ""} for s in sets for n in s)  # ancestors are implied
-        leaves = [[n.rpartition("/")[0] for n in s if n.count("/") == 2] for s in sets]
-        assert all(len(set(parents)) == len(parents) for parents in leaves)  # siblings exclude each other
-    gold = np.zeros((1500, 40), dtype=bool)
-    for i in range(1500):
-        gold[i, corpus["train"][1][i]] = True
-    assert gold.sum(0).min() >= 10 and 3 < gold.sum(1).mean() < 6
 
 
 @pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
@@ -476,7 +447,7 @@ def test_genbase_is_binary_and_split():
         file="data:multilabel/genbase/genbase.arff", split="data:multilabel/splits/genbase.json", drop=["protein"]
     )
     assert it.inputs.binary and it.inputs.size == 1185 and len(it.space.labels) == 27
-    assert [len(it.part(name)) for name in PARTS] == [397, 132, 133]
+    assert [len(it.part(name)) for name in sp.PARTS] == [397, 132, 133]
 
 
 LISTS = [["rain", "wind"], ["rain"], ["wind"], [], ["sun"]] * 6
@@ -487,8 +458,7 @@ def lists_file(folder: Path, form: str, names: str = "age,tags,seen,day", separa
     path = folder / f"lists.{form}"
     columns = [[n * 7 % 30 for n in range(30)], LISTS, [n % 2 for n in range(30)], [f"d{n % 3}" for n in range(30)]]
     if form == "parquet":
-        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(arrow.table(dict(zip(names.split(","), columns, strict=True))), path)
+        parquet_file(path, dict(zip(names.split(","), columns, strict=True)))
     else:
         rows = zip(columns[0], map(separator.join, LISTS), *columns[2:], strict=True)
         path.write_text("\n".join([names, *(",".join(map(str, row)) for row in rows)]) + "\n")
@@ -520,11 +490,11 @@ def test_a_column_of_lists_of_another_file(tmp_path):
     plain = tmp_path / "plain.csv"
     plain.write_text("age,seen,day\n1,0,d1\n")
     assert [example.gold for example in it.read(str(plain))] == [None]
-    with pytest.raises(DataError, match="attribute 'kinds'"):
+    with pytest.raises(sp.DataError, match="attribute 'kinds'"):
         it.read(other)
     it.config = it.config.model_copy(update={"labels": "kinds", "separator": "|"})
     assert [len(example.gold) for example in it.read(other)] == [len(labels) for labels in LISTS]
-    with pytest.raises(DataError, match=r"label 'rain\|wind'; expected one of the 3 labels"):
+    with pytest.raises(sp.DataError, match=r"label 'rain\|wind'; expected one of the 3 labels"):
         it.config = it.config.model_copy(update={"separator": ";"})
         it.read(other)
 
@@ -533,9 +503,9 @@ def test_another_separator_in_a_column_of_lists_is_an_error(tmp_path):
     path = lists_file(tmp_path, "csv", separator="|")
     found = r"lists\.csv:2: found label 'rain\|wind' beside 'rain' and 'wind'; .* pass \"separator=\|\" to split it"
     for load in (lambda: task(file=path, labels="tags"), lambda: split_file(path, labels="tags")):
-        with pytest.raises(DataError, match=found):
+        with pytest.raises(sp.DataError, match=found):
             load()
-    with pytest.raises(ConfigError, match=r"task\.labels: found 3; .* label_count="):
+    with pytest.raises(sp.ConfigError, match=r"task\.labels: found 3; .* label_count="):
         task(file=path, labels=3)
 
 
@@ -551,5 +521,68 @@ def test_a_column_that_was_learned_from_cannot_be_dropped_later(tmp_path):
     path.write_text("x,y,a\n1,2.5,1\n2,1.5,0\n")
     it = task(train=str(path), validation=str(path), labels="a")
     it.config = it.config.model_copy(update={"drop": ["x"]})
-    with pytest.raises(ConfigError, match="drop=: the run learned from the column 'x'"):
+    with pytest.raises(sp.ConfigError, match="drop=: the run learned from the column 'x'"):
         it.read(str(path))
+
+
+# Labels in order
+
+
+@pytest.fixture
+def ranked() -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(0)
+    p, gold = rng.random((60, 12)), rng.random((60, 12)) < 0.2
+    gold[3], gold[:, 5] = False, False  # an example without labels, a label without examples
+    return torch.tensor(p), torch.tensor(gold)
+
+
+def test_scores_of_the_first_k_by_hand():
+    p = torch.tensor([[0.9, 0.5, 0.7, 0.1], [0.2, 0.8, 0.4, 0.3], [0.1, 0.2, 0.3, 0.4]])
+    gold = torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]], dtype=torch.bool)
+    found = at_k(p, gold, [1, 2, 3, 5])
+    assert list(found) == ["1", "2", "3"]  # there are four labels
+    assert found["1"] == {"precision": 1, "recall": (1 / 3 + 1) / 2, "ndcg": 1, "r_precision": 1}
+    assert found["2"] == pytest.approx(
+        {"precision": 0.5, "recall": 2 / 3, "ndcg": (1 / (1 + 1 / np.log2(3)) + 1) / 2, "r_precision": 0.75}
+    )
+    assert found["3"]["precision"] == pytest.approx((2 / 3 + 1 / 3) / 2)
+    assert at_k(p, torch.zeros_like(gold), [1]) == {}
+
+
+def test_scores_of_labels_in_order_equal_scikit_learns(ranked):
+    p, gold = ranked
+    some = gold.any(1)
+    for k, found in at_k(p, gold, [1, 3, 5]).items():
+        assert found["ndcg"] == pytest.approx(metrics.ndcg_score(gold[some].numpy(), p[some].numpy(), k=int(k)))
+    for values in (p, p.mul(4).round().div(4)):  # many equal ones, too
+        kept = gold.any(0)
+        by_label = metrics.average_precision_score(gold[:, kept].numpy(), values[:, kept].numpy(), average="macro")
+        assert average_precision(values.T, gold.T) == pytest.approx(by_label)
+        by_example = metrics.average_precision_score(gold[some].numpy(), values[some].numpy(), average="samples")
+        assert average_precision(values, gold) == pytest.approx(by_example)
+    assert average_precision(p, torch.zeros_like(gold)) is None
+
+
+def test_they_come_at_the_end_and_do_not_crowd_the_table(tmp_path):
+    it = task(corpus="sample", at=[1, 2])
+    metric, batch = it.metric(), it.collate(it.part("validation"))
+    assert isinstance(metric, LabelMetric)
+    metric.update(it.space.independent(torch.randn(batch.gold.shape), None), batch)
+    assert not metric.compute().keys() & {"ranking", "example_ap"}
+    details = metric.details()
+    assert set(details) == {"ranking", "example_ap", "label_ap"} and list(details["ranking"]) == ["1", "2"]
+    assert set(details) <= set(it.protocol())
+    constant = {"score": "example_f1", "validation": 0.29666666666666663}
+    found = {"validation": {**metric.compute(), **details}, "protocol": {"constant_predictor": constant}}
+    (tmp_path / "metrics.json").write_text(json.dumps(found))
+    (tmp_path / "config.json").write_text("{}")
+    console = Console(width=200, record=True)
+    print_scores(console, sp.RunFolder(tmp_path))
+    printed = console.export_text()
+    assert printed.count("precision") == 2  # precision and r_precision, in one line
+    assert "constant_predictor: score example_f1, validation 0.2967\n" in printed
+    assert "the 1, 2 likeliest labels, validation: precision 0." in printed and "│ label_ap" in printed
+    assert find_score(found["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
+    assert find_score(found["validation"], "ranking.7.ndcg") is None
+    with pytest.raises(sp.ConfigError, match=r"task\.at\.0': found 0"):
+        task(corpus="sample", at=[0])

@@ -5,99 +5,52 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
-from spen_plugins.builtin.tasks.labels.text import TextLabels
-from spen_plugins.cli.main import app as spen_app
+from spen_plugins.builtin.tasks.labels.label_parts import find_text_columns
+from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters, shared_topics
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
-from spen_plugins.data.tables.label_names import read_names
-from spen_plugins.data.texts.labelled_texts import read_texts
-from spen_plugins.data.texts.own_columns import find_text_columns
-from spen_plugins.data.texts.reuters import read_reuters, shared_topics
+from spen_plugins.data.tables.label_columns import read_names
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.registry import Registry
-from spen_plugins.runs.train import runner
 from spen_plugins.samples import labels as sample
-from spen_plugins.task import PARTS, TextInputs
 from spen_plugins.testing import ToyLabels, ToyTags
-from tests.loaded import ROOT, parsed
+from tests.loaded import ROOT, loaded, parquet_file, parsed, spen, trained, written
 
 CONFIG = ROOT / "configs/texts.jsonnet"
+task = partial(loaded, "text")
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
-
-
-def task(**fields) -> TextLabels:
-    it = TextLabels(parsed("task", "text", **fields)[1])
-    it.load()
-    return it
-
-
-def write(path: Path, text: str, encoding: str = "utf-8") -> str:
-    path.write_text(text, encoding=encoding)
-    return str(path)
 
 
 @pytest.fixture
 def files(tmp_path) -> dict[str, str]:
     """Three TSV files with label numbers, and the names."""
     return {
-        "train": write(tmp_path / "train.tsv", "What a day!\t0,2\tx1\nIt's raining\t1\tx2\nnothing here\t\tx3\n"),
-        "validation": write(tmp_path / "dev.tsv", "a day\tjoy\tx4\n"),
-        "test": write(tmp_path / "test.tsv", "A day’s rain\t2\tx5\n"),
-        "labels": write(tmp_path / "names.txt", "joy\ngrief\nawe"),
+        "train": written(tmp_path / "train.tsv", "What a day!\t0,2\tx1\nIt's raining\t1\tx2\nnothing here\t\tx3\n"),
+        "validation": written(tmp_path / "dev.tsv", "a day\tjoy\tx4\n"),
+        "test": written(tmp_path / "test.tsv", "A day’s rain\t2\tx5\n"),
+        "labels": written(tmp_path / "names.txt", "joy\ngrief\nawe"),
     }
 
 
 # Readers
 
 
-def test_rows_of_a_tsv_file_keep_quotes_and_lines(tmp_path):
-    path = write(tmp_path / "a.tsv", '"quoted\t1, 2\r\nplain\t\r\n')
-    assert read_texts(Path(path), Layout()).rows == [('"quoted', ("1", "2"), 1), ("plain", (), 2)]
-    path = write(tmp_path / "b.tsv", "tags\tid\tbody\nx;y\t7\thello\n")
-    assert read_texts(Path(path), Layout("body", "tags", ";", header=True)).rows == [("hello", ("x", "y"), 2)]
-
-
-@pytest.mark.parametrize(
-    ("text", "layout", "line", "found"),
-    [
-        ("a\tx\n\nb\tx\n", Layout(), 2, "1 cells in ''; expected 2"),
-        ("a\tx\nb\nc\tx\n", Layout(), 2, "1 cells in 'b'; expected 2, as in the first line, separated by tabs"),
-        ("text\ttags\na\tx\n", Layout("texte", "tags", header=True), 1, "columns text, tags; .*Did you mean 'text'"),
-        ("a\tx\n", Layout(1, 4), 1, "2 columns; expected labels in column 4"),
-    ],
-)
-def test_broken_tsv_files_are_named_with_their_line(tmp_path, text, layout, line, found):
-    with pytest.raises(DataError, match=found) as error:
-        read_texts(Path(write(tmp_path / "a.tsv", text)), layout)
-    assert error.value.line == line and str(tmp_path / "a.tsv") in str(error.value)
-
-
-def test_tsv_with_every_cell_in_quotes_is_csv(tmp_path):
-    quoted = write(tmp_path / "x.tsv", '"text"\t"labels"\n"a ""b"" c"\t"x,y"\n')
-    assert read_texts(Path(quoted), Layout()).rows[0][:2] == ('a "b" c', ("x", "y"))
-    kept = write(tmp_path / "y.tsv", '"a b"\tx\n"c"\ty\n')
-    assert [row.text for row in read_texts(Path(kept), Layout()).rows] == ['"a b"', '"c"']
-
-
 def test_label_names(tmp_path):
-    assert read_names(write(tmp_path / "n", "joy \n grief\n")) == ["joy", "grief"]
+    assert read_names(written(tmp_path / "n", "joy \n grief\n")) == ["joy", "grief"]
     with pytest.raises(DataError, match=r":3: found label 'a' twice"):
-        read_names(write(tmp_path / "n", "a\nb\na\n"))
+        read_names(written(tmp_path / "n", "a\nb\na\n"))
     with pytest.raises(DataError, match=r":2: found an empty name"):
-        read_names(write(tmp_path / "n", "a\n\nb\n"))
+        read_names(written(tmp_path / "n", "a\n\nb\n"))
 
 
 def story(number: int, split: str, topics: str, text: str, indexed: str = "YES", kind: str = "") -> str:
@@ -123,7 +76,7 @@ def stories(tmp_path) -> Path:
     folder.mkdir()
     train = [story(i, "TRAIN", "grain wheat" if i % 2 else "earn", BODY.format(i)) for i in range(18)]
     train += [story(18, "TRAIN", "", BODY.format("none")), story(19, "TRAIN", "rare grain", BODY.format("two"))]
-    write(folder / "reut2-000.sgm", HEAD + "".join(train), "latin-1")
+    (folder / "reut2-000.sgm").write_text(HEAD + "".join(train), "latin-1")
     others = [
         story(20, "TEST", "earn", "<TITLE>BRIEF ONLY</TITLE>", kind=' TYPE="BRIEF"'),
         story(21, "TEST", "grain wheat gold", "*******LOOSE &lt;XYZ&gt; TEXT\x1f\x03\n", kind=' TYPE="UNPROC"'),
@@ -131,7 +84,7 @@ def stories(tmp_path) -> Path:
         story(23, "TRAIN", "", BODY.format("bypassed"), indexed="BYPASS"),
         story(24, "TEST", "", BODY.format("seen by nobody"), indexed="NO"),
     ]
-    write(folder / "reut2-001.sgm", HEAD + "".join(others), "latin-1")
+    (folder / "reut2-001.sgm").write_text(HEAD + "".join(others), "latin-1")
     return folder
 
 
@@ -161,8 +114,9 @@ ONE = story(1, "TRAIN", "earn", BODY.format(1))
     ],
 )
 def test_broken_sgml_is_named_with_its_line(tmp_path, text, line, found):
+    (tmp_path / "x.sgm").write_text(text, "latin-1")
     with pytest.raises(DataError, match=found) as error:
-        read_reuters(write(tmp_path / "x.sgm", text, "latin-1"))
+        read_reuters(tmp_path / "x.sgm")
     assert error.value.line == line
 
 
@@ -179,17 +133,17 @@ def test_reuters_wants_files(tmp_path):
 def test_files_with_numbers_and_names(files):
     it = task(**files)
     assert it.space.labels == ["joy", "grief", "awe"]
-    assert [[e.gold.tolist() for e in it.part(name)] for name in PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
+    assert [[e.gold.tolist() for e in it.part(name)] for name in sp.PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
     assert list(it.inputs.words) == ["!", "a", "day", "here", "it's", "nothing", "raining", "what"]
     assert set(it.checksums()) == set(files.values())
     assert list(task(**files, min_count=2).inputs.words) == []
     few = task(**files, keep_empty=False)
-    assert [len(few.part(name)) for name in PARTS] == [2, 1, 1] and "left out" in few.protocol()["split"]
+    assert [len(few.part(name)) for name in sp.PARTS] == [2, 1, 1] and "left out" in few.protocol()["split"]
 
 
 def test_labels_by_name_are_those_of_all_files(files, tmp_path):
-    train = write(tmp_path / "t.tsv", "b|a\tx\nc\ty\n")
-    dev = write(tmp_path / "v.tsv", "d\tx\n")
+    train = written(tmp_path / "t.tsv", "b|a\tx\nc\ty\n")
+    dev = written(tmp_path / "v.tsv", "d\tx\n")
     it = task(train=train, validation=dev, text=2, labels=1, separator="|")
     assert it.space.labels == ["a", "b", "c", "d"] and not it.part("test")
 
@@ -213,8 +167,8 @@ def test_labels_by_name_are_those_of_all_files(files, tmp_path):
 )
 def test_wrong_settings_and_labels(files, change, error, found):
     for name, text in change.items():
-        if isinstance(text, str) and name in PARTS:
-            write(Path(files[name]), text)
+        if isinstance(text, str) and name in sp.PARTS:
+            written(Path(files[name]), text)
         else:
             files[name] = text
     with pytest.raises(error, match=found):
@@ -223,7 +177,7 @@ def test_wrong_settings_and_labels(files, change, error, found):
 
 def test_words(files):
     def words(text, **fields):
-        return TextLabels(TextLabels.Config(**fields)).words(text)
+        return sp.TextLabels(sp.TextLabels.Config(**fields)).words(text)
 
     text = "Don’t PAY 1,950 dlrs :) 🎉 B\xfcrgi's"
     assert words(text) == ["don't", "pay", "0", ",", "000", "dlrs", ":", ")", "🎉", "b\xfcrgi's"]
@@ -234,8 +188,8 @@ def test_words(files):
 def test_reuters_parts(stories):
     it = task(reuters=str(stories))
     assert it.space.labels == ["earn", "grain", "wheat"]
-    assert [len(it.part(name)) for name in PARTS] == [18, 2, 2]
-    gold = {e.text: e.gold.tolist() for name in PARTS for e in it.part(name)}
+    assert [len(it.part(name)) for name in sp.PARTS] == [18, 2, 2]
+    gold = {e.text: e.gold.tolist() for name in sp.PARTS for e in it.part(name)}
     assert gold["GRAIN & none\nnone rose at B\xfcrgi.\n REUTER"] == []  # stays, without labels
     assert gold["GRAIN & two\ntwo rose at B\xfcrgi.\n REUTER"] == [1]  # 'rare' is in no test document
     assert gold["*******LOOSE <XYZ> TEXT"] == [1, 2]
@@ -244,14 +198,14 @@ def test_reuters_parts(stories):
     again = task(reuters=str(stories))
     assert [e.text for e in again.part("validation")] == [e.text for e in it.part("validation")]
     assert len(it.checksums()) == 2
-    assert sum(len(task(reuters=str(stories), keep_empty=False).part(name)) for name in PARTS) == 21
+    assert sum(len(task(reuters=str(stories), keep_empty=False).part(name)) for name in sp.PARTS) == 21
 
 
 def test_read_takes_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
     it = task(**files)
     assert [e.gold.tolist() for e in it.read(files["test"])] == [[2]]
-    assert [e.gold for e in it.read(write(tmp_path / "x.tsv", "text alone\n"))] == [None]
-    plain = it.read(write(tmp_path / "x.txt", "one\ttext\n\nthree\n"))
+    assert [e.gold for e in it.read(written(tmp_path / "x.tsv", "text alone\n"))] == [None]
+    plain = it.read(written(tmp_path / "x.txt", "one\ttext\n\nthree\n"))
     assert [e.text for e in plain] == ["one\ttext", "", "three"] and {e.gold for e in plain} == {None}
     news = task(reuters=str(stories))
     assert len(news.read(str(stories))) == 25
@@ -266,7 +220,7 @@ def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tm
         ("x.tsv", "hello there\tunknown\n"),
         ("x.jsonl", '{"text": "hello there", "labels": ["unknown"]}\n'),
     ):
-        path = write(tmp_path / name, text)
+        path = written(tmp_path / name, text)
         assert [(e.text, e.gold) for e in it.read_inputs(path)] == [("hello there", None)]
         assert it.notes()[0].startswith(f"{path}: read as ") and it.notes()[0].endswith("(1 texts)")
         with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 labels known"):
@@ -275,14 +229,14 @@ def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tm
 
 def test_empty_cells_for_labels_are_no_matter_of_prediction(tmp_path):
     """Nor of training without gold; in evaluation a row without any is left out."""
-    train = write(tmp_path / "train.csv", "text,is_a,is_b\none,1,0\ntwo,0,1\n")
-    more = write(tmp_path / "more.csv", "text,is_a,is_b\nthree,,\nfour,1,\n")
+    train = written(tmp_path / "train.csv", "text,is_a,is_b\none,1,0\ntwo,0,1\n")
+    more = written(tmp_path / "more.csv", "text,is_a,is_b\nthree,,\nfour,1,\n")
     it = task(train=train, validation=train, labels="is_*", unlabelled=more)
     assert [e.gold is None for e in it.part("train")] == [False, False, True, True]
     assert [(e.text, e.gold) for e in it.read_inputs(more)] == [("three", None), ("four", None)]
     with pytest.raises(DataError, match=r"more\.csv:3: found an empty cell for label 'is_b'; expected 0 or 1"):
         it.read(more)
-    some = write(tmp_path / "some.csv", "text,is_a,is_b\none,1,0\nthree,,\n")
+    some = written(tmp_path / "some.csv", "text,is_a,is_b\none,1,0\nthree,,\n")
     assert [None if e.gold is None else e.gold.tolist() for e in it.read(some)] == [[0], None]
 
 
@@ -303,14 +257,14 @@ LAYOUTS = [
 @pytest.mark.parametrize(("train", "fields"), LAYOUTS)
 def test_a_run_reads_the_csv_that_it_writes(tmp_path, train, fields):
     """The user's columns stay, so that texts and gold are found again; those without names are the texts alone."""
-    path = write(tmp_path / "train.csv", train)
+    path = written(tmp_path / "train.csv", train)
     it = task(train=path, validation=path, **fields)
-    again = TextLabels(it.config)
+    again = sp.TextLabels(it.config)
     again.restore(json.loads(json.dumps(it.facts())))
     labels = it.space.labels
     examples = again.read(path)
     predictions = [{"labels": labels[:1], "probabilities": dict.fromkeys(labels, 0.25)}] * len(examples)
-    out = Path(write(tmp_path / "out.csv", again.formats()["csv"](predictions, examples)))
+    out = Path(written(tmp_path / "out.csv", again.formats()["csv"](predictions, examples)))
     with out.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert all(row[f"p_{label}"] == "0.25" for row in rows for label in labels)
@@ -324,7 +278,7 @@ def test_a_run_reads_the_csv_that_it_writes(tmp_path, train, fields):
 
 def test_labels_in_columns_are_predicted_in_columns(tmp_path):
     """One that is nowhere 1 is no label."""
-    path = write(tmp_path / "train.csv", "comment,joy,grief\none,1,0\n")
+    path = written(tmp_path / "train.csv", "comment,joy,grief\none,1,0\n")
     it = task(train=path, validation=path, text="comment", labels=["joy", "grief"])
     assert it.space.labels == ["joy"]
     said = it.formats()["csv"]([{"labels": [], "probabilities": {"joy": 0.1}}], [it.parse("one")])
@@ -347,91 +301,80 @@ def test_parse():
 
 
 def test_only_some_training_texts_have_labels(files, tmp_path):
-    more = [write(tmp_path / "more.txt", "another day\n"), write(tmp_path / "more.tsv", "one more\tunheard-of\n")]
+    more = [written(tmp_path / "more.txt", "another day\n"), written(tmp_path / "more.tsv", "one more\tunheard-of\n")]
     it = task(**files, labelled=1, repeat=2, unlabelled=more)
     train = it.part("train")
     assert [None if e.gold is None else e.gold.tolist() for e in train] == [[0, 2]] * 2 + [None] * 4
     assert [example.text for example in train[4:]] == ["another day", "one more"]
     assert {"raining", "another", "more"} <= {*it.inputs.words}  # texts without labels have words all the same
     assert {*more} <= it.checksums().keys()
-    other = write(tmp_path / "other.tsv", "rain\tgrief\n")
+    other = written(tmp_path / "other.tsv", "rain\tgrief\n")
     seen = "no training example has 1 of the 3 labels (grief)"
     assert any(seen in note for note in task(**files | {"test": other}, labelled=1).notes())
     assert not any(seen in note for note in task(**files | {"test": other}).notes())
     assert len(task(**files, labelled=1, rest=False).part("train")) == 1
 
 
-def test_the_sample_corpus():
-    corpus, names, pair = sample.texts(), sample.labels(), ("vusi", "zepo")
-    assert {name: len(pairs) for name, pairs in corpus.items()} == {"train": 1500, "validation": 500, "test": 500}
-    for text, gold in corpus["train"]:
-        if len(leaves := [i for i in gold if names[i].count("/") == 2]) == 1:  # the pair's order tells the leaf
-            assert " ".join(pair[:: 1 if leaves[0] % 2 == 0 else -1]) not in text.lower()
-
-
 # N-grams
 
 
 def network(known=("a", "b", "c"), **fields) -> Ngrams:
-    it = TextLabels(TextLabels.Config(corpus="sample"))
-    it.inputs = TextInputs(list(known))
+    it = sp.TextLabels(sp.TextLabels.Config(corpus="sample"))
+    it.inputs = sp.TextInputs(list(known))
     return Ngrams(Ngrams.Config(hidden=[5], **fields), it)
 
 
-def bag(text: str, **fields) -> dict[int, float]:
-    rows, values = network(**fields).indexer()[1].index(text.split())
+def bag(text: str, normed: bool = True, **fields) -> dict[int, float]:
+    known = ["a", "b", "c"] if fields.get("vocabulary", True) else None
+    rows, values = NgramIndexer(known, Ngrams.Config(**fields), normed).index(text.split())
     return dict(zip(rows.tolist(), values.tolist(), strict=True))
+
+
+def counted(text: str, **fields) -> dict[int, float]:
+    """Counts, found from their logarithms."""
+    return {row: float(round(np.exp(value - 1), 4)) for row, value in bag(text, False, **fields).items()}
 
 
 def test_a_plain_bag_of_words_by_hand():
     plain = {"words": 1, "buckets": 0}
-    assert bag("b a b x b", **plain, counts="count", norm="none") == {0: 1, 1: 3}
-    assert bag("b a b x b", **plain, counts="presence", norm="l1") == {0: 0.5, 1: 0.5}
-    found = bag("b a b x b", **plain, counts="log", norm="l2")
+    assert counted("b a b x b", **plain) == {0: 1, 1: 3}
+    found = bag("b a b x b", **plain)
     logs = np.array([1, 1 + np.log(3)])
     np.testing.assert_allclose([found[0], found[1]], logs / np.sqrt((logs**2).sum()), rtol=1e-6)
     assert bag("x y", **plain) == {} and bag("", **plain) == {}
 
 
 def test_ngrams_by_enumeration():
-    counted = {"counts": "count", "norm": "none", "buckets": 2**20}
+    rows = {"buckets": 2**20}
     text = "a b x a b"
-    one, two, three = (bag(text, words=n, **counted) for n in (1, 2, 3))
+    one, two, three = (counted(text, words=n, **rows) for n in (1, 2, 3))
     assert one == {0: 2, 1: 2}
     assert {k: v for k, v in two.items() if k < 3} == one
     assert sorted(v for k, v in two.items() if k >= 3) == [1, 1, 2]  # b-x, x-a, and a-b twice
     assert sum(three.values()) == 4 + 4 + 3 and two.items() <= three.items()
-    assert bag("a b", words=2, **counted) != bag("b a", words=2, **counted)  # order counts
-    assert bag("a x b", words=3, **counted) == bag("a y b", words=3, **counted)  # unknown words are one word
-    hashed = bag("a x y", words=1, vocabulary=False, **counted)
-    assert sorted(hashed.values()) == [1, 1, 1] and network(vocabulary=False, **counted).indexer()[1].size == 2**20
-    pieces = bag("ab", words=1, characters=[2, 3], **counted)
+    assert counted("a b", words=2, **rows) != counted("b a", words=2, **rows)  # order counts
+    assert counted("a x b", words=3, **rows) == counted("a y b", words=3, **rows)  # unknown words are one word
+    hashed = counted("a x y", words=1, vocabulary=False, **rows)
+    assert sorted(hashed.values()) == [1, 1, 1] and network(vocabulary=False, **rows).indexer()[1].size == 2**20
+    pieces = counted("ab", words=1, characters=[2, 3], **rows)
     assert sorted(pieces.values()) == [1] * 5  # <a ab b> <ab ab>
     assert max(three) < 3 + 2**20
 
 
 def test_hashes_are_the_same_in_every_process():
-    code = (
-        "from spen_plugins.builtin.features.ngrams import *\n"
-        "i = NgramIndexer(['a', 'b'], Ngrams.Config(words=3, characters=[2, 3], buckets=1000))\n"
-        "print(stable_hash('Zürich'), i.index('a b und c'.split())[0].tolist())"
+    """Whatever its hash seed, and in every version: runs hold rows, not words."""
+    rows, _ = NgramIndexer(["a", "b"], Ngrams.Config(words=3, characters=[2, 3], buckets=1000)).index(
+        ["a", "b", "und", "c"]
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True
-        ).stdout
-        for seed in ("1", "2")
-    }
-    config = Ngrams.Config(words=3, characters=[2, 3], buckets=1000)
-    here = NgramIndexer(["a", "b"], config).index(["a", "b", "und", "c"])[0].tolist()
-    assert found == {f"{stable_hash('Zürich')} {here}\n"}
-    assert stable_hash("Zürich") == 636548684707296368  # and in every version: runs hold rows, not words
+    assert rows[:12].tolist() == [0, 1, 77, 132, 222, 237, 249, 304, 409, 426, 430, 450]
+    assert rows[12:].tolist() == [453, 633, 682, 684, 740, 813, 907, 918, 971, 999, 1001]
+    assert stable_hash("Zürich") == 636548684707296368
 
 
 def test_buckets_are_filled_evenly():
     rng = np.random.default_rng(0)
     words = [f"w{i}" for i in rng.integers(0, 3000, size=40_000)]
-    rows, _ = network((), words=2, buckets=64, vocabulary=False, counts="count", norm="none").indexer()[1].index(words)
+    rows, _ = network((), words=2, buckets=64, vocabulary=False).indexer()[1].index(words)
     assert rows.tolist() == list(range(64))
     known = sorted(set(words))
     indexer = network(known, words=2, buckets=64).indexer()[1]
@@ -486,9 +429,9 @@ def test_networks_for_other_inputs_say_so():
     for toy in (ToyLabels(), ToyTags()):
         with pytest.raises(ConfigError, match="'ngrams' takes texts"):
             Ngrams(Ngrams.Config(), toy)
-    registry, texts_task = Registry(), task(corpus="sample")
+    texts_task = task(corpus="sample")
     for name in ("mlp", "bilstm", "encoder"):
-        cls, config = registry.parse("features", {"type": name}, "features", "test")
+        cls, config = parsed("features", name)
         with pytest.raises(ConfigError, match="'ngrams'"):
             cls(config, texts_task)
 
@@ -503,7 +446,7 @@ def test_networks_for_other_inputs_say_so():
 def test_every_data_set_with_every_method_is_an_experiment(data, method):
     given = {"validation": "v.tsv", "test": "t.tsv", "labels": "n.txt"} if data == "mine.tsv" else {}
     config = evaluate(CONFIG, {"data": data, "method": method, **given})
-    check(config, CONFIG, Registry())
+    check(config, CONFIG, sp.Registry())
     assert ("energy" in config) == (method != "cross_entropy")
     if data == "mine.tsv":
         assert config["task"] == {
@@ -520,15 +463,14 @@ def test_a_config_of_files():
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "text"
+def run(tmp_path_factory) -> Path:
     small = {"trainer.epochs": "8", "energy_loss.samples": "5", "trainer.energy.steps": "1"}
-    config = evaluate(CONFIG, small | {"features.characters": "[3,4]"})
-    return runner.run(config, str(CONFIG), folder, runner.RunOptions("cpu", quiet=True))
+    folder = tmp_path_factory.mktemp("runs") / "text"
+    return trained("texts", folder, **small, **{"features.characters": "[3,4]"})
 
 
-def test_the_sample_config_learns(trained):
-    scores = json.loads((trained / "metrics.json").read_text())["test"]
+def test_the_sample_config_learns(run):
+    scores = json.loads((run / "metrics.json").read_text())["test"]
     # Without looking at a text: the share of the best constant answer.
     gold = np.zeros((500, 40), dtype=bool)
     for row, (_, labels) in enumerate(sample.texts()["test"]):
@@ -540,13 +482,13 @@ def test_the_sample_config_learns(trained):
     assert scores["example_f1"] > constant + 0.2 and scores["example_f1"] > 0.6
 
 
-def test_a_run_predicts_without_its_data(trained, tmp_path, monkeypatch):
+def test_a_run_predicts_without_its_data(run, tmp_path, monkeypatch):
     def gone(*_, **__):
         raise AssertionError("the sample was read again")
 
     monkeypatch.setattr(sample, "texts", gone)
     wanted, rows = None, []
-    predictor = sp.load(trained)
+    predictor = sp.load(run)
     monkeypatch.undo()
     for text, gold in sample.texts()["test"][:20]:
         rows.append(f"{text}\t{','.join(sample.labels()[i] for i in gold)}")
@@ -556,8 +498,8 @@ def test_a_run_predicts_without_its_data(trained, tmp_path, monkeypatch):
     for item, found in zip(items[:4], wanted, strict=False):
         [alone] = predictor.predict([item])
         assert alone["probabilities"] == pytest.approx(found["probabilities"], abs=1e-5)
-    tsv = write(tmp_path / "x.tsv", "\n".join(rows) + "\n")
-    plain = write(tmp_path / "x.txt", "\n".join(row.split("\t")[0] for row in rows) + "\n")
+    tsv = written(tmp_path / "x.tsv", "\n".join(rows) + "\n")
+    plain = written(tmp_path / "x.txt", "\n".join(row.split("\t")[0] for row in rows) + "\n")
     assert list(predictor.predict_file(tsv)) == list(predictor.predict_file(plain)) == wanted
     assert 0.5 < predictor.evaluate_file(tsv)["scores"]["example_f1"] <= 1
     assert len(list(predictor.score_file(tsv))) == 20
@@ -571,10 +513,10 @@ def test_a_run_predicts_without_its_data(trained, tmp_path, monkeypatch):
 @real_data
 def test_goemotions_counts():
     folder = "data:text/goemotions/"
-    parts = {name: folder + file for name, file in zip(PARTS, ("train.tsv", "dev.tsv", "test.tsv"), strict=True)}
+    parts = {name: folder + file for name, file in zip(sp.PARTS, ("train.tsv", "dev.tsv", "test.tsv"), strict=True)}
     it = task(**parts, labels=folder + "labels.txt", min_count=2)
-    assert [len(it.part(name)) for name in PARTS] == [43410, 5426, 5427] and len(it.space.labels) == 28
-    single = np.mean([len(e.gold) == 1 for name in PARTS for e in it.part(name)])
+    assert [len(it.part(name)) for name in sp.PARTS] == [43410, 5426, 5427] and len(it.space.labels) == 28
+    single = np.mean([len(e.gold) == 1 for name in sp.PARTS for e in it.part(name)])
     assert 0.83 < single < 0.84  # Demszky et al. 2020, Sec. 3
     assert it.space.labels[it.part("train")[2].gold[0]] == "anger"
 
@@ -589,41 +531,35 @@ def test_reuters_counts():
     assert all(sum(label in e.gold for e in it.part("test")) > 0 for label in range(90))
 
 
-def test_a_file_may_name_its_columns_in_its_own_way(trained, tmp_path):
+def test_a_file_may_name_its_columns_in_its_own_way(run, tmp_path):
     """Of evaluate and predict; the run's folder stays as it is."""
-    config = (trained / "config.json").read_bytes()
-    loaded = sp.load(trained)
-    names = loaded.task.space.labels[:2]
-    path = write(tmp_path / "x.csv", f"n,body,kinds,old\n1,one two,{names[0]};{names[1]},x\n2,three,{names[1]},x\n")
+    config = (run / "config.json").read_bytes()
+    predictor = sp.load(run)
+    names = predictor.task.space.labels[:2]
+    path = written(tmp_path / "x.csv", f"n,body,kinds,old\n1,one two,{names[0]};{names[1]},x\n2,three,{names[1]},x\n")
     with pytest.raises(DataError, match=r"found columns n, body, kinds, old; expected .* text column"):
-        loaded.task.read(path)
-    loaded.name_columns({"text": "body", "labels": "kinds", "separator": ";"})
-    assert [e.gold.tolist() for e in loaded.task.read(path)] == [[0, 1], [1]]
-    assert [e.text for e in loaded.task.read_inputs(path)] == ["one two", "three"]
-    loaded = sp.load(trained)
-    loaded.name_columns({"drop": "n,kinds,old"})
-    assert [e.text for e in loaded.task.read_inputs(path)] == ["one two", "three"]
-    assert (trained / "config.json").read_bytes() == config
-    runner = CliRunner()
-    done = runner.invoke(spen_app, ["evaluate", str(trained), path, "text=body", "labels=kinds", "separator=;"])
-    assert done.exit_code == 0 and json.loads(done.stdout)["scores"]
-    done = runner.invoke(spen_app, ["predict", str(trained), path, "text=2"])
-    assert done.exit_code == 0 and len(done.stdout.splitlines()) == 2
+        predictor.task.read(path)
+    predictor.name_columns({"text": "body", "labels": "kinds", "separator": ";"})
+    assert [e.gold.tolist() for e in predictor.task.read(path)] == [[0, 1], [1]]
+    assert [e.text for e in predictor.task.read_inputs(path)] == ["one two", "three"]
+    predictor = sp.load(run)
+    predictor.name_columns({"drop": "n,kinds,old"})
+    assert [e.text for e in predictor.task.read_inputs(path)] == ["one two", "three"]
+    assert (run / "config.json").read_bytes() == config
+    assert json.loads(spen("evaluate", run, path, "text=body", "labels=kinds", "separator=;").stdout)["scores"]
+    assert len(spen("predict", run, path, "text=2").stdout.splitlines()) == 2
     for words, found in (
         (["text=title"], "expected a text column named 'title'"),
         (["body=text"], "a run of task 'text', whose files take text=, labels=, separator=, drop="),
         (["text=0"], "task.text: found 0; expected a number from 1"),
     ):
-        done = runner.invoke(spen_app, ["predict", str(trained), path, *words])
-        assert done.exit_code == 2 and found in " ".join(done.stderr.split())
+        assert found in " ".join(spen("predict", run, path, *words, status=2).stderr.split())
 
 
 def test_own_columns_of_shards_go_by_name(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
     tables = ({"text": ["a"], "k": [1]}, {"k": [2], "text": ["b"], "more": ["x"]}, {"text": ["c"]})
     for number, table in enumerate(tables):
-        parquet.write_table(pyarrow.table(table), tmp_path / f"{number}.parquet")
+        parquet_file(tmp_path / f"{number}.parquet", table)
     names, rows = find_text_columns(tmp_path, Layout())
     assert names == ["text", "k", "more"]
     assert [list(map(str, row)) for row in rows] == [["a", "1", ""], ["b", "2", "x"], ["c", "", ""]]

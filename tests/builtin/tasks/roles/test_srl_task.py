@@ -1,4 +1,4 @@
-"""Task `srl`: batches, scores, predictions, facts, and the synthetic corpus it comes with."""
+"""Task `srl`: batches, scores, predictions, and facts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.samples.srl import SIZES, sample_corpus
-from spen_plugins.scores.spans import CORE, find_spans
-from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS, Indexer
+import spen_plugins as sp
+from tests.builtin.tasks.tags.test_tagging import says
+from tests.loaded import loaded
 
 TRAIN = """0\tAnn\tNNP\t*\t-\t-\t(A0*)\t(A0*)
 1\tcame\tVBD\t*\tcome\t-\t(V*)\t*
@@ -38,31 +35,17 @@ TEST = """0\tBo\tNNP\t*\t-\t-\t(A0*)
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> SemanticRoles:
+def task(tmp_path: Path) -> sp.SemanticRoles:
     (tmp_path / "train").write_text(TRAIN)
     (tmp_path / "test").write_text(TEST)
     (tmp_path / "dev").write_text(TRAIN)
-    paths = {part: str(tmp_path / name) for part, name in zip(PARTS, ("train", "dev", "test"), strict=True)}
-    task = SemanticRoles(SemanticRoles.Config(**paths))
-    task.load()
-    return task
+    paths = {part: str(tmp_path / name) for part, name in zip(sp.PARTS, ("train", "dev", "test"), strict=True)}
+    return loaded("srl", **paths)
 
 
 @pytest.fixture(scope="module")
-def sample() -> SemanticRoles:
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
-    return task
-
-
-def says(task: SemanticRoles, batch, *rows: str) -> Proposal:
-    """A proposal that is sure of these tags, less so of `TAG:LOGIT`."""
-    logits = torch.zeros(batch.gold.shape)
-    for i, row in enumerate(rows):
-        for t, tag in enumerate(row.split()):
-            name, _, sureness = tag.partition(":")
-            logits[i, 0, t, task.space.tags.index(name)] = float(sureness or 9)
-    return task.space.independent(logits, batch.x.mask)
+def sample() -> sp.SemanticRoles:
+    return loaded("srl", corpus="sample")
 
 
 def test_one_example_per_predicate(task):
@@ -90,8 +73,7 @@ def test_vocabulary(task):
     ],
 )
 def test_vocabulary_options(task, options, words):
-    other = SemanticRoles(SemanticRoles.Config(train=task.config.train, validation=task.config.validation, **options))
-    other.load()
+    other = loaded("srl", train=task.config.train, validation=task.config.validation, **options)
     assert list(other.inputs.words[2:]) == words
 
 
@@ -134,8 +116,7 @@ UNSEEN = "warning: no training example has 1 of the 3 roles (AM-TMP): they can't
 
 def test_roles_that_training_lacks_are_named(task):
     assert task.notes()[-1] == UNSEEN
-    known = SemanticRoles(SemanticRoles.Config(train=task.config.test, validation=task.config.validation))
-    known.load()
+    known = loaded("srl", train=task.config.test, validation=task.config.validation)
     assert not any("no training example" in note for note in known.notes())
 
 
@@ -198,7 +179,7 @@ def test_predictions(task):
 
 def test_restore_needs_no_files(task):
     facts = json.loads(json.dumps(task.facts()))
-    other = SemanticRoles(SemanticRoles.Config(train="gone", test="gone"))
+    other = sp.SemanticRoles(sp.SemanticRoles.Config(train="gone", test="gone"))
     other.restore(facts)
     assert other.space.tags == task.space.tags and list(other.inputs.words) == list(task.inputs.words)
     (read,) = other.read(task.config.test)
@@ -223,30 +204,18 @@ def test_restore_needs_no_files(task):
     ],
 )
 def test_bad_items(task, item):
-    with pytest.raises(DataError):
+    with pytest.raises(sp.DataError):
         task.parse(item)
 
 
-def test_configs_that_name_no_data():
-    with pytest.raises(ConfigError, match="neither corpus nor train"):
-        SemanticRoles(SemanticRoles.Config()).load()
-    with pytest.raises(ConfigError, match=r"task\.train names a file.*data=files"):
-        SemanticRoles(SemanticRoles.Config(corpus="sample", train="x")).load()
-
-
-def test_validation_is_needed(task):
-    with pytest.raises(ConfigError, match=r"task\.validation"):
-        SemanticRoles(SemanticRoles.Config(train=task.config.train)).load()
-
-
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", sp.PARTS)
 def test_files_without_predicates_are_refused(task, tmp_path, part):
     (tmp_path / "none").write_text("0\tAnn\tNNP\t*\t-\t-\n")
-    paths = {name: getattr(task.config, name) for name in PARTS} | {part: str(tmp_path / "none")}
+    paths = {name: getattr(task.config, name) for name in sp.PARTS} | {part: str(tmp_path / "none")}
     if part == "train":  # the layout can't be told from a file without brackets
         paths["layout"] = "propbank"
-    with pytest.raises(DataError, match=rf"none: found no predicate \(task\.{part}\)"):
-        SemanticRoles(SemanticRoles.Config(**paths)).load()
+    with pytest.raises(sp.DataError, match=rf"none: found no predicate \(task\.{part}\)"):
+        loaded("srl", **paths)
 
 
 def test_a_metric_takes_batches_without_gold(task):
@@ -257,24 +226,17 @@ def test_a_metric_takes_batches_without_gold(task):
     metric.update(proposal, without)
     zero = torch.zeros(1, 1, 2, len(task.space.tags))
     metric.update(proposal, dataclasses.replace(without, gold=zero))
-    with pytest.raises(DataError, match="no predicate with gold"):
+    with pytest.raises(sp.DataError, match="no predicate with gold"):
         metric.compute()
     metric.update(says(task, known, "B-A0 B-V O O O O"), known)
     metric.update(proposal, without)
     assert metric.compute()["span_f1"] == metric.compute()["accuracy"] == 1.0
 
 
-def test_files_are_found_below_the_home_folder(task, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    other = SemanticRoles(SemanticRoles.Config(train="~/train", validation="~/dev"))
-    other.load()
-    assert len(other.part("train")) == 3 and len(other.read("~/test")) == 1
-
-
 def test_indexers_see_each_sentence_once(task):
     seen = []
 
-    class Lengths(Indexer):
+    class Lengths(sp.Indexer):
         def index(self, words):
             seen.append(words)
             return [len(word) for word in words]
@@ -286,24 +248,6 @@ def test_indexers_see_each_sentence_once(task):
     for _ in range(2):
         batch = task.collate(task.part("train"))
     assert batch.x.inputs["lengths"].tolist() == [20, 20, 11] and len(seen) == 2
-
-
-def test_the_sample_corpus():
-    corpus = sample_corpus()
-    assert {part: len(corpus[part]) for part in PARTS} == SIZES
-    words = [sentence.words for part in PARTS for sentence in corpus[part]]
-    assert len(set(words)) == len(words) and max(map(len, words)) <= 28
-    propositions = [p for part in PARTS for s in corpus[part] for p in s.propositions]
-    assert len({p.lemma for p in propositions}) >= 30
-    spans = [find_spans(p.tags) for p in propositions]
-    for roles in ([role for role, _, _ in each if CORE.fullmatch(role)] for each in spans):
-        assert len(set(roles)) == len(roles)
-    names = {role for each in spans for role, _, _ in each}
-    assert names >= {"ARG0", "ARG1", "ARG2", "R-ARG0", "R-ARG1", "C-ARG1", "ARGM-TMP", "ARGM-LOC", "ARGM-MNR", "V"}
-    far = 0
-    for proposition, each in zip(propositions, spans, strict=True):
-        far += any(min(abs(i - proposition.predicate) for i in span[1:]) > 5 for span in each)
-    assert far > 0.1 * len(propositions)
 
 
 def test_scoring_five_thousand_predicates_takes_seconds(sample):
@@ -322,33 +266,31 @@ def test_scoring_five_thousand_predicates_takes_seconds(sample):
     assert calls["call"] + calls["c_call"] < 400 * len(part)
 
 
-def test_only_some_training_sentences_have_roles(task: SemanticRoles, tmp_path: Path) -> None:
+def test_only_some_training_sentences_have_roles(task: sp.SemanticRoles, tmp_path: Path) -> None:
     (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n1\tfell\tVBD\t*\tfall\t-\n")
     given = {**task.config.model_dump(), "labelled": 1, "repeat": 2, "unlabelled": str(tmp_path / "more")}
 
-    def loaded(**more: object) -> SemanticRoles:
-        made = SemanticRoles(SemanticRoles.Config(**{**given, **more}))
-        made.load()
-        return made
+    def few(**more: object) -> sp.SemanticRoles:
+        return loaded("srl", **{**given, **more})
 
-    found = loaded()
+    found = few()
     train = found.part("train")
     assert [(e.entry.words[e.predicate], e.tags is not None) for e in train] == [
         *[("came", True), ("saw", True)],
         *[("saw", False), ("fell", False)],
         *[("came", True), ("saw", True)],
     ]
-    assert loaded(min_count=2).facts()["words"] == loaded(min_count=2, repeat=1).facts()["words"]
+    assert few(min_count=2).facts()["words"] == few(min_count=2, repeat=1).facts()["words"]
     assert str(tmp_path / "more") in found.checksums() and "snow" in found.facts()["words"]
     assert found.protocol()["labelled"] == "the first 1 training sentences" and "labelled" not in task.protocol()
     batch = found.collate(train[1:3])
     assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
-    assert [len(made.part("train")) for made in (loaded(rest=False), loaded(unlabelled=None, repeat=1))] == [5, 3]
-    with pytest.raises(DataError, match=r"expected at least task\.labelled, 3"):
-        loaded(labelled=3)
+    assert [len(made.part("train")) for made in (few(rest=False), few(unlabelled=None, repeat=1))] == [5, 3]
+    with pytest.raises(sp.DataError, match=r"expected at least task\.labelled, 3"):
+        few(labelled=3)
     (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n")
-    with pytest.raises(DataError, match=r"no predicate \(task\.unlabelled\)"):
-        loaded()
+    with pytest.raises(sp.DataError, match=r"no predicate \(task\.unlabelled\)"):
+        few()
     (tmp_path / "train").write_text("0\tSnow\tNN\t*\t-\t-\n\n" + TRAIN)
-    with pytest.raises(DataError, match=r"no predicate with roles \(task\.train\)"):
-        loaded(unlabelled=None)
+    with pytest.raises(sp.DataError, match=r"no predicate with roles \(task\.train\)"):
+        few(unlabelled=None)

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tags.tagging import Tagging
+import spen_plugins as sp
 from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.selection import find_task_selection
-from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS, Indexer
+from spen_plugins.runs.many.groups import find_task_selection
+from tests.loaded import loaded, written
 
 TRAIN = """Ann NNP I-PER
 Lee NNP I-PER
@@ -37,25 +34,23 @@ Mars NNP I-ORG
 CONLLU = "1\tshe\tshe\tPRON\tPRP\t_\t_\t_\t_\t_\n2\truns\trun\tVERB\tVBZ\t_\t_\t_\t_\t_\n"
 
 
-def make(tmp_path: Path, train: str = TRAIN, test: str = TEST, **options) -> Tagging:
+def make(tmp_path: Path, train: str = TRAIN, test: str = TEST, **options) -> sp.Tagging:
     for name, text in (("train", train), ("validation", train), ("test", test)):
         (tmp_path / name).write_text(text)
-    task = Tagging(Tagging.Config(**{part: str(tmp_path / part) for part in PARTS}, **options))
-    task.load()
-    return task
+    return loaded("tagging", **{part: str(tmp_path / part) for part in sp.PARTS}, **options)
 
 
 @pytest.fixture
-def pos(tmp_path: Path) -> Tagging:
+def pos(tmp_path: Path) -> sp.Tagging:
     return make(tmp_path, tags=1)
 
 
 @pytest.fixture
-def ner(tmp_path: Path) -> Tagging:
+def ner(tmp_path: Path) -> sp.Tagging:
     return make(tmp_path, scheme="iob1", encoding="bioes", columns={"pos": 1})
 
 
-def says(task: Tagging, batch, *rows: str) -> Proposal:
+def says(task: sp.Tagging, batch, *rows: str) -> sp.Proposal:
     """A proposal that is sure of these tags, less so of `TAG:LOGIT`."""
     logits = torch.zeros(len(rows), 1, batch.x.mask.shape[1], len(task.space.tags))
     for i, row in enumerate(rows):
@@ -65,7 +60,7 @@ def says(task: Tagging, batch, *rows: str) -> Proposal:
     return task.space.independent(logits, batch.x.mask)
 
 
-def scored(task: Tagging, examples, *rows: str):
+def scored(task: sp.Tagging, examples, *rows: str):
     batch = task.collate(examples)
     metric = task.metric()
     metric.update(says(task, batch, *rows), batch)
@@ -204,7 +199,7 @@ def test_rows_without_gold(ner):
         scored(ner, [unknown], "O O").compute()
 
 
-def warnings_of(task: Tagging) -> list[str]:
+def warnings_of(task: sp.Tagging) -> list[str]:
     return [note for note in task.notes() if "can't be learned" in note]
 
 
@@ -236,16 +231,11 @@ def test_runs_say_which_column_has_the_tags(tmp_path):
 
 
 def test_a_last_column_that_is_no_tag_is_told_with_what_to_do(ner, tmp_path):
-    path = written_lines(tmp_path, "Ann NNP", "saw VBD")
+    path = written(tmp_path / "new", "Ann NNP\nsaw VBD\n")
     with pytest.raises(DataError, match=r"new:1: found the tag 'NNP'; .*a file to predict may have no column of tags$"):
         make(tmp_path, scheme="iob1").read(path)
     with pytest.raises(DataError, match=r"new:1: found 1 column, so no column 1 for pos; .*\(task\.columns\.pos\)"):
-        ner.read(written_lines(tmp_path, "Ann", "saw"))
-
-
-def written_lines(folder: Path, *lines: str) -> str:
-    (folder / "new").write_text("\n".join(lines) + "\n")
-    return str(folder / "new")
+        ner.read(written(tmp_path / "new", "Ann\nsaw\n"))
 
 
 def test_predictions(ner, pos):
@@ -303,7 +293,7 @@ def test_read_with_and_without_tags(ner, tmp_path):
 
 def test_facts_are_enough_to_predict(ner):
     facts = json.loads(json.dumps(ner.facts()))
-    other = Tagging(ner.config)
+    other = sp.Tagging(ner.config)
     other.restore(facts)
     assert other.space.tags == ner.space.tags and other.inputs == ner.inputs and other.facts() == ner.facts()
     item = {"words": ["Ann", "SAW", "99"], "columns": {"pos": ["NNP", "VBD", "?"]}}
@@ -312,7 +302,7 @@ def test_facts_are_enough_to_predict(ner):
 
 
 def test_checksums_and_protocol(ner, pos, tmp_path):
-    assert list(ner.checksums()) == [str(tmp_path / part) for part in PARTS]
+    assert list(ner.checksums()) == [str(tmp_path / part) for part in sp.PARTS]
     assert ner.selection == "f1" and pos.selection == "accuracy"
     assert ner.protocol()["metric"].startswith("f1:") and pos.protocol()["metric"].startswith("accuracy:")
     assert ner.protocol()["scheme"] == "iob1, learned as bioes" and "under bioes" in ner.protocol()["decoding"]
@@ -320,12 +310,12 @@ def test_checksums_and_protocol(ner, pos, tmp_path):
 
 
 def test_comparisons_find_the_score_of_either_kind():
-    found = [find_task_selection({"type": "tagging", "scheme": scheme}, Registry()) for scheme in ("none", "bio")]
+    found = [find_task_selection({"type": "tagging", "scheme": scheme}, sp.Registry()) for scheme in ("none", "bio")]
     assert found == ["accuracy", "f1"]
 
 
 def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
-    class Counting(Indexer):
+    class Counting(sp.Indexer):
         calls = 0
 
         def index(self, words):
@@ -345,29 +335,23 @@ def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
 
 
 def test_conllu_by_its_suffix(tmp_path):
-    path = tmp_path / "a.conllu"
-    path.write_text(CONLLU)
-    files = {"train": str(path), "validation": str(path)}
-    task = Tagging(Tagging.Config(**files, columns={"ptb": "xpos"}))
-    task.load()
+    files = dict.fromkeys(("train", "validation"), written(tmp_path / "a.conllu", CONLLU))
+    task = loaded("tagging", **files, columns={"ptb": "xpos"})
     assert task.space.tags == ["PRON", "VERB"] and task.part("train")[0].columns["ptb"].tolist() == [2, 3]
-    task = Tagging(Tagging.Config(**files, words="lemma", tags="xpos"))
-    task.load()
+    task = loaded("tagging", **files, words="lemma", tags="xpos")
     assert task.part("train")[0].entry.words == ("she", "run") and task.space.tags == ["PRP", "VBZ"]
     for options, message in (
         ({"words": 1}, r"task\.words: found 1, and .*a\.conllu is read as CoNLL-U; fields .* by name"),
         ({"format": "columns", "tags": "upos"}, r"task\.tags: found 'upos'.*by number.*task\.format"),
     ):
         with pytest.raises(ConfigError, match=message):
-            Tagging(Tagging.Config(**files, **options)).load()
+            loaded("tagging", **files, **options)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, r"neither corpus nor train; expected corpus: 'pos' or 'ner'"),
-        ({"train": "x"}, r"task\.validation"),
-        ({"corpus": "pos", "train": "x"}, r"task\.corpus is 'pos' and task\.train names a file"),
         ({"corpus": "pos", "encoding": "bio"}, r"task\.encoding: found 'bio'; expected a task\.scheme of spans beside"),
         ({"corpus": "pos", "columns": {"words": 1}}, r"the name 'words'"),
         ({"corpus": "pos", "tags": "nonsense"}, "task.tags: found .nonsense., which has no effect: it is of files"),
@@ -377,7 +361,7 @@ def test_conllu_by_its_suffix(tmp_path):
 )
 def test_configs_that_make_no_task(options, message):
     with pytest.raises(ConfigError, match=message):
-        Tagging(Tagging.Config(**options)).load()
+        loaded("tagging", **options)
 
 
 def test_broken_tags_are_reported_with_file_and_line(tmp_path):
@@ -398,14 +382,13 @@ def test_a_training_part_without_spans_is_refused(tmp_path):
 
 @pytest.mark.parametrize(("corpus", "options"), [("pos", {}), ("ner", {"scheme": "bio", "columns": {"pos": 1}})])
 def test_gold_scores_one_on_the_sample(corpus, options):
-    task = Tagging(Tagging.Config(corpus=corpus, **options))
-    task.load()
+    task = loaded("tagging", corpus=corpus, **options)
     perfect(task)
     assert "sample" in task.protocol()["split"] and task.checksums() == {}
 
 
-def perfect(task: Tagging) -> None:
-    for part in PARTS:
+def perfect(task: sp.Tagging) -> None:
+    for part in sp.PARTS:
         metric = task.metric()
         for i in range(0, len(task.part(part)), 200):
             batch = task.collate(task.part(part)[i : i + 200])
@@ -433,10 +416,9 @@ DATA = Path(os.environ.get("SPEN_DATA", "/nowhere"))
 )
 def test_real_data_is_read_and_gold_scores_one(paths, options, counts):
     folder, names = paths.split(": ")
-    files = {part: f"data:{folder}{name}" for part, name in zip(PARTS, names.split(), strict=True)}
-    task = Tagging(Tagging.Config(**files, **options))
-    task.load()
-    assert tuple(len(task.part(part)) for part in PARTS) == counts
+    files = {part: f"data:{folder}{name}" for part, name in zip(sp.PARTS, names.split(), strict=True)}
+    task = loaded("tagging", **files, **options)
+    assert tuple(len(task.part(part)) for part in sp.PARTS) == counts
     perfect(task)
 
 
@@ -445,25 +427,19 @@ def test_predicates_are_tagged_and_scored_as_spans(tmp_path):
     file.write_text("0\tShe\t-\t-\t-\t-\t(ARG0*)\t*\n1\ttried\t-\t-\ttry\t-\t(V*)\t*\n2\tto\t-\t-\t-\t-\t(ARG1*\t*\n")
     lines = file.read_text() + "3\tread\t-\t-\tread\t-\t*)\t(V*)\n\n0\tYes\t-\t-\t-\t-\n\n"
     file.write_text(lines)
-    config = Tagging.Config(
-        train=str(file), validation=str(file), format="predicates", scheme="bio", min_count=1_000_000
-    )
-    task = Tagging(config)
-    task.load()
+    given = {"train": str(file), "validation": str(file), "format": "predicates"}
+    task = loaded("tagging", **given, scheme="bio", min_count=1_000_000)
     first, second = task.part("train")
     assert first.names == ("O", "B-V", "O", "B-V") and second.names == ("O",)
     assert task.selection == "f1" and task.space.tags == ["O", "B-V"] and len(task.inputs.words) == 2
     with pytest.raises(ConfigError, match=r"task\.scheme: found 'none'; predicates are tagged under 'bio'"):
-        Tagging(Tagging.Config(train=str(file), validation=str(file), format="predicates"))
+        loaded("tagging", **given)
     with pytest.raises(ConfigError, match=r"task\.tags: files of predicates"):
-        Tagging(config.model_copy(update={"tags": 3})).load()
+        loaded("tagging", **given, scheme="bio", tags=3)
 
 
 def test_the_sample_of_predicates_is_that_of_roles():
-    task = Tagging(Tagging.Config(corpus="predicates", scheme="bio"))
-    task.load()
-    roles = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    roles.load()
+    task, roles = loaded("tagging", corpus="predicates", scheme="bio"), loaded("srl", corpus="sample")
     marked = {(e.entry.words, i) for e in task.part("test") for i, name in enumerate(e.names) if name == "B-V"}
     assert marked == {(e.entry.words, e.predicate) for e in roles.part("test")}
 

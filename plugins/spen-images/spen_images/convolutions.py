@@ -1,0 +1,202 @@
+"""Inference net `fcn` and energy `conv`: convolutions over images of different sizes, where padding changes nothing."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import torch
+from pydantic import Field, PositiveInt, field_validator, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import spen_plugins as sp
+from spen_plugins.nn import at_least_float32
+
+
+class Layer(nn.Module):
+    """A 3×3 convolution, group normalisation and SiLU, which has derivatives of all orders."""
+
+    def __init__(self, before: int, after: int, groups: int, stride: int = 1) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
+        self.norm = GroupNorm(groups, after)
+
+    def forward(self, values: Tensor, inside: Tensor | None) -> Tensor:
+        """`inside`: the mask at the size of the result."""
+        return mask_outside(F.silu(self.norm(self.convolution(values), inside)), inside)
+
+
+class Fcn(sp.InferenceNet):
+    """An encoder of `levels` resolutions and a decoder that sees each of them again (Long et al. 2015; Ronneberger et
+    al. 2015), with group normalisation: variables are independent given x.
+
+    Images of any sizes; padding changes no number.
+    """
+
+    class Config(sp.Config):
+        filters: int = Field(16, ge=1)
+        """Filters at full resolution; each next level has half the rows and columns and twice the filters."""
+        levels: int = Field(3, ge=1, le=16)
+        """Number of resolutions."""
+        groups: int = Field(4, ge=1)
+        """Groups of channels that are normalised together; `filters` is a multiple of it."""
+        dropout: float = Field(0.0, ge=0, lt=1)
+        """Share of the channels at the lowest resolution that are left out in training."""
+
+        @model_validator(mode="after")
+        def _check_group_sizes(self) -> Fcn.Config:
+            if self.filters % self.groups:
+                raise ValueError(f"filters={self.filters} is no multiple of groups={self.groups}")
+            return self
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        channels, groups = require_grid(self, task), config.groups
+        widths = [config.filters * 2**level for level in range(config.levels)]
+        self.down = nn.ModuleList(
+            nn.ModuleList([Layer(before, after, groups, 1 if level == 0 else 2), Layer(after, after, groups)])
+            for level, (before, after) in enumerate(pairwise([channels, *widths]))
+        )
+        self.up = nn.ModuleList(
+            nn.ModuleList([Layer(below + width, width, groups), Layer(width, width, groups)])
+            for width, below in pairwise(widths)
+        )
+        self.dropout = nn.Dropout2d(config.dropout)
+        self.last = nn.Conv2d(config.filters, 1, 1)
+
+    def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
+        values = read_channels(x)
+        masks = make_masks(x.mask, values, len(self.down))
+        levels: list[Tensor] = []
+        for layers, inside in zip(self.down, masks, strict=True):
+            for layer in layers:
+                values = layer(values, inside)
+            levels.append(values)
+        values = self.dropout(values)
+        for layers, seen, inside in reversed(list(zip(self.up, levels, masks, strict=False))):
+            wide = F.interpolate(values, scale_factor=2.0)[..., : seen.shape[-2], : seen.shape[-1]]
+            values = torch.cat([mask_outside(wide, inside), seen], 1)
+            for layer in layers:
+                values = layer(values, inside)
+        return self.space.independent(self.last(values), x.mask)
+
+
+class Conv(sp.Energy):
+    """E(x, y) of an image and a grid y: the net of deep value networks (Gygli et al. 2017, Sec. 4.3; Lee et al. 2022,
+    Sec. 4.4), convolutions over the channels of the image and y as one more.
+
+    The first layer keeps the resolution, each other one halves it; then the mean over places, a layer, and a number.
+    The mean, where DVN has weights for each place, takes images of any size. SiLU has derivatives of all orders.
+    """
+
+    class Config(sp.Config):
+        filters: list[PositiveInt] = Field(default=[16, 32, 64], min_length=1)
+        """Number of filters of each layer of convolutions."""
+        size: int = Field(5, ge=1)
+        """Rows and columns of a filter; odd."""
+        hidden: int = Field(64, ge=1)
+        """Units of the layer after the mean over places."""
+
+        @field_validator("size")
+        @classmethod
+        def _check_filter_size(cls, size: int) -> int:
+            if size % 2 == 0:
+                raise ValueError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
+            return size
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        channels, size, filters = require_grid(self, task), config.size, config.filters
+        self.image = nn.Conv2d(channels, filters[0], size, padding=size // 2)
+        self.output = nn.Conv2d(1, filters[0], size, padding=size // 2, bias=False)
+        self.layers = nn.ModuleList(
+            nn.Conv2d(before, after, size, 2, padding=size // 2) for before, after in pairwise(filters)
+        )
+        self.head = nn.Sequential(
+            nn.Linear(filters[-1], config.hidden), nn.SiLU(), nn.Linear(config.hidden, 1, bias=False)
+        )
+        # Of one layer over all channels, whose results keep the variance of what they are given (He et al. 2015).
+        for part in (self.image, self.output):
+            nn.init.normal_(part.weight, std=math.sqrt(2 / (size**2 * (channels + 1))))
+        for layer in self.layers:
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+
+    def encode(self, x: sp.X) -> tuple[Tensor, list[Tensor | None]]:
+        """The first layer's part of the image, `(batch, filter, row, column)`; and the mask after each layer."""
+        values = read_channels(x)
+        return self.image(values), make_masks(x.mask, values, len(self.config.filters))
+
+    def forward(self, features: tuple[Tensor, list[Tensor | None]], y: Tensor) -> Tensor:
+        batch, n, *size = y.shape
+        image, insides = features
+        first, *others = insides
+        shown = y if first is None else y * first
+        values = self.output(shown.reshape(batch * n, 1, *size)).unflatten(0, (batch, n))
+        values = self._fold(F.silu(values + image.unsqueeze(1)), first)
+        for layer, inside in zip(self.layers, others, strict=True):
+            values = self._fold(F.silu(layer(values)).unflatten(0, (batch, n)), inside)
+        count = values.shape[-2] * values.shape[-1]
+        if insides[-1] is not None:
+            count = insides[-1].sum((2, 3)).repeat_interleave(n, 0)
+        means = at_least_float32(values).sum((2, 3)) / count
+        return self.head(means.to(values.dtype)).view(batch, n)
+
+    @staticmethod
+    def _fold(values: Tensor, inside: Tensor | None) -> Tensor:
+        """Zero on padding: `(batch, sample, filter, row, column)` -> `(batch · sample, filter, row, column)`."""
+        return mask_outside(values, None if inside is None else inside.unsqueeze(1)).flatten(0, 1)
+
+
+def require_grid(component: sp.Component, task: sp.Task) -> int:
+    """The number of channels of the task's images; `sp.ConfigError` unless it goes from images to a number a pixel."""
+    if not isinstance(task.inputs, sp.ImageInputs) or task.space.shape != (None, None):
+        raise sp.ConfigError(
+            f"{type(component).__name__} goes from images to a number for each pixel, but the task has "
+            f"{type(task.inputs).__name__} and {type(task.space).__name__}; choose a task of masks of images"
+        )
+    return task.inputs.channels
+
+
+def read_channels(x: sp.X) -> Tensor:
+    """The images of a batch, `(batch, channel, row, column)`, of one channel too."""
+    image = x.inputs["image"]
+    return image.unsqueeze(1) if image.dim() == 3 else image
+
+
+def make_masks(mask: Tensor | None, like: Tensor, levels: int) -> list[Tensor | None]:
+    """The mask as numbers of the type of `like`, `(batch, 1, row, column)`, and after each of `levels` − 1 layers of
+    stride 2 and odd filters; all None without a mask.
+
+    A layer's place i is over places 2i of its input: there is one for every two, the first included.
+    """
+    if mask is None:
+        return [None] * levels
+    masks = [mask.unsqueeze(1).to(like)]
+    while len(masks) < levels:
+        masks.append(masks[-1][..., ::2, ::2])
+    return masks
+
+
+def mask_outside(values: Tensor, inside: Tensor | None) -> Tensor:
+    """Zero on padding, so that the next convolution sees an image's border where it is, not where its batch's is."""
+    return values if inside is None else values * inside
+
+
+class GroupNorm(nn.GroupNorm):
+    """Group normalisation (Wu & He 2018) over an image's own pixels: no example depends on another, nor on padding."""
+
+    def forward(self, values: Tensor, inside: Tensor | None = None) -> Tensor:
+        """`values` `(batch, channel, row, column)`, `inside` `(batch, 1, row, column)`; the result has numbers on
+        padding."""
+        if inside is None:
+            return F.group_norm(values, self.num_groups, self.weight, self.bias, self.eps)
+        groups = values.unflatten(1, (self.num_groups, -1))
+        here = inside.unsqueeze(1)
+        count = here.sum((2, 3, 4), keepdim=True) * groups.shape[2]
+        mean = (groups * here).sum((2, 3, 4), keepdim=True) / count
+        centred = (groups - mean) * here
+        variance = centred.square().sum((2, 3, 4), keepdim=True) / count
+        normal = (centred * torch.rsqrt(variance + self.eps)).flatten(1, 2)
+        return normal * self.weight.view(-1, 1, 1) + self.bias.view(-1, 1, 1)

@@ -1,1 +1,0 @@
-"""Downloads of the data sets in the catalogue."""

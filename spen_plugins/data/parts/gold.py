@@ -1,0 +1,140 @@
+"""Gold of the training part: which of its examples have some, and what labels and tags weigh in the cross entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.disk.shards import checksum
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.settings.config import Config
+from spen_plugins.task_parts import PartlyLabelled
+
+T = TypeVar("T")
+
+
+class PartlyLabelledConfig(Config):
+    """The training examples that have gold; from the others an energy learns, or teaches, by inputs alone."""
+
+    labelled: int | None = Field(None, ge=1)
+    """Number of training examples, from the first, whose gold is used; null: all."""
+    rest: bool = True
+    """If true, the training examples after the labelled ones are trained on without gold; else they are left out."""
+    unlabelled: str | list[str] | None = None
+    """A file, or several, to train on without gold; gold in it is not looked at."""
+    repeat: int = Field(1, ge=1)
+    """Number of times that an epoch has each labelled training example; those without gold come once."""
+
+
+class WithoutGold(PartlyLabelled):
+    """Base of tasks whose config is a `PartlyLabelledConfig`."""
+
+    config: PartlyLabelledConfig
+
+    @property
+    def keys_without_gold(self) -> list[str]:
+        unlabelled = ["task.unlabelled"] * bool(self.config.unlabelled)
+        return unlabelled + ["task.labelled"] * (self.config.labelled is not None and self.config.rest)
+
+
+def needs_memory(config: PartlyLabelledConfig) -> list[str]:
+    """Given settings of these for which the training part has to be in memory."""
+    keys = ("labelled", "unlabelled", "sample_weight")
+    return [key for key in keys if getattr(config, key, None)] + ["repeat"] * (config.repeat > 1)
+
+
+def hide_gold(
+    config: PartlyLabelledConfig,
+    where: object,
+    examples: Sequence[T],
+    hidden: Callable[[T], T],
+    read: Callable[[Path], Sequence[T]],
+    what: str = "examples",
+) -> tuple[list[T], list[T], dict[str, str]]:
+    """The training examples whose gold is used, the others, `hidden`, and checksums of the files of `unlabelled`."""
+    count = len(examples) if config.labelled is None else config.labelled
+    if len(examples) < count:
+        raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled, {count}")
+    names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
+    others = [*(examples[count:] if config.rest else ()), *(one for name in names for one in read(locate(name)))]
+    return list(examples[:count]), list(map(hidden, others)), {name: checksum(locate(name)) for name in names}
+
+
+_AT_ONCE = 1024  # training examples, which may be on disk
+Weight = Annotated[float, Field(ge=0)]
+
+
+class ClassWeightConfig(Config):
+    """Weights of labels and tags in the loss."""
+
+    class_weight: Literal["balanced"] | dict[str, Weight] | None = None
+    """Weights in the net's cross entropy: a table {name: weight}, names that it lacks have 1; or "balanced": examples /
+    (classes · examples of the class), counted in the training part. Each label is a problem of two classes, so that
+    its presence weighs n / (2 n₁) and its absence n / (2 n₀); a table's weight is that of its presence. Tags are one
+    problem of as many classes, counted in words; those of spans are weighed by type (PER), O included. null: none."""
+
+
+def weigh_labels(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -> Tensor | None:
+    """Weights `(2, label)` of absent and present labels; None without `task.class_weight`."""
+    if setting is None:
+        return None
+    if isinstance(setting, Mapping):
+        present = _look_up(setting, labels, "labels")
+        return torch.from_numpy(np.stack([np.ones_like(present), present]))
+    count, total = np.zeros(len(labels)), 0.0
+    for example in _iterate(examples):
+        if example.gold is not None:
+            count[example.gold] += example.weight
+            total += example.weight
+    counts = np.stack([total - count, count])
+    mixed = (counts > 0).all(0)  # the others have one class, of weight 1
+    return torch.from_numpy(np.divide(total, 2 * counts, out=np.ones_like(counts), where=mixed).astype(np.float32))
+
+
+def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequence[Any]) -> Tensor | None:
+    """Weights `(tag,)` of tags, with `spans` O and types after a prefix; None without `task.class_weight`."""
+    if setting is None:
+        return None
+    names = [tag[2:] if spans and tag != "O" else tag for tag in tags]
+    classes = list(dict.fromkeys(names))
+    place = np.array([classes.index(name) for name in names])
+    if isinstance(setting, Mapping):
+        weights = _look_up(setting, classes, "entity types and O" if spans else "tags")
+    else:
+        count = np.zeros(len(tags))
+        for example in _iterate(examples):
+            if example.tags is not None:
+                count += example.weight * np.bincount(example.tags, minlength=len(tags))
+        count = np.bincount(place, count, len(classes))
+        seen = count > 0
+        weights = np.divide(count.sum(), seen.sum() * count, out=np.ones_like(count), where=seen).astype(np.float32)
+    return torch.from_numpy(weights[place])
+
+
+def _look_up(setting: Mapping[str, float], known: Sequence[str], what: str) -> np.ndarray:
+    for name in setting:
+        if name not in known:
+            some = ", ".join(known[:10]) + ", …" * (len(known) > 10)
+            raise ConfigError(
+                f"task.class_weight: found {name!r}; expected some of the {len(known)} {what} ({some})."
+                f"{did_you_mean(name, known)}"
+            )
+    return np.array([setting.get(name, 1.0) for name in known], dtype=np.float32)
+
+
+def _iterate(examples: Sequence[Any]) -> Iterator[Any]:
+    for start in range(0, len(examples), _AT_ONCE):
+        yield from examples[start : start + _AT_ONCE]
+
+
+def collate_weights(examples: Sequence[Any]) -> Tensor | None:
+    """`Batch.weights` of examples; None if no weight differs from 1."""
+    weights = [example.weight for example in examples]
+    return None if all(weight == 1 for weight in weights) else torch.tensor(weights)

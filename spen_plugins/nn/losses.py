@@ -1,0 +1,139 @@
+"""Losses that several energy losses share: margins, the compound objective, learned values, entropy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins.batch import Batch
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.energy_loss import EnergyLoss, Terms
+from spen_plugins.inference_net import CostNet
+from spen_plugins.spaces import OutputSpace, Proposal
+
+MarginCost = Literal["mean_l1", "l1", "score"]
+"""Choice of Δ in a config; see `margin_cost`."""
+
+
+def margin_cost(space: OutputSpace, y: Tensor, gold: Tensor, mask: Tensor | None, cost: MarginCost) -> Tensor:
+    """Δ(y, gold), `(batch, sample)`.
+
+    Args:
+        space: the output space.
+        y, gold: `(batch, sample, *variables)`; they broadcast over the samples.
+        mask: as `X.mask`.
+        cost: "l1", the distance summed over variables (the space's `cost`); "mean_l1", the same divided by the number
+            of variables without padding (labels, tokens, pixels); or "score", 1 − the space's soft score.
+    """
+    if cost == "score":
+        return 1 - space.score(y, gold, mask)
+    summed = space.cost(y, gold, mask)
+    return summed / space.size(y, mask) if cost == "mean_l1" else summed
+
+
+@dataclass(frozen=True)
+class CompoundObjective:
+    """The compound objective (Tu et al. 2020, Eq. 6): a margin for a cost-augmented net F, a perceptron for A.
+
+        Θ minimises    [Δ(F, y) − E(x, F) + E(x, y)]₊ + λ [E(x, y) − E(x, A)]₊
+        the nets       −(Δ(F, y) − E(x, F)) + λ E(x, A)
+
+    Terms are `(batch,)` each. Without gold there is no F, Θ has no loss, and the nets minimise λ E(x, A).
+
+    Args:
+        cost: Δ, as of `margin_cost`.
+        perceptron_weight: λ.
+        truncate_nets: if true, the nets' objective is truncated at zero too (Tu & Gimpel 2018).
+    """
+
+    cost: MarginCost
+    perceptron_weight: float
+    truncate_nets: bool = False
+
+    def energy_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal, cost_net: CostNet) -> Terms:
+        """The energy's loss: `margin` and `perceptron`, 0 in rows without gold."""
+        if batch.gold is None:
+            return {"margin": 0 * energy(proposal.mean)[:, 0]}
+        augmenting = cost_net(batch, proposal)
+        wrong, right, predicted = energy(torch.cat([augmenting.mean, batch.gold, proposal.mean], 1)).unbind(1)
+        return {
+            "margin": F.relu(self._cost(batch, augmenting) - wrong + right) * batch.labelled,
+            "perceptron": self.perceptron_weight * F.relu(right - predicted) * batch.labelled,
+        }
+
+    def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal, augmenting: Proposal | None) -> Terms:
+        """The nets' loss: `cost_augmented` and `test_time`.
+
+        Args:
+            energy, batch, proposal: as of `EnergyLoss.net_terms`.
+            augmenting: the proposal of F; None without gold.
+        """
+        if augmenting is None:
+            return {"test_time": self.perceptron_weight * energy(proposal.mean)[:, 0]}
+        labelled = batch.labelled
+        outputs = [augmenting.mean, proposal.mean, *([batch.gold] if self.truncate_nets else [])]
+        wrong, predicted, *golds = energy(torch.cat(outputs, 1)).unbind(1)
+        # Without truncation E(x, y) is constant for the nets.
+        right = golds[0] if golds else 0.0
+        violated = torch.where(labelled, to_minimise(right - predicted, self.truncate_nets), predicted)
+        violation = self._cost(batch, augmenting) - wrong + right
+        return {
+            "cost_augmented": to_minimise(violation, self.truncate_nets) * labelled,
+            "test_time": self.perceptron_weight * violated,
+        }
+
+    def _cost(self, batch: Batch, augmenting: Proposal) -> Tensor:
+        return margin_cost(augmenting.space, augmenting.mean, batch.gold, batch.x.mask, self.cost)[:, 0]
+
+
+def to_minimise(violation: Tensor, truncate: bool) -> Tensor:
+    """The nets' objective that maximises a violation: minus it, truncated at zero or not."""
+    return -F.relu(violation) if truncate else -violation
+
+
+class ValueLoss(EnergyLoss, ABC):
+    """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score, over some outputs ŷ of each example."""
+
+    @abstractmethod
+    def outputs(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
+        """The outputs whose scores are learned, `(batch, sample, *variables)`."""
+
+    def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
+        """−σ(−E), the negative predicted score."""
+        return {"energy": -torch.sigmoid(-energy(proposal.mean)[:, 0])}
+
+    def value_loss(self, energy: BoundEnergy, batch: Batch, y: Tensor, rewards: Tensor | None = None) -> Tensor:
+        """−s ln σ(−E) − (1 − s) ln(1 − σ(−E)) of each output: `(batch, sample)`.
+
+        s is its soft score against gold; in rows without gold its reward, of `rewards` `(batch, sample)`.
+        """
+        scores = rewards if batch.gold is None else self.space.score(y, batch.gold, batch.x.mask)
+        if batch.gold is not None and rewards is not None:
+            scores = torch.where(batch.labelled.unsqueeze(1), scores, rewards)
+        return F.binary_cross_entropy_with_logits(-energy(y), scores, reduction="none")
+
+
+def entropy(space: OutputSpace, y: Tensor) -> Tensor:
+    """Σ_i H(y_i) of relaxed outputs as distributions of independent variables, `(batch, sample)`; 0 on padding.
+
+    Twice differentiable: where a probability is 0, as on padding, its slope is 0.
+
+    Args:
+        space: the output space; a discrete one.
+        y: `(batch, sample, *variables)`.
+    """
+    parts = _part(y)
+    if not space.simplex:
+        parts = parts + _part(1 - y)
+    return parts.flatten(2).sum(-1)
+
+
+def _part(p: Tensor) -> Tensor:
+    """−p ln p. At 0 its slope is infinite, even under a mask; here it is 0, as for the smallest numbers, whose second
+    derivative −1 / p is too large."""
+    return torch.special.entr(torch.where(p >= torch.finfo(p.dtype).tiny, p, 1.0))

@@ -1,0 +1,13 @@
+"""The task whose sentences are read."""
+
+from __future__ import annotations
+
+import pytest
+
+import spen_plugins as sp
+from tests.loaded import loaded
+
+
+@pytest.fixture
+def task() -> sp.Task:
+    return loaded("srl", corpus="sample")
