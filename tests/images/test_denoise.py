@@ -46,7 +46,7 @@ def train(folder: Path, **arguments: str) -> Path:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "bsd", "./photos"])
-def test_every_data_set_with_every_method_is_an_experiment(CONFIG, data: str, method: str) -> None:
+def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(CONFIG, data=data, method=method, sigma="15")
     energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior", "r": "e2e.residual_prior"}.get(method[0])
     assert found.get("energy", {}).get("type") == energy

@@ -53,7 +53,7 @@ def net(few, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "horses", "./mine.npz"])
-def test_every_data_set_with_every_method_is_an_experiment(CONFIG, data: str, method: str) -> None:
+def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(CONFIG, data=data, method=method)
     assert found["inference_net"]["type"] == ("gbi" if method == "dvn" else "images.fcn")
     assert ("energy" in found) == (method != "cross_entropy")

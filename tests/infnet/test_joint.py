@@ -20,9 +20,10 @@ from spen_plugins.loop.recipe import assign
 from spen_plugins.nn import entropy
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.spaces import LabelSet
-from tests.e2e.toys import resumes_exactly
-from tests.infnet.toys import loop_for, make, model_for, tagging_run, toy
+from tests.e2e.toys import make, resumes_exactly
+from tests.infnet.toys import loop_for, model_for, tagging_run
 from tests.loaded import trained
+from tests.seal.toys import toy
 
 ADAM = {"type": "adam", "lr": 0.02, "weight_decay": 0.0}
 
@@ -47,7 +48,7 @@ def energy_with_lm(task):
 
 
 def test_k_updates_of_the_nets_then_one_of_the_energy():
-    task, _ = toy()
+    task, _ = toy("tags")
     model = model_for(task, compound(task))
     [stage] = joint(net=adam(steps=5)).stages(model, task)
     assert [(p.name, p.trains[0], p.player.steps, p.every) for p in stage.phases] == [
@@ -61,7 +62,7 @@ def test_k_updates_of_the_nets_then_one_of_the_energy():
 
 
 def test_the_k_updates_may_be_on_k_batches(tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     batches = -(-len(task.part("train")) // 4)
     for same, net, energy in ((True, 3 * batches * 2, batches * 2), (False, batches * 2, batches * 2 // 3)):
         model = model_for(task, compound(task))
@@ -71,7 +72,7 @@ def test_the_k_updates_may_be_on_k_batches(tmp_path):
 
 
 def test_the_cost_net_may_be_a_player_of_its_own():
-    task, _ = toy()
+    task, _ = toy("tags")
     model = model_for(task, compound(task))
     sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9, steps=3, clip=1.0)
     with pytest.raises(ValidationError, match=r"needs cost_net\.steps 1, but found 3"):
@@ -91,7 +92,7 @@ def test_the_cost_net_may_be_a_player_of_its_own():
 
 
 def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     model = model_for(task, compound(task))
     loop = loop_for(model, task, joint(), tmp_path / "run")
     loop.run()
@@ -107,7 +108,7 @@ def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
 
 @pytest.mark.parametrize("cost_net", [Stacked, Shared, Separated])
 def test_parts_of_a_batch_make_the_same_updates(cost_net, tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     sgd = {"type": "sgd", "lr": 0.05, "weight_decay": 0.0}
     found = []
     for parts in (1, 2):
@@ -152,7 +153,7 @@ def mean_energy(model, task, part) -> float:
 
 @pytest.mark.parametrize("on", ["train", "validation", "test"])
 def test_fine_tuning_lowers_the_energy_on_held_out_inputs(on, tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     learnable(task)
     model = model_for(task, make(Margin, task))
     trainer = joint(epochs=6, finetune=FineTune(epochs=10, on=on, lr=0.02))
@@ -173,7 +174,7 @@ def test_fine_tuning_lowers_the_energy_on_held_out_inputs(on, tmp_path):
 
 @pytest.mark.parametrize(("on", "weight", "gold"), [("train", 0.0, False), ("train", 1.0, True), ("test", 0.0, False)])
 def test_fine_tuning_sees_gold_only_for_cross_entropy(on, weight, gold):
-    task, _ = toy()
+    task, _ = toy("tags")
     model = model_for(task, make(Margin, task))
     stage = joint(finetune=FineTune(on=on, cross_entropy_weight=weight)).stages(model, task)[-1]
     assert stage.name == "finetune" and stage.gold is gold
@@ -181,7 +182,7 @@ def test_fine_tuning_sees_gold_only_for_cross_entropy(on, weight, gold):
 
 
 def test_the_loop_hides_gold_where_a_stage_says_so(tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     model = model_for(task, make(Margin, task))
     seen = []
     trainer = joint(epochs=1, finetune=FineTune(on="test", epochs=1))
@@ -203,7 +204,7 @@ def test_transductive_training_is_declared():
 
 
 def test_tag_language_models_learn_first_and_are_frozen_then(tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     learnable(task)
     model = model_for(task, compound(task), energy_with_lm(task))
     trainer = joint(epochs=2, tag_lm=TagLmPretraining(epochs=8, lr=0.05))
@@ -229,13 +230,13 @@ def test_tag_language_models_learn_first_and_are_frozen_then(tmp_path):
 
 
 def test_a_tag_lm_stage_needs_a_tag_lm():
-    task, _ = toy()
+    task, _ = toy("tags")
     with pytest.raises(ConfigError, match="no tag language model"):
         joint(tag_lm=TagLmPretraining()).stages(model_for(task, compound(task)), task)
 
 
 def test_a_language_is_learned_from_what_has_tags(tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     for i, (words, marks, _) in enumerate(task.part("train")[:-3]):
         task.part("train")[i] = (words, marks, None)
     model = model_for(task, compound(task), energy_with_lm(task))
@@ -245,7 +246,7 @@ def test_a_language_is_learned_from_what_has_tags(tmp_path):
 
 @pytest.mark.parametrize("weight", [0.0, 1.0, 3.0])
 def test_the_likelihood_of_a_language_model_knows_no_weight(weight):
-    task, batch = toy()
+    task, batch = toy("tags")
     learnable(task)
     model = model_for(task, compound(task), make(TagLm, task, hidden=4, tag_dim=3, weight=weight)).double().eval()
     batch = task.collate([*task.part("validation")[:2], (*task.part("validation")[2][:2], None)])
@@ -281,7 +282,7 @@ def test_tagged_text_to_learn_a_language_from(text, reason, tmp_path):
 
 
 def test_entropy_against_its_definition():
-    task, batch = toy()
+    task, batch = toy("tags")
     logits = torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64)
     proposal = task.space.independent(logits, batch.x.mask)
     expected = [
@@ -293,7 +294,7 @@ def test_entropy_against_its_definition():
 
 
 def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
-    task, batch = toy()
+    task, batch = toy("tags")
     logits = torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64)
     logits[0, 0, 0, 1] += 1e4  # the other tags' probabilities are 0
     logits.requires_grad_()
@@ -310,7 +311,7 @@ def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
 
 
 def test_the_pretrained_net_is_kept_unless_the_game_makes_a_better_one(tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     learnt = task.part("train")
     task.part = lambda name: learnt  # validates on what it learns by heart
     for kept in (True, False):
@@ -329,7 +330,7 @@ def test_the_pretrained_net_is_kept_unless_the_game_makes_a_better_one(tmp_path)
 
 @pytest.mark.parametrize("cost_net", [Stacked, Separated])
 def test_a_run_that_was_stopped_ends_where_it_would_have(cost_net, tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9)
 
     def loop_in(folder, **more):
@@ -349,7 +350,7 @@ def test_a_run_that_was_stopped_ends_where_it_would_have(cost_net, tmp_path):
 
 
 def test_the_compound_objective_learns(tmp_path):
-    task, _ = toy()
+    task, _ = toy("tags")
     learnable(task, chained=False)
     task.part("train").extend([*task.part("validation"), *task.part("test")])
     model = model_for(task, compound(task))

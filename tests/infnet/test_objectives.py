@@ -11,7 +11,9 @@ import spen_plugins as sp
 from spen_infnet.cost_nets import Separated, Shared, Stacked, StackedBiLstm
 from spen_infnet.objectives import Compound, Contrastive, Margin, Perceptron, Slack
 from spen_plugins.builtin.nets.independent import Independent
-from tests.infnet.toys import Linear, make, model_for, toy
+from tests.e2e.toys import make
+from tests.infnet.toys import Linear, model_for
+from tests.seal.toys import toy
 
 
 class Fixed(sp.Energy):
@@ -51,7 +53,7 @@ def halfway(task, batch):
     ],
 )
 def test_values_worked_by_hand(objective, fields, of_gold, of_others, hinge):
-    task, batch = toy()
+    task, batch = toy("tags")
     loss, proposal = make(objective, task, **fields), halfway(task, batch)
     energy = Fixed(task, batch.gold, of_gold, of_others).at(batch.x)
     lengths = batch.x.mask.sum(1).tolist()
@@ -63,7 +65,7 @@ def test_values_worked_by_hand(objective, fields, of_gold, of_others, hinge):
 
 @pytest.mark.parametrize("truncate", [False, True])
 def test_the_net_maximises_the_margin_with_or_without_truncation(truncate):
-    task, batch = toy()
+    task, batch = toy("tags")
     proposal = halfway(task, batch)
     lengths = batch.x.mask.sum(1).double()
     energy = Fixed(task, batch.gold, -50.0, 2.0).at(batch.x)
@@ -73,7 +75,7 @@ def test_the_net_maximises_the_margin_with_or_without_truncation(truncate):
 
 
 def test_the_compound_objective_is_margin_of_f_and_perceptron_of_a():
-    task, batch = toy()
+    task, batch = toy("tags")
     proposal = halfway(task, batch)
     energy = Linear(task, batch.gold)
     loss = make(Compound, task, perceptron_weight=0.3, cost_net_cross_entropy=2.0).double()
@@ -117,7 +119,7 @@ def gradients(loss, batch, energy, net):
 @pytest.mark.parametrize("cost_net", [Stacked, Separated])
 def test_truncation_takes_the_gradient_from_the_nets_alone(cost_net):
     """Where the energy tells gold from everything, l0 is 0: truncated nets stand still, others move."""
-    task, batch = toy()
+    task, batch = toy("tags")
     net = make(Independent, task).double()
     energy = Linear(task, batch.gold)
     energy.c.data = 100 * (1 - batch.gold[:, 0])
@@ -139,7 +141,7 @@ def test_truncation_takes_the_gradient_from_the_nets_alone(cost_net):
 @pytest.mark.parametrize("truncate", [True, False])
 def test_a_net_whose_margin_holds_stands_still_and_the_energy_moves_on(truncate):
     """F says the tag of the highest energy, so that its margin holds; A's perceptron term does not."""
-    task, batch = toy()
+    task, batch = toy("tags")
     net, energy = make(Independent, task).double(), Linear(task, batch.gold)
     f = make(Stacked, task).double()
     torch.nn.init.zeros_(f.output.weight)
@@ -158,7 +160,7 @@ def test_a_net_whose_margin_holds_stands_still_and_the_energy_moves_on(truncate)
 
 @pytest.mark.parametrize("truncate", [True, False])
 def test_truncating_the_nets_changes_nothing_for_the_energy(truncate):
-    task, batch = toy()
+    task, batch = toy("tags")
     net, energy = make(Independent, task).double(), Linear(task, batch.gold)
     plain, other = (
         Compound(Compound.Config(truncate_nets=t), task, cost_net=make(Stacked, task)).double()
@@ -175,7 +177,7 @@ def test_truncating_the_nets_changes_nothing_for_the_energy(truncate):
 
 @pytest.mark.parametrize(("cost_net", "blocked"), [(Stacked, True), (StackedBiLstm, True), (Shared, False)])
 def test_the_stacked_nets_block_the_gradient_into_a(cost_net, blocked):
-    task, batch = toy()
+    task, batch = toy("tags")
     net = make(Independent, task).double()
     f = make(cost_net, task)
     f.bind(net)
@@ -187,7 +189,7 @@ def test_the_stacked_nets_block_the_gradient_into_a(cost_net, blocked):
 
 
 def test_the_stacked_net_is_the_papers_equation():
-    task, batch = toy()
+    task, batch = toy("tags")
     net, f = make(Independent, task).double(), make(Stacked, task).double()
     proposal = net(batch.x)
     found = f(batch, proposal).mean
@@ -204,7 +206,7 @@ def size(module: torch.nn.Module) -> int:
 
 def test_parameter_counts_are_the_papers():
     """Sec. 3.1 with L tags and features d wide: separated |A|, shared L (d + 1), stacked 2 L² + L."""
-    task, _ = toy()
+    task, _ = toy("tags")
     tags = len(task.space.tags)
     net = make(Independent, task)
     width = net.features.output_dim
@@ -223,7 +225,7 @@ def test_parameter_counts_are_the_papers():
 
 
 def test_a_shared_net_says_what_it_lacks():
-    task, _ = toy()
+    task, _ = toy("tags")
     net = make(Independent, task)
     net.features = None
     with pytest.raises(sp.errors.ConfigError, match=r"builds on the inference net's features.*infnet\.stacked"):
@@ -232,7 +234,7 @@ def test_a_shared_net_says_what_it_lacks():
 
 def test_the_stacked_bilstm_reads_each_sentence_apart():
     """A batch's outputs are those of its sentences one by one, through PyTorch's own bidirectional LSTM."""
-    task, batch = toy()
+    task, batch = toy("tags")
     net, f = make(Independent, task).double(), make(StackedBiLstm, task, hidden=3).double()
     both = torch.nn.LSTM(f.forwards.input_size, 3, bidirectional=True).double()
     for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):

@@ -1,4 +1,4 @@
-"""Shared parts: tags to play with, an energy that is a table of numbers, a loop that writes into a folder."""
+"""Shared parts: an energy that is a table of numbers, a loop that writes into a folder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.loop import Loop
-from spen_plugins.testing import ToyFeatures, ToyTags
-from spen_plugins.testing.comparing import collate
+from tests.e2e.toys import make
 from tests.loop.test_loop import make_loop
 
 
@@ -24,17 +23,6 @@ class Linear(sp.Energy):
 
     def forward(self, features: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return (y * self.c.unsqueeze(1)).flatten(2).sum(-1)
-
-
-def toy(n: int = 4) -> tuple[ToyTags, sp.Batch]:
-    """The toy task and a batch of it in float64."""
-    task = ToyTags()
-    return task, collate(task, task.part("train")[:n])
-
-
-def make(cls: type, task: sp.Task, **fields: object) -> torch.nn.Module:
-    """A component on toy features, if it wants any."""
-    return cls(cls.Config(**fields), task, ToyFeatures(task) if cls.uses_features else None)
 
 
 def model_for(task: sp.Task, loss: sp.EnergyLoss, energy: sp.Energy | None = None) -> sp.Model:

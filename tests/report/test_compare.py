@@ -14,27 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.batch import Batch
-from spen_plugins.cli.main import app
-from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
-from spen_plugins.registry import Registry
 from spen_plugins.report.compare import compare
 from spen_plugins.report.group_scores import read_costs
 from spen_plugins.report.tables import comma_separated, latex, markdown, markdown_cell, terminal
 from spen_plugins.runs.folder.environment import FORMAT, count_parameters
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
-from spen_plugins.runs.train import runner
 from spen_plugins.scores import bootstrap
 from spen_plugins.scores.bootstrap import differences, estimate, interval, resampled_scores, with_seeds
+from spen_plugins.scores.spans import find_arguments
 from spen_plugins.testing import ToyTags
-from tests.loaded import ROOT
+from tests.loaded import ROOT, built, spen, trained
 
 CONFIGS = ROOT / "configs"
 
@@ -67,10 +61,6 @@ def make(
         protocol = {"threshold": threshold, "split": "mine", **({"unit": unit} if unit else {})}
         folder.write("metrics.json", {"validation": scores, "test": scores, "protocol": protocol})
     return path
-
-
-def spen(*words: object):
-    return CliRunner().invoke(app, ["compare", *map(str, words)])
 
 
 # Groups
@@ -355,8 +345,7 @@ def test_corpora_of_the_package_are_the_same_data_for_one_task_only(tmp_path):
 def test_a_damaged_history_is_told(pair, tmp_path):
     with (tmp_path / "ours" / "0" / "history.jsonl").open("a") as file:
         file.write('{"a"\n')
-    done = spen(*pair)
-    assert done.exit_code == 1 and re.search(r"history\.jsonl:\d+ is damaged", done.stderr)
+    assert re.search(r"history\.jsonl:\d+ is damaged", spen("compare", *pair, status=1).stderr)
 
 
 def test_csv_has_every_number_in_full(pair):
@@ -398,18 +387,17 @@ def test_unequal_seeds_of_several_rows_are_one_note(pair, tmp_path):
 
 
 def test_the_command(pair, tmp_path):
-    done = spen(*pair, "--scores", "example_f1,micro_f1", "--against", "theirs")
-    assert done.exit_code == 0 and done.stdout.startswith("|  | example_f1 | micro_f1 | example_f1 − theirs | seeds")
+    done = spen("compare", *pair, "--scores", "example_f1,micro_f1", "--against", "theirs")
+    assert done.stdout.startswith("|  | example_f1 | micro_f1 | example_f1 − theirs | seeds")
     note = "ours and theirs don't have the same seeds"
     assert f"- {note}" in done.stdout and note not in done.stderr
-    written = spen(*pair, "--out", tmp_path / "new" / "t.csv")
-    assert written.exit_code == 0 and "note: theirs and ours don't have" in written.stderr
+    written = spen("compare", *pair, "--out", tmp_path / "new" / "t.csv")
+    assert "note: theirs and ours don't have" in written.stderr
     assert (tmp_path / "new" / "t.csv").read_text().startswith("label,part,seeds,example_f1")
-    table = spen(*pair, "--format", "table", "--part", "validation")
-    assert table.exit_code == 0 and "ours" in table.stdout and "validation" in table.stdout
-    wrong = spen(*pair, "--out", tmp_path / "t.doc")
-    assert wrong.exit_code == 2 and ".md, .csv or .tex" in wrong.stderr
-    assert spen(tmp_path / "nothing").exit_code == 2
+    table = spen("compare", *pair, "--format", "table", "--part", "validation")
+    assert "ours" in table.stdout and "validation" in table.stdout
+    assert ".md, .csv or .tex" in spen("compare", *pair, "--out", tmp_path / "t.doc", status=2).stderr
+    spen("compare", tmp_path / "nothing", status=2)
 
 
 # Costs
@@ -417,10 +405,10 @@ def test_the_command(pair, tmp_path):
 
 def test_parameters_and_speed_are_shown_on_request(pair, tmp_path):
     """40 examples in a median of 2 s, and in 4 s: 15 a second on the mean of two seeds."""
-    for seed, trained, seconds in ((0, 1000, 2.0), (1, 3000, 4.0)):
+    for seed, number, seconds in ((0, 1000, 2.0), (1, 3000, 4.0)):
         folder = RunFolder(make(tmp_path / "sized" / str(seed), seed, 0.5))
         folder.truncate_history(0)
-        counts = {"parameters": {"trained": trained, "inference": trained // 10}, "training_examples": 40}
+        counts = {"parameters": {"trained": number, "inference": number // 10}, "training_examples": 40}
         folder.write("environment.json", folder.environment() | counts)
         for took in (seconds - 1, seconds, 50.0):
             folder.append_history({"stage": "joint", "epoch": 0, "updates": {"energy": 1, "inference_net": 1}}, took)
@@ -435,8 +423,8 @@ def test_parameters_and_speed_are_shown_on_request(pair, tmp_path):
     [row, _] = csv.DictReader(io.StringIO(comma_separated(found)))
     assert (row["trained parameters"], row["examples / s"]) == ("2000", "15.0")
     assert "trained parameters" not in markdown(compare(groups, sizes=False))
-    asked = spen(f"a={tmp_path}/sized", "--costs")
-    assert asked.exit_code == 0 and "| 2,000 | 200 | 15 |" in asked.stdout
+    asked = spen("compare", f"a={tmp_path}/sized", "--costs")
+    assert "| 2,000 | 200 | 15 |" in asked.stdout
 
 
 def test_the_energy_s_share_is_that_of_its_term_for_the_net_that_predicts(tmp_path):
@@ -473,16 +461,13 @@ def test_parameters_are_counted_once_and_only_those_that_train():
 @pytest.mark.parametrize(
     ("config", "score", "words"),
     [
-        ("labels.jsonnet", "example_f1", {"features.hidden": "[8]", "threshold": "validation"}),
-        ("srl_seal.jsonnet", "span_f1", {}),
+        ("labels", "example_f1", {"features.hidden": "[8]", "threshold": "validation"}),
+        ("srl_seal", "span_f1", {}),
     ],
 )
 def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
-    path = CONFIGS / config
-    arguments = {"method": "cross_entropy", "trainer.epochs": "2", **words}
-    run = RunFolder.open(
-        runner.run(evaluate(path, arguments), str(path), tmp_path / "run", runner.RunOptions("cpu", quiet=True))
-    )
+    few = {"method": "cross_entropy", "trainer.epochs": "2"}
+    run = RunFolder.open(trained(config, tmp_path / "run", **few, **words))
     ratios = run.ratios("test")
     sums = [ratios[name].sum().item() for name in ("numerator", "denominator")]
     assert run.environment()["parameters"]["trained"] > 0 < run.environment()["training_examples"]
@@ -491,8 +476,6 @@ def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
 
     predictor = sp.load(run.path)
     if score == "span_f1":  # in the file's order: each example's own prediction and gold
-        from spen_plugins.scores.spans import find_arguments
-
         task = predictor.task
         task.load()
         examples = list(task.part("test"))
@@ -503,29 +486,20 @@ def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
             assert ratios["denominator"][i] == len(predicted) + len(gold)
 
 
-@pytest.mark.parametrize("config", ["labels.jsonnet", "srl_seal.jsonnet"])
+@pytest.mark.parametrize("config", ["labels", "srl_seal"])
 def test_examples_without_gold_add_nothing(config):
-    from spen_plugins.config.experiment import build
-
-    path = CONFIGS / config
-    task = build(check(evaluate(path, {}), str(path), Registry())).task
+    task = built(config).task
     examples = task.part("test")[:6]
     batch = task.collate(examples)
     batch.labelled[1:3] = False
     metric = task.metric()
-    for one in (batch, without_gold(batch)):
+    for one in (batch, replace(batch, gold=None)):
         metric.update(task.space.independent(batch.gold * 20 - 10, batch.x.mask), one)
     numerator, denominator = metric.ratios()
     assert len(numerator) == len(denominator) == 12
     silent = torch.tensor([1, 2, *range(6, 12)])
     assert not numerator[silent].any() and not denominator[silent].any()
     assert numerator.sum() / denominator.sum() == pytest.approx(metric.compute()[task.selection])
-
-
-def without_gold(batch: Batch) -> Batch:
-    import dataclasses
-
-    return dataclasses.replace(batch, gold=None)
 
 
 def test_a_metric_with_a_wrong_count_is_named():

@@ -10,20 +10,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
-from spen_plugins.cli.main import app
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.report.report_errors import Pair, Piece, count_label_errors, count_tag_errors, mark_pieces
 from spen_plugins.report.report_outputs import Output, Outputs
-from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import Shown, Task
-from tests.loaded import ROOT
+from tests.loaded import spen, trained
 
-CONFIGS = ROOT / "configs"
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -62,26 +57,19 @@ class Page(HTMLParser):
             self.tables[self.heading][-1][-1] += data
 
 
-def train(config: str, folder: Path, **arguments: str) -> Path:
-    path = CONFIGS / config
-    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for seed in ("0", "1"):
         small = {"trainer.epochs": "2", "features.hidden": "[16]", "seed": seed}
-        train("labels.jsonnet", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
-        train("labels.jsonnet", folder / "ce" / seed, **small, method="cross_entropy")
-    train("srl_seal.jsonnet", folder / "srl", **{"trainer.epochs": "1", "energy_loss.samples": "2"})
+        trained("labels", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
+        trained("labels", folder / "ce" / seed, **small, method="cross_entropy")
+    trained("srl_seal", folder / "srl", **{"trainer.epochs": "1", "energy_loss.samples": "2"})
     return folder
 
 
 def report(*words: object) -> Page:
-    done = CliRunner().invoke(app, ["report", *map(str, words)])
-    assert done.exit_code == 0, done.output
-    return Page(Path(done.stdout.strip()).read_text(encoding="utf-8"))
+    return Page(Path(spen("report", *words).stdout.strip()).read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +83,7 @@ def roles(runs) -> Page:
 
 
 def scores(run: Path) -> dict:
-    return json.loads((run / "metrics.json").read_text())
+    return sp.RunFolder(run).metrics()
 
 
 def test_scores_are_those_of_the_run_folders(page, roles, runs):
@@ -123,7 +111,7 @@ def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
     """A run stores its metric's unit; the page needs the metric itself only for its examples."""
     monkeypatch.setattr(LabelMetric, "unit", "dB")
     small = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
-    run = train("labels.jsonnet", tmp_path / "run", **small)
+    run = trained("labels", tmp_path / "run", **small)
     assert scores(run)["protocol"]["unit"] == "dB" and "unit" not in scores(runs / "ce" / "0")["protocol"]
     page = report(run, "--examples", 2)
     head, row, _ = page.tables["Test"]
@@ -243,8 +231,7 @@ def test_a_mistake_is_told(runs):
         ([str(runs / "srl"), "--against", "nothing"], "no group is called 'nothing'"),
         ([str(runs / "srl"), "--device", "nowhere"], "device 'nowhere'"),
     ):
-        done = CliRunner().invoke(app, ["report", *words])
-        assert done.exit_code == 2 and told in done.stderr, done.output
+        assert told in spen("report", *words, status=2).stderr
 
 
 def test_tasks_that_do_not_compare_share_a_page(runs):

@@ -16,15 +16,15 @@ import spen_plugins as sp
 from spen_plugins.errors import RunError
 from spen_plugins.runs.folder import encoders
 from spen_plugins.runs.many import together
-from spen_plugins.runs.options import RunOptions
-from tests.runs.test_together import few, given, weights  # noqa: F401, a fixture
+from tests.loaded import QUIET
+from tests.runs.test_together import few, given  # noqa: F401, a fixture
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of one tiny encoder."""
     folder = tmp_path_factory.mktemp("apart")
-    together.run(given(folder / "bert", epochs=1), folder / "runs", RunOptions("cpu", quiet=True))
+    together.run(given(folder / "bert", epochs=1), folder / "runs", QUIET)
     return folder / "runs"
 
 
@@ -38,7 +38,6 @@ def stored(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_rows_in_8_bits_differ_by_at_most_half_a_step() -> None:
-    torch.manual_seed(0)
     table = torch.cat([torch.randn(50, 7), torch.zeros(1, 7), 1e-40 * torch.ones(1, 7), 1e30 * torch.randn(1, 7)])
     numbers, scales = encoders.round_rows(table)
     assert numbers.dtype == torch.int8 and scales.shape == (53,)
@@ -53,7 +52,7 @@ def test_an_encoder_of_two_runs_is_stored_once_and_read_to_what_it_was(runs: Pat
     assert kinds["embeddings.word_embeddings.weight" + encoders.SCALES] == torch.float32
     assert kinds["encoder.layer.0.attention.self.query.weight"] == torch.float16
     for part in ("tags", "roles"):
-        assert not any(".encoder.encoder." in name for name in weights(stored / part / "model"))
+        assert not any(".encoder.encoder." in name for name in load_file(stored / part / "model/weights.safetensors"))
         found, wanted = (sp.load(run).model.state_dict() for run in (stored / part / "model", runs / part))
         assert found.keys() == wanted.keys()
         for name, tensor in wanted.items():

@@ -12,14 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
-from spen_plugins.cli.main import app
-from spen_plugins.cli.run import app as run_app
 from spen_plugins.samples import srl
-from tests.loaded import ROOT
+from tests.loaded import ROOT, loaded, spen, spen_run
 
 
 def call(program: str, *arguments: str) -> str:
@@ -39,8 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def majority() -> dict[str, Any]:
     """Each word gets the tag it has most often in training, given on which side of the predicate it stands."""
-    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
-    task.load()
+    task = loaded("srl", corpus="sample")
     counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
 
     def cells(name: str) -> Any:
@@ -78,26 +73,21 @@ def test_each_command_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder, file = tmp_path / "first", tmp_path / "gold.conll"
     file.write_text(GOLD)
 
-    def said(app: Any, *words: object) -> list[str]:
-        done = CliRunner().invoke(app, [str(word) for word in words])
-        assert done.exit_code == 0, done.output
-        return done.stdout.splitlines()
-
     short = ("trainer.epochs=1", "energy_loss.samples=2")
-    trained = "\n".join(said(run_app, "configs/srl_seal.jsonnet", *short, "--out", folder))
+    trained = spen_run("configs/srl_seal.jsonnet", *short, "--out", folder).stdout
     assert "span_f1" in trained and "CoNLL-2005" in trained, "scores with their definition"
-    predicted = [json.loads(line) for line in said(app, "predict", folder, "examples/sentences.conll")]
-    assert predicted[0]["predicate"]["word"] == "sent" and {"words", "tags", "arguments"} <= predicted[0].keys()
-    [answer] = [json.loads("".join(said(app, "evaluate", folder, file)))]
+    predicted = json.loads(spen("predict", folder, "examples/sentences.conll").stdout.splitlines()[0])
+    assert predicted["predicate"]["word"] == "sent" and {"words", "tags", "arguments"} <= predicted.keys()
+    answer = json.loads(spen("evaluate", folder, file).stdout)
     assert 0 <= answer["scores"]["span_f1"] <= 1 and "1 examples" in answer["protocol"]["split"]
-    [scored] = [json.loads(line) for line in said(app, "score", folder, file)]
+    scored = json.loads(spen("score", folder, file).stdout)
     assert isinstance(scored["energy"], float)
 
 
 @pytest.mark.slow
 def test_it_learns(run: tuple[Path, str]) -> None:
     folder, said = run
-    scores = json.loads((folder / "metrics.json").read_text())["test"]
+    scores = sp.RunFolder(folder).metrics()["test"]
     assert scores["span_f1"] > majority()["span_f1"] + 0.3
     assert scores["span_f1"] > 0.9 and scores["ucr"] < 0.1
     assert "span_f1" in said and "CoNLL-2005" in said, "scores with their definition"

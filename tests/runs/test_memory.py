@@ -5,24 +5,21 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.errors import RunError
 from spen_plugins.loop.torch_modes import is_out_of_memory, translate_memory_errors
-from spen_plugins.runs.train import runner
+from tests.loaded import trained
 
 
 @pytest.mark.parametrize("width", [10**12, 10**18])
 def test_nets_that_do_not_fit_are_an_error_before_there_is_a_folder(tmp_path, width):
-    config = evaluate("labels", parse_arguments([f"features.hidden=[{width}]"]))
     with pytest.raises(RunError, match=r"memory ran out in building the nets \(.*\); take smaller ones"):
-        runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+        trained("labels", tmp_path / "run", **{"features.hidden": f"[{width}]"})
     assert not (tmp_path / "run").exists()
 
 
 def test_memory_that_runs_out_in_training_is_an_error(tmp_path):
-    config = evaluate("labels", parse_arguments(["energy_loss.samples=1000000000000000"]))
     with pytest.raises(RunError, match=r"memory ran out in training \(.*\); take a smaller trainer\.batch_size"):
-        runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+        trained("labels", tmp_path / "run", **{"energy_loss.samples": "1000000000000000"})
 
 
 def test_errors_of_allocators():

@@ -10,38 +10,29 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.cli.main import app as spen_app
-from spen_plugins.cli.run import app, parse_methods
+from spen_plugins.cli.run import parse_methods
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many import jobs
 from spen_plugins.runs.many.seeds import choose
 from spen_plugins.runs.train import runner
-from tests.loaded import ROOT
+from tests.loaded import ROOT, spen, spen_run
 
-CONFIGS = ROOT / "configs"
 SMALL = ["labels", "trainer.epochs=2", "trainer.epoch_updates=8", "trainer.batch_size=128", "features.hidden=[8]"]
 SMALL += ["--device", "cpu"]
 
 
-def spen_run(*words: object):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
-
-
 def validation(folder: Path) -> float:
-    return json.loads((folder / "metrics.json").read_text())["validation"]["example_f1"]
+    return RunFolder(folder).metrics()["validation"]["example_f1"]
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Two methods with two seeds, and what was said."""
     out = tmp_path_factory.mktemp("methods") / "x"
-    done = spen_run(*SMALL, "methods=cross_entropy,nce", "seeds=0..1", "--out", out)
-    assert done.exit_code == 0, done.output
-    return out, done.stdout
+    return out, spen_run(*SMALL, "methods=cross_entropy,nce", "seeds=0..1", "--out", out).stdout
 
 
 @pytest.fixture
@@ -63,7 +54,6 @@ def test_other_methods_are_refused(text):
 @pytest.mark.parametrize(("method", "told"), [("cross_entropy", True), ("nce", False)])
 def test_a_method_that_passes_over_examples_without_gold_says_so(tmp_path, method, told):
     done = spen_run(*SMALL, f"method={method}", "task.labelled=100", "--out", tmp_path / "x")
-    assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
     assert ("learns from examples with gold alone; those without it, by task.labelled, change nothing" in said) == told
 
@@ -148,8 +138,7 @@ def put(folder: Path, scores: dict[str, list[float]], seconds: dict[str, float])
 def test_the_choice_follows_validation_and_time_and_not_test(copied, scores, seconds, reason):
     put(copied, scores, seconds)
     for _ in range(2):  # the choice is the same when the command is given again
-        done = spen_run("--resume", copied)
-        assert done.exit_code == 0 and f"chosen: {reason}\n" in done.stdout
+        assert f"chosen: {reason}\n" in spen_run("--resume", copied).stdout
         plan = json.loads((copied / "methods.json").read_text())
         assert plan["chosen"] == reason.split()[0] and plan["best"] == "nce" and plan["reason"] == reason
         assert plan["seconds"] == seconds and plan["standard_error"] == pytest.approx(0.01)
@@ -165,9 +154,9 @@ def test_with_one_seed_the_error_is_over_validation_examples(copied, part, chose
         right = torch.tensor([1.0, 0.0] * 50)  # a standard error of 0.05
         RunFolder(copied / method / "seed-0").save_ratios({"numerator": right, "denominator": torch.ones(100)}, part)
     put(copied, {"cross_entropy": [0.47], "nce": [0.5]}, {"cross_entropy": 10, "nce": 41})
-    done = spen_run("--resume", copied)
+    spen_run("--resume", copied)
     plan = json.loads((copied / "methods.json").read_text())
-    assert done.exit_code == 0 and plan["chosen"] == chosen, done.output
+    assert plan["chosen"] == chosen
     assert plan["standard_error"] == (pytest.approx(0.05, rel=0.05) if part == "validation" else None)
     assert ("its standard error is unknown" in plan["reason"]) == (part == "test")
 
@@ -181,13 +170,13 @@ def test_a_run_keeps_the_validation_examples_scores_beside_those_of_the_test_par
 
 
 def test_a_run_is_what_it_is_alone(both, tmp_path):
-    assert spen_run(*SMALL, "method=nce", "seed=1", "--out", tmp_path / "alone").exit_code == 0
+    spen_run(*SMALL, "method=nce", "seed=1", "--out", tmp_path / "alone")
     for name in ("config.json", "metrics.json", "history.jsonl"):
         assert (both[0] / "nce/seed-1" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
 
 
 def test_without_seeds_there_is_one(tmp_path):
-    assert spen_run(*SMALL, "methods=cross_entropy,margin", "seed=3", "--out", tmp_path / "x", "--quiet").exit_code == 0
+    spen_run(*SMALL, "methods=cross_entropy,margin", "seed=3", "--out", tmp_path / "x", "--quiet")
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("x/*/seed-*")) == [
         "x/cross_entropy/seed-3",
         "x/margin/seed-3",
@@ -224,11 +213,10 @@ def test_methods_run_side_by_side(copied, monkeypatch):
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
     done = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
-    assert done.exit_code == 0, done.output
     for method in ("cross_entropy", "nce"):
         assert f"{method}: done already: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
         assert f"{method}: seed 1: no epoch is done yet" in done.stdout
-        score = json.loads((copied / method / "seed-1/history.jsonl").read_text().splitlines()[-1])["score"]
+        score = RunFolder(copied / method / "seed-1").history()[-1]["score"]
         assert jobs._describe_progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
 
 
@@ -236,8 +224,7 @@ def test_methods_run_side_by_side(copied, monkeypatch):
 def test_a_method_whose_folder_is_damaged_leaves_the_others(copied, name):
     (copied / name).write_text("{")
     shutil.rmtree(copied / "cross_entropy/seed-1")
-    done = spen_run("--resume", copied, "--device", "cpu")
-    assert done.exit_code == RunError.exit_status
+    done = spen_run("--resume", copied, "--device", "cpu", status=RunError.exit_status)
     assert "chosen among cross_entropy, without nce." in done.stderr and Path(name).name in done.stderr
     assert (copied / "cross_entropy/seed-1/metrics.json").exists()
 
@@ -249,24 +236,24 @@ def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
     for name in ("run", "resume"):
         real = getattr(runner, name)
         monkeypatch.setattr(runner, name, lambda *a, _n=name, _r=real: (calls.append(_n), _r(*a))[1])
-    assert spen_run("--resume", copied, "--device", "cpu").exit_code == 0
+    spen_run("--resume", copied, "--device", "cpu")
     assert calls == ["run", "resume"]
     assert "chosen" in json.loads((copied / "methods.json").read_text())
 
 
 def test_another_method_is_added_with_the_folders_seeds_and_none_can_be_left_out(copied):
     more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seed=0", "--out", copied)
-    assert more.exit_code == 0 and more.stdout.count("done already: seed 0, 1") == 2
+    assert more.stdout.count("done already: seed 0, 1") == 2
     assert sorted(path.name for path in (copied / "margin").glob("seed-*")) == ["seed-0", "seed-1"]
-    less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied)
-    assert less.exit_code == 2 and "name all of its methods" in less.stderr
+    less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied, status=2)
+    assert "name all of its methods" in less.stderr
 
 
 @pytest.mark.parametrize("methods", ["cross_entropy,nce", "margin,cross_entropy,nce"])
 def test_a_command_with_another_config_changes_nothing(copied, methods):
     before = {path: path.read_bytes() for path in copied.rglob("*.json")}
-    done = spen_run(*SMALL, f"methods={methods}", "trainer.net.lr=0.1", "--out", copied)
-    assert done.exit_code == 2 and "seeds of another config" in done.stderr
+    done = spen_run(*SMALL, f"methods={methods}", "trainer.net.lr=0.1", "--out", copied, status=2)
+    assert "seeds of another config" in done.stderr
     assert {path: path.read_bytes() for path in copied.rglob("*.json")} == before
 
 
@@ -277,45 +264,40 @@ def test_a_method_that_fails_leaves_the_others_to_choose_from(copied, monkeypatc
         raise RunError("the loss is infinite")
 
     monkeypatch.setattr(runner, "run", diverging)
-    done = spen_run("--resume", copied)
-    assert done.exit_code == 1
+    done = spen_run("--resume", copied, status=1)
     assert "chosen among cross_entropy, without nce." in done.stderr and "the loss is infinite" in done.stderr
     assert json.loads((copied / "methods.json").read_text())["chosen"] == "cross_entropy"
     shutil.rmtree(copied / "cross_entropy/seed-0")
-    assert "no method was chosen" in spen_run("--resume", copied).stderr
+    assert "no method was chosen" in spen_run("--resume", copied, status=1).stderr
 
 
 def test_without_a_seed_it_is_the_configs_own(tmp_path):
-    config = Path(str(CONFIGS / "labels.jsonnet")).read_text()
-    lib = CONFIGS / "lib"
-    (tmp_path / "lib").symlink_to(lib)
+    config = (ROOT / "configs/labels.jsonnet").read_text()
+    (tmp_path / "lib").symlink_to(ROOT / "configs/lib")
     (tmp_path / "mine.jsonnet").write_text(config.replace("seed=0", "seed=7"))
-    words = [tmp_path / "mine.jsonnet", *SMALL[1:], "methods=cross_entropy,nce", "--out", tmp_path / "x"]
-    assert spen_run(*words).exit_code == 0
+    spen_run(tmp_path / "mine.jsonnet", *SMALL[1:], "methods=cross_entropy,nce", "--out", tmp_path / "x")
     assert (tmp_path / "x/nce/seed-7/metrics.json").exists()
 
 
 def test_the_folder_is_decoded_as_its_chosen_run(copied, tmp_path):
-    done = CliRunner().invoke(spen_app, ["decode", str(copied), str(tmp_path / "new"), "--by", "expected_f1"])
-    assert done.exit_code == 0, done.output
+    spen("decode", copied, tmp_path / "new", "--by", "expected_f1")
     assert sp.load(tmp_path / "new").predict([{"features": {}}])
 
 
 def test_a_figure_of_one_run_asks_which_method(both):
-    done = CliRunner().invoke(spen_app, ["plot", "gradients", str(both[0]), "--labels", "0,1"])
-    assert done.exit_code == 2 and "runs of several methods; name one of" in done.stderr
+    done = spen("plot", "gradients", both[0], "--labels", "0,1", status=2)
+    assert "runs of several methods; name one of" in done.stderr
 
 
 def test_keys_of_an_energy_tell_that_the_method_has_none(tmp_path):
-    done = spen_run(*SMALL, "method=cross_entropy", "energy.hidden=4", "--out", tmp_path / "x")
-    assert done.exit_code == 2 and "If the config's method has none" in done.stderr
+    done = spen_run(*SMALL, "method=cross_entropy", "energy.hidden=4", "--out", tmp_path / "x", status=2)
+    assert "If the config's method has none" in done.stderr
 
 
 def test_compare_takes_the_folder_whole(both):
-    done = CliRunner().invoke(spen_app, ["compare", str(both[0])])
-    assert done.exit_code == 0 and "| cross_entropy |" in done.stdout and "| nce |" in done.stdout
-    named = CliRunner().invoke(spen_app, ["compare", f"mine={both[0]}"])
-    assert "| mine/nce |" in named.stdout
+    done = spen("compare", both[0])
+    assert "| cross_entropy |" in done.stdout and "| nce |" in done.stdout
+    assert "| mine/nce |" in spen("compare", f"mine={both[0]}").stdout
 
 
 def test_a_method_that_has_not_begun_is_left_out(copied, tmp_path):
@@ -323,14 +305,14 @@ def test_a_method_that_has_not_begun_is_left_out(copied, tmp_path):
         shutil.rmtree(run)
     note = f"{copied}: left out, as no run is done: nce. Go on with: spen-run --resume {copied}"
     for words in (["compare", copied], ["compare", f"mine={copied}"]):
-        done = CliRunner().invoke(spen_app, list(map(str, words)))
-        assert done.exit_code == 0 and note in done.stdout and "| nce |" not in done.stdout, done.output
-    done = CliRunner().invoke(spen_app, ["report", str(copied), "--out", str(tmp_path / "page.html")])
-    assert done.exit_code == 0 and "left out, as no run is done: nce" in (tmp_path / "page.html").read_text()
+        done = spen(*words)
+        assert note in done.stdout and "| nce |" not in done.stdout, done.output
+    spen("report", copied, "--out", tmp_path / "page.html")
+    assert "left out, as no run is done: nce" in (tmp_path / "page.html").read_text()
     for metrics in (copied / "cross_entropy").glob("*/metrics.json"):
         metrics.unlink()
-    done = CliRunner().invoke(spen_app, ["compare", str(copied)])
-    assert done.exit_code == 2 and f"{copied}: no run of its methods is done: cross_entropy, nce. Go on" in done.stderr
+    done = spen("compare", copied, status=2)
+    assert f"{copied}: no run of its methods is done: cross_entropy, nce. Go on" in done.stderr
 
 
 def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
@@ -354,18 +336,16 @@ def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
     ],
 )
 def test_what_is_wrong_is_said_before_anything_begins(words, said, tmp_path):
-    found = spen_run(*SMALL, *words, "--out", tmp_path / "x")
-    assert found.exit_code == 2 and said in found.stderr
+    assert said in spen_run(*SMALL, *words, "--out", tmp_path / "x", status=2).stderr
     assert not (tmp_path / "x").exists()
 
 
 def test_a_config_without_methods_has_none_to_choose(tmp_path):
-    found = spen_run("english", "methods=a,b", "--out", tmp_path / "x")
-    assert found.exit_code == 2 and "no argument 'method'" in found.stderr
+    assert "no argument 'method'" in spen_run("english", "methods=a,b", "--out", tmp_path / "x", status=2).stderr
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "mine").touch()
-    found = spen_run(*SMALL, "methods=cross_entropy,nce", "--out", tmp_path)
-    assert found.exit_code == 2 and "holds no methods" in found.stderr
+    found = spen_run(*SMALL, "methods=cross_entropy,nce", "--out", tmp_path, status=2)
+    assert "holds no methods" in found.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -11,29 +11,22 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.runs.predict.evaluating import protocol
 from spen_plugins.runs.train import runner
 from spen_plugins.task_parts import parse_all
 from spen_plugins.testing import ToyLabels
 from tests.builtin.features.test_encoders import save_model
-from tests.loaded import ROOT
+from tests.loaded import trained
 
-CONFIGS = ROOT / "configs"
 SMALL = {"features.hidden": "[16]", "energy_loss.samples": "3", "energy.hidden": "4"}
 SENTENCE = {"words": ["Ann", "saws", "the", "cats", "."], "predicate": 1}
-
-
-def train(config: str, folder: Path, **arguments: str) -> Path:
-    path = CONFIGS / config
-    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
 
 
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
-    return train("labels.jsonnet", folder, **SMALL, **{"trainer.epochs": "2"})
+    return trained("labels", folder, **SMALL, **{"trainer.epochs": "2"})
 
 
 def test_prediction_takes_as_many_at_once_as_the_config_says(labels: Path, tmp_path: Path) -> None:
@@ -66,7 +59,7 @@ def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
     few.write_text("Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nit\t-\t(ARG1*)\n.\t-\t*\n\n" * 8)
     small = {"trainer.epochs": "1", "energy_loss.samples": "2", "energy": '{"type":"linear_chain"}'}
     small |= dict.fromkeys(("data", "validation", "test"), str(few))
-    run = train("srl_seal.jsonnet", tmp_path / "run", encoder=str(model), **small)
+    run = trained("srl_seal", tmp_path / "run", encoder=str(model), **small)
     shutil.rmtree(model)
     moved = tmp_path / "elsewhere"
     run.rename(moved)
@@ -74,15 +67,9 @@ def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
     [found] = predictor.predict([SENTENCE])
     assert found["words"] == SENTENCE["words"] and len(found["tags"]) == 5
     weights = predictor.model.inference_net.features.encoder.state_dict()
-    saved = {k.removeprefix("inference_net.features.encoder."): v for k, v in sp_weights(moved).items()}
+    saved = {k.removeprefix("inference_net.features.encoder."): v for k, v in sp.RunFolder(moved).weights().items()}
     assert all(torch.equal(value, saved[name]) for name, value in weights.items() if name in saved)
     assert set(weights) <= set(saved)
-
-
-def sp_weights(run: Path) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load_file
-
-    return load_file(run / "weights.safetensors")
 
 
 def test_predictions_come_in_the_order_asked(labels: Path) -> None:
@@ -168,14 +155,14 @@ def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:
 
 def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -> None:
     alike = SMALL | {"trainer.epochs": "1", "trainer.net.lr": "1e-12", "seed": "5"}
-    warm = train("labels.jsonnet", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})
-    one, two = sp_weights(labels), sp_weights(warm)
+    warm = trained("labels", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})
+    one, two = sp.RunFolder(labels).weights(), sp.RunFolder(warm).weights()
     for name, value in one.items():
         same = torch.allclose(value, two[name], atol=1e-6)
         assert same == name.startswith("inference_net."), name
     with pytest.raises(ConfigError, match=r"init\.inference_net.*have other shapes"):
-        train(
-            "labels.jsonnet",
+        trained(
+            "labels",
             tmp_path / "misfit",
             **{**alike, "features.hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
         )

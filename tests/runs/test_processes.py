@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import os
 import signal
 import socket
@@ -18,9 +16,9 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from spen_plugins import RunFolder
 from spen_plugins.batch import Batch, X
 from spen_plugins.cli.run import main
 from spen_plugins.errors import ConfigError
@@ -28,13 +26,10 @@ from spen_plugins.loop import processes
 from spen_plugins.runs.devices import count_processes, is_main_process, make_accelerator
 from spen_plugins.runs.train import preparing
 from spen_plugins.samples import tagged
-from tests.loaded import ROOT
+from tests.loaded import ROOT, small_bert
+from tests.runs.test_resume import FORK
 
 CONFIGS = ROOT / "configs"
-_FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(
-    ["spen_plugins.runs.train.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"]
-)
 
 
 def free_port() -> str:
@@ -48,7 +43,7 @@ def start(work: Callable[..., None], *arguments: Any, number: int = 2) -> list[A
     started = []
     for rank in range(number):
         environment = {**there, "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(number)}
-        process = _FORK.Process(target=_begin, args=(environment if number > 1 else {}, work, rank, *arguments))
+        process = FORK.Process(target=_begin, args=(environment if number > 1 else {}, work, rank, *arguments))
         process.start()
         started.append(process)
     return started
@@ -150,22 +145,11 @@ def command(rank: int, words: Sequence[str], said: Path, sender: int = -1, at: i
         sys.exit(end.value.code)
 
 
-def history(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-
-
 def encoder(folder: Path) -> str:
     """A small encoder without dropout whose pieces are the sample corpus's words."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
     words = sorted({word.lower() for sentence in tagged.sample_corpus("ner")["train"] for word in sentence.words})
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
-    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
     off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    BertModel(BertConfig(**sizes, **off, vocab_size=5 + len(words))).save_pretrained(folder)
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    return str(folder)
+    return small_bert(folder, words, num_hidden_layers=2, **off)
 
 
 SMALL = ("features.hidden=[16]", "features.dropout=0", "energy.hidden=8", "trainer.batch_size=255", "trainer.epochs=1")
@@ -196,11 +180,9 @@ def test_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
         assert statuses(start(runs, filled, tmp_path / f"said-{number}", number=number)) == [0] * number
     assert "2 processes" in (tmp_path / "said-2-0").read_text() and not (tmp_path / "said-2-1").read_text()
     for name in ALIKE:
-        one, two = (tmp_path / f"{name}-{number}" for number in (1, 2))
-        ours, theirs = (load_file(folder / "weights.safetensors") for folder in (one, two))
-        for key, value in ours.items():
-            torch.testing.assert_close(theirs[key], value, atol=1e-6, rtol=1e-6)
-        for record, other in zip(history(one), history(two), strict=True):
+        one, two = (RunFolder(tmp_path / f"{name}-{number}") for number in (1, 2))
+        torch.testing.assert_close(two.weights(), one.weights(), atol=1e-6, rtol=1e-6)
+        for record, other in zip(one.history(), two.history(), strict=True):
             assert other["updates"] == record["updates"]
             assert other["losses"] == pytest.approx(record["losses"], rel=1e-6)
 
@@ -222,9 +204,9 @@ def test_a_run_resumes_exactly_after_one_of_its_processes_is_killed(tmp_path: Pa
     assert statuses(start(command, resumed, tmp_path / "stopped", 1, 20, signal.SIGTERM)) == [130, 130]
     assert "stopped by the user; everything is saved" in (tmp_path / "stopped-0").read_text()
     assert statuses(start(command, resumed, tmp_path / "resumed")) == [0, 0]
-    assert history(tmp_path / "cut") == history(tmp_path / "whole")
-    ours, theirs = (load_file(tmp_path / name / "weights.safetensors") for name in ("cut", "whole"))
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    cut, whole = (RunFolder(tmp_path / name) for name in ("cut", "whole"))
+    assert cut.history() == whole.history()
+    torch.testing.assert_close(cut.weights(), whole.weights(), rtol=0, atol=0)
 
 
 # Launchers.

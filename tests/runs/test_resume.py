@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from spen_plugins import RunFolder
 from spen_plugins.cli.run import main
 from spen_plugins.files.lock import locked
 from tests.loaded import ROOT
@@ -29,8 +29,9 @@ SEAL = ("labels.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "tr
 SEAL += ("trainer.epoch_updates=12",)
 BATCHES = 12
 """An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
-_FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(
+FORK = multiprocessing.get_context("forkserver")
+"""Processes that find what runs need imported: one server imports it, the others are its forks."""
+FORK.set_forkserver_preload(
     ["spen_plugins.runs.train.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"]
 )
 
@@ -57,7 +58,7 @@ def command(words: list[str], said: Path, at: str, count: int, number: int) -> N
 
 def call(said: Path, *words: str, at: str = "", count: int = 0, number: int = signal.SIGKILL, status: int = 0) -> str:
     """The messages of the command, after it ended with this status."""
-    process = _FORK.Process(target=command, args=(list(words), said, at, count, number))
+    process = FORK.Process(target=command, args=(list(words), said, at, count, number))
     process.start()
     process.join(600)
     out = said.read_text()
@@ -134,19 +135,16 @@ def test_a_run_killed_before_its_scores_gets_those_of_its_best_weights(whole: Pa
     same_results(folder, whole)
 
 
-def test_ctrl_c_saves_says_how_to_go_on_and_resumes_exactly(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("at", "count", "where"), [("update", 2 * BATCHES + 5, ""), ("vocabulary.json", 2, "last evaluation")]
+)
+def test_ctrl_c_saves_says_how_to_go_on_and_resumes_exactly(
+    whole: Path, tmp_path: Path, at: str, count: int, where: str
+) -> None:
     folder = tmp_path / "interrupted"
-    said = train(folder, at="update", count=2 * BATCHES + 5, number=signal.SIGINT, status=130)
-    assert f"spen-run --resume {folder}" in " ".join(said.split())
+    said = train(folder, at=at, count=count, number=signal.SIGINT, status=130)
+    assert where in said and f"spen-run --resume {folder}" in " ".join(said.split())
     assert "Traceback" not in said
-    resume(folder)
-    same_results(folder, whole)
-
-
-def test_ctrl_c_in_the_last_evaluation_says_how_to_go_on(whole: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "unscored"
-    said = train(folder, at="vocabulary.json", count=2, number=signal.SIGINT, status=130)
-    assert "last evaluation" in said and f"spen-run --resume {folder}" in " ".join(said.split())
     resume(folder)
     same_results(folder, whole)
 
@@ -204,6 +202,5 @@ def test_torchruns_two_processes_make_the_updates_of_one(tmp_path: Path) -> None
     done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert "2 processes" in done.stdout
-    one, two = (load_file(tmp_path / name / "weights.safetensors") for name in ("one", "two"))
-    for name, value in one.items():
-        torch.testing.assert_close(value, two[name], atol=1e-5, rtol=1e-4)
+    one, two = (RunFolder(tmp_path / name).weights() for name in ("one", "two"))
+    torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)

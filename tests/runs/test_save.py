@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import spen_plugins as sp
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.predictor import Predictor
-from spen_plugins.runs.train.runner import run as train
-from tests.loaded import ROOT
+from tests.loaded import trained
 
-CONFIG = ROOT / "configs/names.jsonnet"
 ITEM = {"words": ["Anna", "lives", "in", "New", "York", "."]}
 
 
@@ -27,7 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vectors = folder.with_name("vectors.txt")
     vectors.write_text("anna 0.1 0.2\nyork 0.3 0.4\n")
     settings = {"trainer.epochs": "1", "trainer.pretrain_epochs": "1", "method": "contrastive", "vectors": str(vectors)}
-    train(evaluate(CONFIG, settings), str(CONFIG), folder, RunOptions("cpu", quiet=True))
+    trained("names", folder, **settings)
     vectors.unlink()
     return folder
 
@@ -55,13 +50,13 @@ def test_without_energy_only_what_predicts_is_kept(run: Path, tmp_path: Path) ->
     sp.load(run).save(tmp_path / "net", energy=False)
     net = sp.load(tmp_path / "net")
     assert net.model.energy is None and net.batch_size == sp.load(run).batch_size and same(sp.load(run), net)
-    assert all(name.startswith("inference_net.") for name in load_file(tmp_path / "net" / "weights.safetensors"))
+    assert all(name.startswith("inference_net.") for name in sp.RunFolder(tmp_path / "net").weights())
 
 
 def test_half_halves_the_weights(run: Path, tmp_path: Path) -> None:
     sp.load(run).save(tmp_path / "full")
     sp.load(run).save(tmp_path / "half", half=True)
-    full, half = (load_file(tmp_path / name / "weights.safetensors") for name in ("full", "half"))
+    full, half = (sp.RunFolder(tmp_path / name).weights() for name in ("full", "half"))
     assert full.keys() == half.keys()
     assert {t.dtype for t in half.values()} == {torch.float16} and {t.dtype for t in full.values()} == {torch.float32}
     assert sp.load(tmp_path / "half").predict([ITEM])
@@ -75,7 +70,7 @@ def test_half_keeps_what_half_a_float_cannot_hold(run: Path, tmp_path: Path) -> 
         folder = tmp_path / str(number)
         whole.save(folder, half=True)
         names = [f"inference_net.{name}" for name, _ in whole.model.inference_net.named_parameters()]
-        saved = load_file(folder / "weights.safetensors")
+        saved = sp.RunFolder(folder).weights()
         loaded = [saved[name].float() for name in names[:2]]
         assert torch.equal(loaded[0], large) and torch.equal(loaded[1], bounds.half().float())
     loaded = list(sp.load(tmp_path / "-65504.0").model.inference_net.parameters())

@@ -9,35 +9,28 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
-from typer.testing import CliRunner
 
-from spen_plugins.cli.run import app, parse_seeds
+from spen_plugins import RunFolder
+from spen_plugins.cli.run import parse_seeds
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files.lock import locked
 from spen_plugins.runs.many import jobs as parallel
 from spen_plugins.runs.train import runner
-from tests.loaded import ROOT
+from tests.loaded import spen_run
 
-CONFIG = str(ROOT / "configs" / "labels.jsonnet")
 SMALL = ["method=cross_entropy", "trainer.epochs=2", "trainer.epoch_updates=8", "features.hidden=[8]"]
 SMALL += ["trainer.batch_size=128"]
 
 
-def spen_run(*words: object):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "120"})
-
-
-def run(out: Path, *words: str, config: str = CONFIG):
-    return spen_run(config, *SMALL, *words, "--out", out, "--device", "cpu")
+def run(out: Path, *words: str, status: int = 0):
+    return spen_run("labels", *SMALL, *words, "--out", out, "--device", "cpu", status=status)
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Seeds 0 and 1, and what was said."""
     out = tmp_path_factory.mktemp("seeds") / "x"
-    done = run(out, "seeds=0..1")
-    assert done.exit_code == 0, done.output
-    return out, done.stdout
+    return out, run(out, "seeds=0..1").stdout
 
 
 @pytest.fixture
@@ -60,10 +53,10 @@ def test_a_run_a_seed_and_their_mean(two, tmp_path):
     out, said = two
     assert sorted(path.name for path in out.iterdir()) == ["seed-0", "seed-1", "seeds.json"]
     alone = tmp_path / "alone"
-    assert run(alone, "seed=1").exit_code == 0
+    run(alone, "seed=1")
     for name in ("config.json", "metrics.json", "history.jsonl", "examples.safetensors"):
         assert (out / "seed-1" / name).read_bytes() == (alone / name).read_bytes()
-    found = [json.loads((out / f"seed-{i}" / "metrics.json").read_text())["test"]["example_f1"] for i in (0, 1)]
+    found = [RunFolder(out / f"seed-{i}").metrics()["test"]["example_f1"] for i in (0, 1)]
     assert f"{mean(found):.4f} ± {stdev(found) / 2**0.5:.4f}" in said
 
 
@@ -74,7 +67,6 @@ def test_what_is_done_is_skipped_and_what_was_cut_short_resumed(copied, two, mon
         real = getattr(runner, name)
         monkeypatch.setattr(runner, name, lambda *a, _n=name, _r=real: (calls.append(_n), _r(*a))[1])
     done = run(copied, "seeds=0,1,2")
-    assert done.exit_code == 0
     assert calls == ["resume", "run"]
     assert "done already: seed 0" in done.stdout and "3 seeds" in done.stdout
     metrics = "seed-1/metrics.json"
@@ -83,7 +75,7 @@ def test_what_is_done_is_skipped_and_what_was_cut_short_resumed(copied, two, mon
 
 def test_resume_goes_on_with_seeds_that_had_not_begun(copied, two):
     shutil.rmtree(copied / "seed-1")
-    assert spen_run("--resume", copied, "--device", "cpu", "--quiet").exit_code == 0
+    spen_run("--resume", copied, "--device", "cpu", "--quiet")
     assert (copied / "seed-1/metrics.json").read_bytes() == (two[0] / "seed-1/metrics.json").read_bytes()
 
 
@@ -93,7 +85,7 @@ def test_a_seed_killed_before_its_config_does_not_stop_those_after_it(copied, tw
     for name in (".lock", "config.json.00000000-1-0123456789abcdef.partial"):
         (copied / "seed-0" / name).touch()
     shutil.rmtree(copied / "seed-1")
-    assert run(copied, "seeds=0..1").exit_code == 0
+    run(copied, "seeds=0..1")
     for seed in ("seed-0", "seed-1"):
         assert (copied / seed / "metrics.json").read_bytes() == (two[0] / seed / "metrics.json").read_bytes()
 
@@ -101,31 +93,26 @@ def test_a_seed_killed_before_its_config_does_not_stop_those_after_it(copied, tw
 def test_a_folder_of_seeds_killed_before_its_plan_is_free(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x/seeds.json.00000000-1-0123456789abcdef.partial").touch()
-    done = run(tmp_path / "x", "seeds=0..0")
-    assert done.exit_code == 0, done.stderr
+    run(tmp_path / "x", "seeds=0..0")
 
 
 def test_two_at_once_in_one_folder_are_refused(copied):
     before = (copied / "seeds.json").read_bytes()
     with locked(copied):
-        refused = run(copied, "seeds=0..2")
-        resumed = spen_run("--resume", copied)
-    assert refused.exit_code == resumed.exit_code == 2
+        refused = run(copied, "seeds=0..2", status=2)
+        resumed = spen_run("--resume", copied, status=2)
     assert f"in use by process {os.getpid()}" in refused.stderr and "in use by" in resumed.stderr
     assert (copied / "seeds.json").read_bytes() == before
 
 
 def test_another_config_is_an_error(copied):
-    refused = run(copied, "seeds=0..4", "features.dropout=0.3")
-    assert refused.exit_code == 2
-    assert "holds seeds of another config" in refused.stderr
+    assert "holds seeds of another config" in run(copied, "seeds=0..4", "features.dropout=0.3", status=2).stderr
     assert not (copied / "seed-2").exists()
 
 
 def test_a_folder_of_other_things_is_an_error(tmp_path):
     (tmp_path / "file").touch()
-    refused = run(tmp_path, "seeds=0..1")
-    assert refused.exit_code == 2 and "not empty" in refused.stderr
+    assert "not empty" in run(tmp_path, "seeds=0..1", status=2).stderr
 
 
 def test_a_wrong_config_leaves_no_folder(tmp_path):
@@ -134,15 +121,13 @@ def test_a_wrong_config_leaves_no_folder(tmp_path):
         ["seeds=0..1", "trainer.net.lr=x"],
         ["seeds=0..1", "task.train=no"],
     ):
-        assert run(tmp_path / "x", *words).exit_code == 2
+        run(tmp_path / "x", *words, status=2)
         assert not (tmp_path / "x").exists()
 
 
 def test_seed_and_seeds_exclude_each_other_and_jobs_need_seeds(tmp_path):
-    both = run(tmp_path / "x", "seed=1", "seeds=0..1")
-    assert both.exit_code == 2 and "seed and seeds are both given" in both.stderr
-    jobs = run(tmp_path / "x", "--jobs", "2")
-    assert jobs.exit_code == 2 and "seeds=0..4" in jobs.stderr
+    assert "seed and seeds are both given" in run(tmp_path / "x", "seed=1", "seeds=0..1", status=2).stderr
+    assert "seeds=0..4" in run(tmp_path / "x", "--jobs", "2", status=2).stderr
 
 
 def test_a_config_may_have_seeds_of_its_own(tmp_path, monkeypatch):
@@ -150,7 +135,7 @@ def test_a_config_may_have_seeds_of_its_own(tmp_path, monkeypatch):
     config.write_text("function(seeds=2) { seed: seeds }")
     given = []
     monkeypatch.setattr(runner, "run", lambda config, *_: given.append(config) or tmp_path)
-    assert spen_run(config, "seeds=7").exit_code == 0
+    spen_run(config, "seeds=7")
     assert given == [{"seed": 7}]
 
 
@@ -161,8 +146,7 @@ def test_a_seed_that_fails_does_not_stop_the_others(copied, two, jobs):
     (copied / "seeds.json").write_text(json.dumps(plan))
     for seed in (0, 1):
         shutil.rmtree(copied / f"seed-{seed}")
-    failed = spen_run("--resume", copied, "--device", "cpu", "--jobs", jobs)
-    assert failed.exit_code == RunError.exit_status
+    failed = spen_run("--resume", copied, "--device", "cpu", "--jobs", jobs, status=RunError.exit_status)
     assert "1 of 2 runs failed" in failed.stderr and "seed 0: " in failed.stderr
     assert (copied / "seed-1/metrics.json").read_bytes() == (two[0] / "seed-1/metrics.json").read_bytes()
 
@@ -173,8 +157,7 @@ def test_stopping_says_how_to_go_on_with_all(copied, monkeypatch):
 
     (copied / "seed-1/metrics.json").unlink()
     monkeypatch.setattr(runner, "resume", stopped)
-    done = spen_run("--resume", copied)
-    assert done.exit_code == 130
+    done = spen_run("--resume", copied, status=130)
     assert f"spen-run --resume {copied}" in done.stderr.replace("\n", "")
 
 
@@ -186,6 +169,6 @@ def test_stopping_before_a_run_begins_names_no_folder_to_resume(several, tmp_pat
         raise Interrupted("stopped")
 
     monkeypatch.setattr(parallel, "side_by_side", stopped)
-    done = spen_run("labels", *several.split(), "--jobs", 2, "--out", tmp_path / "x")
-    assert done.exit_code == 130 and "Give the same command again" in done.stderr
+    done = spen_run("labels", *several.split(), "--jobs", 2, "--out", tmp_path / "x", status=130)
+    assert "Give the same command again" in done.stderr
     assert "--resume" not in done.stderr and not (tmp_path / "x").exists()

@@ -21,7 +21,7 @@ optuna = pytest.importorskip("optuna")
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel  # noqa: E402
 from spen_plugins.cli.main import app  # noqa: E402
 from spen_plugins.config.evaluation import evaluate, parse_value  # noqa: E402
-from spen_plugins.errors import ConfigError, NonFiniteLoss, RunError  # noqa: E402
+from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError  # noqa: E402
 from spen_plugins.files.unfinished import LOCK  # noqa: E402
 from spen_plugins.runs.folder.folder import RunFolder  # noqa: E402
 from spen_plugins.runs.many import space as spaces  # noqa: E402
@@ -29,7 +29,7 @@ from spen_plugins.runs.many import study as studies  # noqa: E402
 from spen_plugins.runs.many import sweep as sweeps  # noqa: E402
 from spen_plugins.runs.many.sweep import Sweep, sweep  # noqa: E402
 from spen_plugins.runs.train import finishing, runner  # noqa: E402
-from tests.loaded import ROOT  # noqa: E402
+from tests.loaded import ROOT, trained  # noqa: E402
 
 CONFIG = ROOT / "configs" / "labels.jsonnet"
 MEMORY = "sqlite:///:memory:"
@@ -171,8 +171,7 @@ def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path
     assert [float(row["score"]) for row in rows(tmp_path / "sweep")] == scores
     assert [run.metrics()["validation"]["example_f1"] for run in runs] == pytest.approx(scores)
     # best.json trains to what the trial came to, and now the test part is scored.
-    [again] = [runner.run(evaluate(best), str(best), tmp_path / "again", runner.RunOptions("cpu", quiet=True))]
-    metrics = RunFolder.open(again).metrics()
+    metrics = RunFolder.open(trained(best, tmp_path / "again")).metrics()
     assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
     # So does the printed command.
     command = lines[-1].splitlines()[-1]
@@ -421,8 +420,6 @@ def test_a_pipe_in_place_of_the_lock_hangs_nobody(describe, tmp_path: Path) -> N
 
 
 def test_an_interrupted_trial_is_repeated(describe, monkeypatch, tmp_path: Path) -> None:
-    from spen_plugins.errors import Interrupted
-
     def stop(*_: Any, **__: Any) -> None:
         raise Interrupted("stopped by the user")
 

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.one_reading import OneReading
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.cli.main import app
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.files import read_tensors
 from spen_plugins.loop import active
@@ -23,6 +21,7 @@ from spen_plugins.runs.many import together
 from spen_plugins.runs.train import runner
 from spen_plugins.samples import srl, tagged
 from tests.builtin.features.test_encoders import save_model
+from tests.loaded import QUIET, spen
 
 SMALL = {"epochs": 2, "batch_size": 16, "evaluation_batch_size": 500, "epoch_updates_at_most": 5, "net": {"lr": 3e-3}}
 TASKS: dict[str, dict[str, Any]] = {
@@ -59,30 +58,24 @@ def given(folder: Path, **trainer: Any) -> dict[str, tuple[dict[str, Any], str]]
     return {part: (config(folder, part, **trainer), f"{part}.json") for part in TASKS}
 
 
-def weights(run: Path) -> dict[str, torch.Tensor]:
-    return read_tensors(run / "weights.safetensors")[0]
-
-
 def encoder(run: Path) -> dict[str, torch.Tensor]:
-    return {name.partition(".encoder.")[2]: value for name, value in weights(run).items() if ".encoder." in name}
-
-
-def history(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    return {
+        name.partition(".encoder.")[2]: value
+        for name, value in sp.RunFolder(run).weights().items()
+        if ".encoder." in name
+    }
 
 
 def same(one: Path, other: Path) -> None:
-    found, wanted = weights(one), weights(other)
-    assert found.keys() == wanted.keys()
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, rtol=0, atol=0)
-    assert history(one) == history(other)
+    one, other = sp.RunFolder(one), sp.RunFolder(other)
+    torch.testing.assert_close(one.weights(), other.weights(), rtol=0, atol=0)
+    assert one.history() == other.history()
 
 
 def test_one_part_alone_is_the_plain_trainer(tmp_path: Path) -> None:
     table = config(tmp_path / "bert")
-    plain = runner.run(table, "tags.json", tmp_path / "plain", runner.RunOptions("cpu", quiet=True))
-    [run] = together.run({"tags": (table, "tags.json")}, tmp_path / "both", runner.RunOptions("cpu", quiet=True))
+    plain = runner.run(table, "tags.json", tmp_path / "plain", QUIET)
+    [run] = together.run({"tags": (table, "tags.json")}, tmp_path / "both", QUIET)
     same(run, plain)
     assert sp.RunFolder.open(run).metrics() == sp.RunFolder.open(plain).metrics()
 
@@ -91,7 +84,7 @@ def test_one_part_alone_is_the_plain_trainer(tmp_path: Path) -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both parts, trained together."""
     folder = tmp_path_factory.mktemp("together")
-    together.run(given(folder / "bert"), folder / "both", runner.RunOptions("cpu", quiet=True))
+    together.run(given(folder / "bert"), folder / "both", QUIET)
     return folder
 
 
@@ -101,7 +94,7 @@ def test_parts_are_ordinary_runs_with_one_encoder(trained: Path) -> None:
     assert all(torch.equal(tags[name], roles[name]) for name in tags)
     start = read_tensors(trained / "bert/model.safetensors")[0]
     assert not torch.equal(tags["embeddings.word_embeddings.weight"], start["embeddings.word_embeddings.weight"])
-    best = [[record["best"] for record in history(trained / "both" / part)] for part in TASKS]
+    best = [[record["best"] for record in sp.RunFolder(trained / "both" / part).history()] for part in TASKS]
     assert best[0] == best[1] and best[0][0]
     for part, item in (("tags", ["Ann", "saws"]), ("roles", {"words": ["Ann", "saws"], "predicate": 1})):
         loaded = sp.load(trained / "both" / part)
@@ -120,15 +113,15 @@ def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, 
     monkeypatch.setattr(loops.Together, "__init__", stopping)
     out = tmp_path / "both"
     with pytest.raises(Interrupted, match=r"Go on with: spen together .* --resume"):
-        together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
+        together.run(given(trained / "bert"), out, QUIET)
     with pytest.raises(ConfigError, match=r"together with other parts; go on with: spen together"):
         runner.resume(out / "tags")
     monkeypatch.undo()
-    together.resume(out, runner.RunOptions("cpu", quiet=True))
+    together.resume(out, QUIET)
     for part in TASKS:
         same(out / part, trained / "both" / part)
     assert len(list((out / "checkpoint").glob("*.json"))) <= 2
-    together.resume(out, runner.RunOptions("cpu", quiet=True))  # done: nothing happens
+    together.resume(out, QUIET)  # done: nothing happens
 
 
 @pytest.mark.parametrize("files", [0, 1, 2, 3, 5])
@@ -147,17 +140,17 @@ def test_killed_before_it_began_it_goes_on(trained: Path, tmp_path: Path, monkey
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(Path, "replace", kill)
-        together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
+        together.run(given(trained / "bert"), out, QUIET)
     assert not list(out.rglob("*.safetensors"))
     if files:
         for part in TASKS:
             with pytest.raises(ConfigError, match=r"go on with: spen together|is not a run folder"):
                 runner.resume(out / part)
         with pytest.raises(ConfigError, match=r"not empty.*spen together .* --resume"):
-            together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
-        together.resume(out, runner.RunOptions("cpu", quiet=True))
+            together.run(given(trained / "bert"), out, QUIET)
+        together.resume(out, QUIET)
     else:
-        together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
+        together.run(given(trained / "bert"), out, QUIET)
     for part in TASKS:
         same(out / part, trained / "both" / part)
 
@@ -174,7 +167,7 @@ def test_a_turn_moves_its_part_and_the_encoder_by_its_own_gradient(tmp_path: Pat
     made: list[loops.Together] = []
     monkeypatch.setattr(loops.Together, "run", lambda self, resume: made.append(self))
     monkeypatch.setattr(together, "finish", lambda *_: None)
-    together.run(given(tmp_path / "bert"), tmp_path / "both", runner.RunOptions("cpu", quiet=True))
+    together.run(given(tmp_path / "bert"), tmp_path / "both", QUIET)
     [both] = made
     for loop in both.loops.values():
         loop.begin(loop.stages[0])
@@ -222,7 +215,7 @@ def test_parts_that_do_not_fit_are_refused_before_training(tmp_path: Path, what:
     tables = given(tmp_path / "bert")
     tables["roles"] = ({**tables["roles"][0], **change}, "roles.json")
     with pytest.raises(ConfigError, match=said):
-        together.run(tables, tmp_path / "both", runner.RunOptions("cpu", quiet=True))
+        together.run(tables, tmp_path / "both", QUIET)
     assert not (tmp_path / "both").exists()
 
 
@@ -231,7 +224,7 @@ def test_other_encoders_are_refused(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "bert", tmp_path / "other")
     tables["roles"] = (config(tmp_path / "other", "roles"), "roles.json")
     with pytest.raises(ConfigError, match=r"roles: its encoder's model is .*the parts share one encoder"):
-        together.run(tables, tmp_path / "both", runner.RunOptions("cpu", quiet=True))
+        together.run(tables, tmp_path / "both", QUIET)
 
 
 def test_the_command_has_arguments_of_parts_and_of_all(tmp_path: Path) -> None:
@@ -239,12 +232,9 @@ def test_the_command_has_arguments_of_parts_and_of_all(tmp_path: Path) -> None:
     file.write_text(json.dumps(config(tmp_path / "bert")))
     words = [f"a={file}", f"b={file}", "all.trainer.epochs=1", "b.trainer.batch_size=32"]
     command = ["together", str(tmp_path / "both"), *words, "--device", "cpu", "--quiet"]
-    assert CliRunner().invoke(app, [*command, "c.seed=1"]).exit_code == 2
-    assert CliRunner().invoke(app, [*command[:2], "--resume"]).exit_code == 2
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    runs = [Path(line) for line in done.output.splitlines() if line]
+    spen(*command, "c.seed=1", status=2)
+    spen(*command[:2], "--resume", status=2)
+    runs = [Path(line) for line in spen(*command).output.splitlines() if line]
     assert runs == [tmp_path / "both/a", tmp_path / "both/b"]
     assert [sp.RunFolder.open(run).config()["trainer"]["batch_size"] for run in runs] == [16, 32]
-    again = CliRunner().invoke(app, command)
-    assert again.exit_code == 2 and "--resume" in again.stderr
+    assert "--resume" in spen(*command, status=2).stderr

@@ -15,6 +15,8 @@ from scipy import sparse
 import spen_plugins as sp
 from spen_plugins.registry import Registry
 from spen_plugins.runs.train import runner
+from spen_plugins.runs.train.runner import resume
+from spen_plugins.samples import labels
 from spen_plugins.task_parts import parse_all
 from tests.loaded import loaded
 
@@ -48,8 +50,6 @@ def in_memory(kind: str, parts: dict, **fields: object) -> sp.Task:
 
 
 def test_a_config_by_name_with_arguments_and_keys(tmp_path, monkeypatch, capsys) -> None:
-    from spen_plugins.samples import labels
-
     monkeypatch.setattr(labels, "SIZES", {"train": 30, "validation": 10, "test": 10})
     predictor = sp.train(
         "labels",
@@ -143,8 +143,6 @@ def test_the_run_predicts_from_its_folder_alone(labels_run, tmp_path) -> None:
 
 
 def test_what_needs_the_examples_says_that_they_are_gone(labels_run) -> None:
-    from spen_plugins.runs.train.runner import resume
-
     with pytest.raises(sp.ConfigError, match="were given in Python, and a run folder doesn't keep them"):
         labels_run.calibrate()
     (labels_run.folder.path / "metrics.json").rename(labels_run.folder.path / "kept")

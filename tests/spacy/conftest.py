@@ -12,8 +12,7 @@ import spacy
 from spacy.language import Language
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run
+from tests.loaded import trained
 
 # An example may take as long as a busy machine makes it take.
 hypothesis.settings.register_profile(
@@ -23,7 +22,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("busy")
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = (
     "The old farmer  told Anna Smith in Boston that they sent a letter.\n\nBob 😀 gave Acme Corp. the book, “quickly”. "
     "She said: 'I saw \x07 it!' Then the teacher moved to Paris "
@@ -89,13 +87,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
     """Folders by name: ner (with an energy), pos, fine (tags like NOUN+NN), srl, predicates, text."""
     out = tmp_path_factory.mktemp("runs")
 
-    def trained(name: str, config: str, task: dict[str, str], **arguments: object) -> Path:
+    def train(name: str, config: str, task: dict[str, str], **arguments: object) -> Path:
         values = {"method": "cross_entropy", "features.hidden": "16", "features.dropout": "0"}
         values |= {"trainer.net.lr": "0.02", "trainer.epochs": "2"}
         values |= {key.replace("__", "."): str(value) for key, value in arguments.items()}
-        evaluated = evaluate(ROOT / f"configs/{config}.jsonnet", values)
-        evaluated["task"] = {key: value for key, value in evaluated["task"].items() if key != "corpus"} | task
-        return run(evaluated, config, out=out / name, options=RunOptions("cpu", quiet=True))
+        table = evaluate(config, values)
+        table["task"] = {key: value for key, value in table["task"].items() if key != "corpus"} | task
+        return trained(table, out / name)
 
     fine = out / "fine.conllu"
     rows = [("Anna", "PROPN", "NNP"), ("sleeps", "VERB", "VBZ"), (".", "PUNCT", ".")]
@@ -105,12 +103,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
     small = {"trainer__batch_size": 16}
     contrastive = {"method": "contrastive", "trainer__pretrain_epochs": 6, "trainer__epochs": 1}
     return {
-        "ner": trained("ner", "names", corpora["ner"], columns="{}", energy="chain", **small, **contrastive),
-        "pos": trained("pos", "tags", corpora["pos"], **small),
-        "fine": trained("fine", "tags", files, **small),
-        "srl": trained("srl", "srl_seal", corpora["srl"], **small),
-        "predicates": trained("predicates", "predicates", corpora["srl"] | {"format": "predicates"}, **small),
-        "text": trained("text", "texts", corpora["text"], features__hidden="[16,16]", trainer__epochs=4, **small),
+        "ner": train("ner", "names", corpora["ner"], columns="{}", energy="chain", **small, **contrastive),
+        "pos": train("pos", "tags", corpora["pos"], **small),
+        "fine": train("fine", "tags", files, **small),
+        "srl": train("srl", "srl_seal", corpora["srl"], **small),
+        "predicates": train("predicates", "predicates", corpora["srl"] | {"format": "predicates"}, **small),
+        "text": train("text", "texts", corpora["text"], features__hidden="[16,16]", trainer__epochs=4, **small),
     }
 
 

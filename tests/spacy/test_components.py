@@ -13,22 +13,12 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 import spen_plugins as sp
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.train.decoding import decode
-from spen_plugins.runs.train.runner import run as train
 from spen_spacy import Argument
-
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.loaded import QUIET, piped, trained
 
 WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter", "."]
-
-
-def made(factory: str, **config: Any) -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe(factory, config=config)
-    return nlp
 
 
 def doc_of(nlp: Language, words: list[str] = WORDS) -> Doc:
@@ -83,9 +73,9 @@ def test_labels_are_those_of_the_run(nlp: Language, runs: dict[str, Path], text:
 
 
 def test_label_sets_of_highest_expected_f1_are_those_of_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    folder = decode(runs["text"], tmp_path / "f1", {"decode": "expected_f1"}, RunOptions("cpu", quiet=True))
+    folder = decode(runs["text"], tmp_path / "f1", {"decode": "expected_f1"}, QUIET)
     texts = ["Anna sent a letter.", "The farmer moved to Boston.", "Bob gave Acme Corp. a book."]
-    nlp = made("spen_multilabel", model=str(folder))
+    nlp = piped("spen_multilabel", model=folder)
     pipe = nlp.get_pipe("spen_multilabel")
     docs = list(nlp.pipe(texts))
     said = sp.load(folder).predict(texts)
@@ -118,14 +108,14 @@ def test_whitespace_is_read_past(nlp: Language) -> None:
     ],
 )
 def test_tags_of_two_fields_are_parted(runs: dict[str, Path], attribute: str, expected: list[tuple[str, str]]) -> None:
-    nlp = made("spen_pos", model=str(runs["fine"]), attribute=attribute)
+    nlp = piped("spen_pos", model=runs["fine"], attribute=attribute)
     doc = doc_of(nlp, ["Anna", "sleeps", ".", "\n"])
     assert [(token.pos_, token.tag_) for token in doc[:3]] == expected
     assert (doc[3].pos_, doc[3].tag_) == ("" if attribute == "tag" else "SPACE", "" if attribute == "pos" else "_SP")
 
 
 def test_universal_tags_can_stand_as_fine_ones(runs: dict[str, Path]) -> None:
-    doc = doc_of(made("spen_pos", model=str(runs["pos"]), attribute="tag"))
+    doc = doc_of(piped("spen_pos", model=runs["pos"], attribute="tag"))
     assert all(token.tag_ and not token.pos_ for token in doc)
 
 
@@ -146,7 +136,7 @@ def test_entities_that_are_there(runs: dict[str, Path], overwrite: bool) -> None
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> None:
-    nlp = made("spen_ner", model=str(runs["ner"]), overwrite=overwrite)
+    nlp = piped("spen_ner", model=runs["ner"], overwrite=overwrite)
     assert [span.text for span in doc_of(nlp).ents] == ["Anna", "Boston"]
     doc = Doc(nlp.vocab, words=WORDS)
     doc.set_ents([Span(doc, 0, 2, label="MINE")], blocked=[doc[4:5]])
@@ -158,10 +148,9 @@ def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> 
 def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Path) -> None:
     values = {"columns": '{"pos": 1, "chunk": 2}', "method": "cross_entropy"}
     values |= {"features.hidden": "4", "trainer.epochs": "1"}
-    config = evaluate(ROOT / "configs/names.jsonnet", values)
-    train(config, "names", out=tmp_path / "run", options=RunOptions("cpu", quiet=True))
+    trained("names", tmp_path / "run", **values)
     with pytest.warns(UserWarning, match="spen_ner: its run was trained with the columns chunk, pos, which docs do"):
-        made("spen_ner", model=str(tmp_path / "run"))
+        piped("spen_ner", model=tmp_path / "run")
 
 
 def test_spans_stand_where_they_are_wanted(runs: dict[str, Path]) -> None:
@@ -172,7 +161,7 @@ def test_spans_stand_where_they_are_wanted(runs: dict[str, Path]) -> None:
 
 
 def roles(runs: dict[str, Path], **config: Any) -> Language:
-    return made("spen_srl", model=str(runs["srl"]), **config)
+    return piped("spen_srl", model=runs["srl"], **config)
 
 
 def test_verbs_are_predicates_if_they_are_asked_for(runs: dict[str, Path]) -> None:
@@ -205,7 +194,7 @@ def test_energies_of_frames(runs: dict[str, Path]) -> None:
 
 
 def test_rerank_chooses_by_the_energy(runs: dict[str, Path]) -> None:
-    first, best = (made("spen_ner", model=str(runs["ner"]), energy=True, rerank=k) for k in (0, 8))
+    first, best = (piped("spen_ner", model=runs["ner"], energy=True, rerank=k) for k in (0, 8))
     energies = [doc_of(nlp)._.spen_energy["spen_ner"] for nlp in (first, best)]
     assert energies[1] <= energies[0]
     said = sp.load(runs["ner"], refine={"type": "rerank", "k": 8}).predict([{"words": WORDS}], energy=True)
@@ -240,7 +229,7 @@ def test_labels_are_shown_and_nothing_is_trained(nlp: Language) -> None:
 
 
 def test_other_components_train_beside_ours(runs: dict[str, Path]) -> None:
-    nlp = made("spen_ner", model=str(runs["ner"]))
+    nlp = piped("spen_ner", model=runs["ner"])
     nlp.add_pipe("textcat")
     docs = [(nlp.make_doc(text), {"cats": {"A": a, "B": 1 - a}}) for text, a in (("yes", 1.0), ("no", 0.0))]
     examples = [Example.from_dict(doc, gold) for doc, gold in docs]

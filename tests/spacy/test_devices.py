@@ -13,6 +13,7 @@ from thinc.api import CupyOps
 
 from spen_plugins.errors import ConfigError
 from spen_spacy import component
+from tests.loaded import piped
 
 
 def modules(pipe: Any, part: str = "model") -> set[str]:
@@ -38,8 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_spacys_device_is_taken(
     runs: dict[str, Path], settings: dict[str, dict[str, Any]], asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spen_ner", config=settings["spen_ner"])
+    nlp = piped("spen_ner", **settings["spen_ner"])
     assert asked == ["cpu"]
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     before = thinc.backends.get_current_ops()

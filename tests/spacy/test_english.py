@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import runpy
 import sys
 import zlib
@@ -22,8 +21,9 @@ import spen_en_md
 import spen_plugins as sp
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.errors import DataError
+from tests.loaded import ROOT
+from tests.pages import blocks
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 SENTENCE = "Anna told Bob that the farmer sent a letter to Boston."
 WORDS = ["tok2vec", "senter", "morphologizer", "trainable_lemmatizer"]
@@ -117,8 +117,7 @@ def test_it_has_sentences_lemmas_and_features(english: Language) -> None:
 
 
 def test_the_readme_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    [block] = [block for block in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "spacy.load" in block]
+    [block] = [block for block in blocks("README.md", "python") if "spacy.load" in block]
     exec(block, {})
     assert "sent [('ARG0', 'the farmer', 0." in capsys.readouterr().out.replace("1.0", "0.9")
 

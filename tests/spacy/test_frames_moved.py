@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pickle
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -22,11 +21,11 @@ from spen_spacy import Argument
 from spen_spacy.extensions import ENERGY, keep_token_scores, set_extensions
 from spen_spacy.reading import Reading, Window, around
 from spen_spacy.srl import SpenSrl
+from tests.pages import blocks
 
 set_extensions()
 NLP = spacy.blank("en")
 NLP.add_pipe("sentencizer")
-ROOT = Path(__file__).resolve().parents[2]
 MET = "Ann met Bob. Joe met Sue. Tim met Eva. Go at one! Go at six! All met two."
 """Sentences of one length. All but the last have frames."""
 FRAMES = [(1, [("ARG0", 0, 1), ("ARG1", 2, 3)]), (5, [("ARG0", 4, 5), ("ARG1", 6, 7)])]
@@ -183,6 +182,7 @@ def test_frames_can_be_in_sets() -> None:
 @pytest.fixture
 def theirs() -> Iterator[None]:
     Token.set_extension("srl_frame", default="mine", force=True)
+    Doc.remove_extension("srl")
     yield
     Token.remove_extension("srl_frame")
     set_extensions()
@@ -194,7 +194,7 @@ def test_an_extension_of_anothers_is_kept_and_told(theirs: None, recwarn: pytest
         "found another extension Token._.srl_frame, and left it. For ours: "
         "spacy.tokens.Token.remove_extension('srl_frame'), then spen_spacy.set_extensions()"
     ]
-    assert NLP.make_doc("x")[0]._.srl_frame == "mine"
+    assert NLP.make_doc("x")[0]._.srl_frame == "mine" and Doc.has_extension("srl")
     Token.remove_extension("srl_frame")
     set_extensions()
     set_extensions()
@@ -216,8 +216,7 @@ def test_words_near_each_other_share_a_window() -> None:
 
 
 def test_the_pages_function_of_predicates_can_be_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs/spacy.md").read_text(encoding="utf-8")
-    [block] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "misc(" in block]
+    [block] = [block for block in blocks("docs/spacy.md", "python") if "misc(" in block]
     (tmp_path / "giving.py").write_text("import spacy\n\n\n" + block.split("nlp = ")[0], encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.import_module("giving")

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Doc, Token
 
 from spen_plugins.errors import ConfigError, PluginError, RunError
 from spen_plugins.registry import Registry
-from spen_spacy import set_extensions
+from tests.loaded import piped
 
 FACTORIES = ("spen_ner", "spen_pos", "spen_srl", "spen_multilabel")
 
@@ -159,19 +158,6 @@ def test_a_plugin_that_cannot_be_imported_is_named_where_no_model_is_found(alone
         add("spen_ner")
 
 
-def test_extensions_of_others_stay() -> None:
-    before = Doc.get_extension("srl") if Doc.has_extension("srl") else None
-    Doc.set_extension("srl", default="mine", force=True)
-    try:
-        with pytest.warns(UserWarning, match=r"another extension Doc\._\.srl"):
-            set_extensions()
-        assert spacy.blank("en")("x")._.srl == "mine" and Token.has_extension("srl_frame")
-    finally:
-        Doc.remove_extension("srl")
-        if before is not None:
-            Doc.set_extension("srl", getter=before[2])
-
-
 def test_factories_are_there_without_an_import_and_load_nothing() -> None:
     code = (
         "import sys, spacy; nlp = spacy.blank('en'); print(all(nlp.has_factory(n) for n in sys.argv[1:]), "
@@ -189,7 +175,6 @@ def test_a_folder_of_several_methods_is_the_run_that_was_chosen(runs, tmp_path) 
     (tmp_path / "both/methods.json").write_text(json.dumps(record))
     found = []
     for model in (runs["ner"], tmp_path / "both"):
-        nlp = spacy.blank("en")
-        nlp.add_pipe("spen_ner", config={"model": str(model)})
-        found.append([(span.text, span.label_) for span in nlp("Anna lives in Paris .").ents])
+        doc = piped("spen_ner", model=model)("Anna lives in Paris .")
+        found.append([(span.text, span.label_) for span in doc.ents])
     assert found[0] == found[1]

@@ -20,6 +20,7 @@ from spacy.tokens import Doc, DocBin
 from spen_spacy.component import Component
 from spen_spacy.predicting import EXAMPLES, PADDED, cut_batches
 from spen_spacy.reading import windows
+from tests.loaded import piped
 
 
 def said(doc: Doc) -> dict[str, Any]:
@@ -126,8 +127,7 @@ def test_a_long_doc_is_read_in_windows(nlp: Language, text: str) -> None:
 
 def test_work_grows_with_the_length(runs: dict[str, Path]) -> None:
     """Work is counted: words that the net reads, padding included, and calls of functions, Python's and C's."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spen_ner", config={"model": str(runs["ner"])})
+    nlp = piped("spen_ner", model=runs["ner"])
     pipe = nlp.get_pipe("spen_ner")
     work: Counter[str] = Counter()
     net = pipe.run().predictor.model.inference_net

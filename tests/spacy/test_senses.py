@@ -11,18 +11,15 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 import spen_plugins as sp
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run
 from spen_spacy import Argument
 from spen_spacy import frame as frames
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, make_group, set_extensions
 from spen_spacy.packaging.card import card
 from spen_spacy.packaging.meta import sources
 from spen_spacy.packaging.runs import choose_components
+from tests.loaded import piped, trained
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = "The old farmer gave the book. Then they told Anna it."
 
 
@@ -30,15 +27,12 @@ TEXT = "The old farmer gave the book. Then they told Anna it."
 def senses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     values = {"features.hidden": "8", "trainer.epochs": "1", "trainer.patience": "1"}
     out = tmp_path_factory.mktemp("senses") / "senses"
-    return run(evaluate("senses", values), "senses", out=out, options=RunOptions("cpu", quiet=True))
+    return trained("senses", out, **values)
 
 
 @pytest.fixture(scope="module")
 def roles(runs: dict[str, Path], senses: Path) -> Language:
-    nlp = spacy.blank("en")
-    models = {"model": runs["srl"], "predicates_model": runs["predicates"], "senses_model": senses}
-    nlp.add_pipe("spen_srl", config={key: str(path) for key, path in models.items()})
-    return nlp
+    return piped("spen_srl", model=runs["srl"], predicates_model=runs["predicates"], senses_model=senses)
 
 
 def said(doc: Doc) -> list[object]:
@@ -81,8 +75,7 @@ def test_senses_are_those_of_the_lemma_and_are_kept(roles: Language, tmp_path: P
     assert {path.name for path in (tmp_path / "saved/spen_srl").iterdir()} == {"model", "predicates", "senses"}
     loaded = spacy.load(tmp_path / "saved")
     assert said(loaded(TEXT)) == said(doc)
-    other = spacy.blank("en")
-    other.add_pipe("spen_srl", config={"model": str(tmp_path / "saved/spen_srl")})
+    other = piped("spen_srl", model=tmp_path / "saved/spen_srl")
     assert (
         said(other(TEXT))
         == said(doc)
@@ -106,9 +99,8 @@ def test_without_the_plugin_nothing_is_described(nlp: Language, monkeypatch: pyt
 
 
 def test_a_run_of_another_task_is_refused(runs: dict[str, Path]) -> None:
-    config = {"model": str(runs["srl"]), "predicates_model": str(runs["predicates"]), "senses_model": str(runs["pos"])}
     with pytest.raises(ConfigError, match="found senses_model, a run that finds no senses"):
-        spacy.blank("en").add_pipe("spen_srl", config=config)
+        piped("spen_srl", model=runs["srl"], predicates_model=runs["predicates"], senses_model=runs["pos"])
 
 
 def test_a_package_carries_the_run_and_names_the_lexicon(runs: dict[str, Path], senses: Path) -> None:

@@ -17,8 +17,8 @@ from spacy.tokens import Doc, DocBin, Span
 import spen_spacy
 from spen_plugins.errors import RunError
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, keep_frames, keep_token_scores, make_group
+from tests.loaded import ROOT, of_six_digits
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 spen_spacy.set_extensions()
 VOCAB = spacy.blank("en").vocab
 SCORES = [0.9973, 0.123457, 0.3]
@@ -107,11 +107,6 @@ def test_what_a_pipeline_predicts_is_strict_json_of_six_digits(nlp: Language, te
     scores += [score for frame in doc._.srl for score in (frame.score, *(a.score for a in frame.arguments))]
     assert scores and all(score is None or score == of_six_digits(repr(score)) for score in scores)
     assert doc._.spen_energy == found["energies"]
-
-
-def of_six_digits(written: str) -> float:
-    assert round(float(written), 6) == float(written), written
-    return float(written)
 
 
 def test_a_doc_without_annotations_has_no_frames() -> None:

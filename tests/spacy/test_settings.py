@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 import spacy
 import torch
-from spacy.cli.debug_data import debug_data
 from spacy.language import Language
-from spacy.tokens import DocBin
 from spacy.util import load_model_from_config
 
 import spen_en
@@ -22,6 +20,7 @@ from spen_plugins.errors import ConfigError
 from spen_spacy import component
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
 from spen_spacy.packaging.runs import Component
+from tools.english import build_english
 
 TEXT = "Anna told Bob that the farmer sent a letter to Boston."
 WORDS = ["tok2vec", "senter", "morphologizer", "trainable_lemmatizer"]
@@ -118,8 +117,6 @@ def test_the_larger_pipeline_names_its_models(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_builder_writes_these_names(tmp_path: Path) -> None:
-    from tools.english import build_english
-
     shipped = spacy.util.load_config(spen_en_md.PIPELINE / "config.cfg")["components"]
     assert build_english.MD.installed == {name: shipped[name]["model"] for name in build_english.MD.components}
     found = [Component("spen_ner", "spen_ner", RunFolder.open(spen_en.PIPELINE / "spen_ner/model"))]
@@ -127,25 +124,6 @@ def test_the_builder_writes_these_names(tmp_path: Path) -> None:
     write_pipeline(make_pipeline(found, "en"), found, own, tmp_path / "x", True, False, build_english.MD.installed)
     assert spacy.util.load_config(tmp_path / "x/config.cfg")["components"]["spen_ner"]["model"] == "spen_ner_md"
     assert packages(spacy.load(tmp_path / "x")) == {"spen_ner/model": str(tmp_path / "x/spen_ner/model")}
-
-
-@pytest.mark.parametrize("frozen", [[], ["spen_ner"]])
-def test_debug_data(frozen: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spen_ner")
-    nlp.add_pipe("tagger")
-    doc = nlp.make_doc("Anna sleeps.")
-    for token, tag in zip(doc, ("NNP", "VBZ", "."), strict=True):
-        token.tag_ = tag
-    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
-    path = str(tmp_path / "gold.spacy")
-    config = nlp.config
-    config["paths"] |= {"train": path, "dev": path}
-    config["training"]["frozen_components"] = frozen
-    config.to_disk(tmp_path / "config.cfg")
-    with pytest.raises(SystemExit):  # it finds the examples too few
-        debug_data(tmp_path / "config.cfg", no_format=True, silent=False)
-    assert "3 label(s) in train data" in capsys.readouterr().out
 
 
 @contextmanager

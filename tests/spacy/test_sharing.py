@@ -13,11 +13,11 @@ from spacy.tokens import Doc
 
 import spen_plugins as sp
 from spen_plugins.runs.many import together
-from spen_plugins.runs.options import RunOptions
 from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
 from spen_spacy.packaging.runs import Component as Part
+from tests.loaded import QUIET, piped
 from tests.runs.test_together import few, given  # noqa: F401, a fixture
 
 SENTENCES = [
@@ -39,13 +39,12 @@ def second_word():
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Parts of speech and roles over one tiny encoder."""
     folder = tmp_path_factory.mktemp("shared")
-    together.run(given(folder / "bert", epochs=1), folder / "runs", RunOptions("cpu", quiet=True))
+    together.run(given(folder / "bert", epochs=1), folder / "runs", QUIET)
     return folder / "runs"
 
 
-def pipeline(runs: Path) -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spen_pos", config={"model": str(runs / "tags")})
+def pipeline(runs: Path, **tags: Any) -> Language:
+    nlp = piped("spen_pos", model=runs / "tags", **tags)
     config = {"model": str(runs / "roles"), "predicates": {"@misc": "spen_tests.second_word"}}
     nlp.add_pipe("spen_srl", config=config)
     for name in nlp.pipe_names:
@@ -110,10 +109,7 @@ def test_one_copy_one_reading_and_the_same_words(nlp: Language, runs: Path, monk
 
 
 def test_another_precision_reads_for_itself(runs: Path, monkeypatch) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spen_pos", config={"model": str(runs / "tags"), "precision": "bf16"})
-    config = {"model": str(runs / "roles"), "predicates": {"@misc": "spen_tests.second_word"}}
-    nlp.add_pipe("spen_srl", config=config)
+    nlp = pipeline(runs, precision="bf16")
     assert encoder(nlp, "spen_pos") is encoder(nlp, "spen_srl")
     names, scores = said(nlp.pipe(docs(nlp)))
     wanted = alone(runs, monkeypatch)
@@ -132,11 +128,9 @@ def test_what_is_kept_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None
 
 
 def test_other_weights_are_not_shared(nlp: Language, runs: Path, monkeypatch) -> None:
-    from spen_plugins import features
-
     def other(self: Any, model: Any, device: str) -> Any:
         for part in model.modules():
-            if isinstance(part, features.FeatureNetwork) and part.shared_part() is not None:
+            if isinstance(part, sp.FeatureNetwork) and part.shared_part() is not None:
                 next(part.shared_part().parameters()).data[0, 0] += 1e-3
         return sharing.join(self, model, device)
 

@@ -20,6 +20,7 @@ from spacy.language import Language
 from spen_plugins.errors import ConfigError, RunError
 from spen_spacy.component import Component
 from spen_spacy.storage import pack, unpack
+from tests.loaded import piped
 
 FRESH = """
 import json, sys, spacy
@@ -82,9 +83,8 @@ def test_what_is_saved_is_safe_and_needs_no_run(moved: Language, tmp_path: Path)
 
 
 def test_an_energy_that_is_not_used_is_left_out(runs: dict[str, Path], tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spen_ner", config={"model": str(runs["ner"])}).to_disk(tmp_path)
-    assert not any(name.startswith("energy.") for name in load_file(tmp_path / "model/weights.safetensors"))
+    piped("spen_ner", model=runs["ner"]).to_disk(tmp_path)
+    assert not any(name.startswith("energy.") for name in load_file(tmp_path / "spen_ner/model/weights.safetensors"))
 
 
 def test_what_another_component_left_is_gone(runs: dict[str, Path], tmp_path: Path) -> None:

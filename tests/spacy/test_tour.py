@@ -12,8 +12,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from spacy.language import Language
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.loaded import ROOT
+
 PAGE = ROOT / "docs/spacy.md"
 SHORT = {
     "names": ["trainer.epochs=6"],
@@ -102,8 +104,6 @@ def test_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_has_every_setting() -> None:
-    from spacy.language import Language
-
     import spen_spacy.factories  # noqa: F401
 
     table = PAGE.read_text(encoding="utf-8").split("## Settings", 1)[1].split("\n## ", 1)[0]

@@ -2,99 +2,52 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
+from confection import Config
+from spacy.cli.debug_data import debug_data
 from spacy.cli.find_threshold import find_threshold
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
-from spacy.util import load_config_from_str
 
 from spen_plugins.errors import ConfigError
-
-TAGGER = """
-[nlp]
-lang = "en"
-pipeline = ["spen_ner", "tagger"]
-
-[components]
-
-[components.spen_ner]
-{ours}
-
-[components.tagger]
-factory = "tagger"
-
-[components.tagger.model]
-@architectures = "spacy.Tagger.v2"
-
-[components.tagger.model.tok2vec]
-@architectures = "spacy.HashEmbedCNN.v2"
-pretrained_vectors = null
-width = 8
-depth = 1
-embed_size = 20
-window_size = 1
-maxout_pieces = 1
-subword_features = false
-
-[corpora]
-
-[corpora.train]
-@readers = "spacy.Corpus.v1"
-path = {path}
-
-[corpora.dev]
-@readers = "spacy.Corpus.v1"
-path = {path}
-
-[training]
-seed = 0
-gpu_allocator = null
-dev_corpus = "corpora.dev"
-train_corpus = "corpora.train"
-max_steps = 1
-frozen_components = {frozen}
-annotating_components = {annotating}
-
-[training.score_weights]
-tag_acc = 1.0
-
-[initialize]
-"""
-"""A tagger beside a `spen_ner`."""
+from tests.loaded import piped
 
 
 @pytest.fixture
 def gold(tmp_path: Path) -> str:
-    """A file of one sentence with its tags, as JSON writes the file's name."""
+    """A file of one sentence with its tags."""
     doc = Doc(spacy.blank("en").vocab, words=["Anna", "sleeps", "."], tags=["NNP", "VBZ", "."])
     DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
-    return f'"{(tmp_path / "gold.spacy").as_posix()}"'
+    return str(tmp_path / "gold.spacy")
 
 
-def started(ours: str, path: str, frozen: str = "[]", annotating: str = "[]") -> Language:
-    """The pipeline that `spacy train` makes of the config before its first update."""
-    config = TAGGER.format(ours=ours, path=path, frozen=frozen, annotating=annotating)
-    return init_nlp(load_config_from_str(config, interpolate=False))
+def tagger_beside(nlp: Language, path: str, frozen: Sequence[str] = ()) -> Config:
+    """The config of a pipeline with a `spen_ner`, and of a tagger that is to learn beside it in one update."""
+    nlp.add_pipe("tagger")
+    config = nlp.config
+    config["paths"] |= {"train": path, "dev": path}
+    config["training"] |= {"max_steps": 1, "frozen_components": [*frozen], "annotating_components": [*frozen]}
+    return config
 
 
 @pytest.mark.parametrize("sourced", [False, True])
 def test_frozen_components_annotate_while_others_train(
     runs: dict[str, Path], gold: str, tmp_path: Path, sourced: bool
 ) -> None:
-    saved = spacy.blank("en")
-    saved.add_pipe("spen_ner", config={"model": str(runs["ner"])})
+    saved = piped("spen_ner", model=runs["ner"])
     saved.to_disk(tmp_path / "saved")
-    made = f'factory = "spen_ner"\nmodel = "{runs["ner"].as_posix()}"'
-    ours = f'source = "{(tmp_path / "saved").as_posix()}"' if sourced else made
-    nlp = started(ours, gold, frozen='["spen_ner"]', annotating='["spen_ner"]')
+    config = tagger_beside(saved, gold, ["spen_ner"])
+    if sourced:
+        config["components"]["spen_ner"] = {"source": str(tmp_path / "saved")}
+    nlp = init_nlp(config)
     seen: list[tuple[str, ...]] = []
     tagger = nlp.get_pipe("tagger")
     update = tagger.update
@@ -110,8 +63,7 @@ def test_frozen_components_annotate_while_others_train(
 
 
 def test_spacy_train_says_what_trains_a_component(runs: dict[str, Path], gold: str, tmp_path: Path) -> None:
-    made = f'factory = "spen_ner"\nmodel = "{runs["ner"].as_posix()}"'
-    nlp = started(made, gold)
+    nlp = init_nlp(tagger_beside(piped("spen_ner", model=runs["ner"]), gold))
     (tmp_path / "trained").mkdir()
     with pytest.raises(ConfigError, match=r"spen_ner: spaCy can't train .*spen-run names data=FILE "):
         train(nlp, tmp_path / "trained")
@@ -133,9 +85,17 @@ def test_each_factory_refuses_to_learn(nlp: Language) -> None:
 def test_a_pipeline_is_initialised(nlp: Language, gold: str) -> None:
     """As `spacy assemble` does without examples, and `spacy debug data` with them, of frozen components, too."""
     nlp.initialize()
-    docs = list(DocBin().from_disk(json.loads(gold)).get_docs(nlp.vocab))
+    docs = list(DocBin().from_disk(gold).get_docs(nlp.vocab))
     nlp.initialize(lambda: [Example(nlp.make_doc("Anna sleeps."), doc) for doc in docs])
     assert nlp("Anna sleeps.").ents
+
+
+@pytest.mark.parametrize("frozen", [[], ["spen_ner"]])
+def test_debug_data(frozen: list[str], gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tagger_beside(piped("spen_ner"), gold, frozen).to_disk(tmp_path / "config.cfg")
+    with pytest.raises(SystemExit):  # it finds the examples too few
+        debug_data(tmp_path / "config.cfg", no_format=True, silent=False)
+    assert "3 label(s) in train data" in capsys.readouterr().out
 
 
 def test_find_threshold(nlp: Language, tmp_path: Path) -> None:
@@ -146,8 +106,7 @@ def test_find_threshold(nlp: Language, tmp_path: Path) -> None:
         doc.cats = {label: float(p > 0.5) for label, p in found.cats.items()}
     assert all(0 < sum(doc.cats.values()) < len(doc.cats) for doc in docs)
     DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
-    only = spacy.blank("en")
-    only.add_pipe("spen_multilabel", config={"model": nlp.config["components"]["spen_multilabel"]["model"]})
+    only = piped("spen_multilabel", model=nlp.config["components"]["spen_multilabel"]["model"])
     only.to_disk(tmp_path / "pipeline")
     asked: Any = (tmp_path / "pipeline", tmp_path / "gold.spacy", "spen_multilabel", "threshold", "cats_micro_f")
     _, best, scores = find_threshold(*asked, n_trials=3)
@@ -155,6 +114,4 @@ def test_find_threshold(nlp: Language, tmp_path: Path) -> None:
 
 
 def test_the_threshold_is_a_setting(runs: dict[str, Path]) -> None:
-    nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("spen_multilabel", config={"model": str(runs["text"]), "threshold": 0.9})
-    assert pipe.threshold == 0.9
+    assert piped("spen_multilabel", model=runs["text"], threshold=0.9).get_pipe("spen_multilabel").threshold == 0.9

@@ -11,12 +11,9 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run
+from tests.loaded import piped, small_bert, trained
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,"
 WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter"] * 30
 
@@ -24,24 +21,11 @@ WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they",
 @pytest.fixture(scope="module")
 def nlp(tmp_path_factory: pytest.TempPathFactory) -> Language:
     """Names by a random encoder of letters that takes 512 pieces; the run and the encoder are gone."""
-    transformers = pytest.importorskip("transformers")
     out = tmp_path_factory.mktemp("transformer")
-    encoder = out / "encoder"
-    encoder.mkdir()
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
-    (encoder / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    (encoder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": false}')
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **sizes)).save_pretrained(encoder)
-    values = {"encoder": str(encoder), "method": "cross_entropy", "trainer.epochs": "1"}
-    run(
-        evaluate(ROOT / "configs/names.jsonnet", values),
-        "x",
-        out=out / "run",
-        options=RunOptions("cpu", quiet=True),
-    )
-    nlp = spacy.blank("en")
-    nlp.add_pipe("spen_ner", config={"model": str(out / "run"), "window": 300})
+    pieces = [*LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    encoder = small_bert(out / "encoder", pieces, lower=False, hidden_size=16, intermediate_size=16)
+    trained("names", out / "run", encoder=encoder, method="cross_entropy", **{"trainer.epochs": "1"})
+    nlp = piped("spen_ner", model=out / "run", window=300)
     shutil.rmtree(out)
     return nlp
 
@@ -81,7 +65,7 @@ def test_nothing_is_fetched_in_place_of_what_is_missing(saved: Path) -> None:
     with pytest.raises(
         RunError, match=r"spen_ner: found no folder .*holds the tokeniser of 'bert-base-cased'; copy the"
     ):
-        spacy.blank("en").add_pipe("spen_ner", config={"model": str(saved)})
+        piped("spen_ner", model=saved)
 
 
 def test_code_in_a_folder_is_not_run(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,5 +77,5 @@ def test_code_in_a_folder_is_not_run(saved: Path, monkeypatch: pytest.MonkeyPatc
     (assets / "acme.py").write_text(f"open({str(saved / 'run')!r}, 'w')\n")
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     with pytest.raises(ConfigError, match="custom code"):
-        spacy.blank("en").add_pipe("spen_ner", config={"model": str(saved)})
+        piped("spen_ner", model=saved)
     assert not (saved / "run").exists()

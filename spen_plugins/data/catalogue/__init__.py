@@ -32,13 +32,9 @@ class File:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set.
+    """A data set: its name for `spen data get`, the licence that a user accepts, the files that are downloaded.
 
     Args:
-        name: the name for `spen data get`.
-        about: a one-line description.
-        licence: the licence that a user accepts.
-        files: downloaded files.
         made: files made from the downloaded ones, with their sha256: a split, or parts merged from two sources.
         why_not: reason why it can't be downloaded, and what to do instead; None if it can.
         elsewhere: files of a data set with `why_not`.

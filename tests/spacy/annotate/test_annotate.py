@@ -35,6 +35,7 @@ from spen_spacy.annotate.finding import find_sources
 from spen_spacy.annotate.pipeline import Pipeline, find_pipeline
 from spen_spacy.annotate.plan import Job, Shard, read_or_make_plan
 from spen_spacy.annotate.sources import Document, Piece, Reading, Source
+from tests.loaded import of_six_digits
 
 TEXTS = [
     "Anna went to Boston.",
@@ -639,11 +640,6 @@ def test_memory_depends_on_no_input() -> None:
 
 
 # Runs of ours, and engines.
-
-
-def of_six_digits(written: str) -> float:
-    assert round(float(written), 6) == float(written), written
-    return float(written)
 
 
 def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) -> None:

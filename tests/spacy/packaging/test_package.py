@@ -13,22 +13,17 @@ import pytest
 import spacy
 import typer
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.cli import main
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.runner import run
 from spen_spacy import spen_command
 from spen_spacy.packaging.command import package
 from spen_spacy.packaging.meta import performance, requirements, sources, tag_attributes
 from spen_spacy.packaging.runs import Component, choose_components
+from tests.loaded import spen, trained
 
-ROOT = Path(__file__).resolve().parents[3]
 SENTENCE = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter"]
 LOADED = """
 import json, sys
@@ -45,12 +40,9 @@ print(json.dumps({"pipeline": nlp.pipe_names, "tags": [token.ent_iob_ + token.en
 """
 
 
-def trained(out: Path, config: str, **arguments: object) -> Path:
+def train(out: Path, config: str, **arguments: object) -> Path:
     values = {"method": "cross_entropy", "trainer.epochs": "2", "features.hidden": "16", "features.dropout": "0"}
-    values |= {name.replace("__", "."): str(value) for name, value in arguments.items()}
-    return run(
-        evaluate(ROOT / f"configs/{config}.jsonnet", values), config, out=out, options=RunOptions("cpu", quiet=True)
-    )
+    return trained(config, out, **(values | {name.replace("__", "."): str(v) for name, v in arguments.items()}))
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +51,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     out = tmp_path_factory.mktemp("work") / "runs"
     predicates = {"task__corpus": "predicates", "task__columns": "{}", "task__encoding": "bio"}
     return {
-        "ner": trained(out / "ner", "names", task__columns="{}", trainer__epochs=4, trainer__net__lr=0.02),
-        "predicates": trained(out / "predicates", "names", **predicates),
-        "srl": trained(out / "srl", "srl_seal"),
+        "ner": train(out / "ner", "names", task__columns="{}", trainer__epochs=4, trainer__net__lr=0.02),
+        "predicates": train(out / "predicates", "names", **predicates),
+        "srl": train(out / "srl", "srl_seal"),
     }
 
 
@@ -338,8 +330,8 @@ def test_the_command_line_gives_the_function_its_arguments() -> None:
 
 def test_the_plugin_registers_the_command(folder) -> None:
     assert spen_command()["package"] == "spen_spacy.packaging.command:package"
-    done = CliRunner().invoke(main.app, ["package", folder("run", weights=False, **NER), "--name", "mine"])
-    assert done.exit_code == 1 and "error: " in done.stderr and "has no weights yet" in done.stderr
+    done = spen("package", folder("run", weights=False, **NER), "--name", "mine", status=1)
+    assert "error: " in done.stderr and "has no weights yet" in done.stderr
     assert "note: the package is called en_mine" in done.stderr
 
 
