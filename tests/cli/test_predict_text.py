@@ -227,6 +227,17 @@ def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
         read_text(loaded("multilabel", corpus="sample"), TokenisedText("x"))
 
 
+@pytest.mark.parametrize(("run", "rows"), [("srl", 16), ("ner", 8)])
+def test_evaluation_on_the_training_file_or_a_part(runs, run, rows):
+    """Tags and roles, as vectors in `test_changed_data`."""
+    file = Path("copy.tsv")
+    file.write_bytes(runs[run].with_suffix(".txt").read_bytes())
+    given, own = spen("evaluate", runs[run], file), spen("evaluate", runs[run], "--part", "validation")
+    assert "is the run's task.train" in given.stderr and not own.stderr
+    assert json.loads(given.stdout)["scores"] == json.loads(own.stdout)["scores"]
+    assert json.loads(own.stdout)["protocol"]["split"] == f"all {rows} examples of the run's validation part"
+
+
 def test_raw_text_is_refused_by_evaluation(runs):
     Path("notes.txt").write_text(RAW)
     assert "expected one of these formats: JSONL" in spen("evaluate", runs["srl"], "notes.txt", status=2).stderr

@@ -436,7 +436,7 @@ def checked(path: Path, **arguments: str) -> dict:
 
 
 @pytest.mark.parametrize(("path", "data"), EVERY)
-def test_every_data_set_with_every_method_is_an_checked(path: Path, data: str) -> None:
+def test_every_data_set_with_every_method_of_taggers_is_an_experiment(path: Path, data: str) -> None:
     for method in METHODS:
         config = checked(path, data=data, method=method)
         assert ("energy" in config) == (method not in BASELINES)

@@ -171,6 +171,7 @@ def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
     assert str(split) in tasks[1].checksums()
     if kind in ("tagging", "srl"):
         assert tasks[1].protocol()["split"] == {"file": str(path), "rows": str(split)}
+        assert [len(tasks[1].part(part)) for part in sp.PARTS] == [12, 4, 4]
     alone, by_split = (
         {part: [task.show(example) for example in task.part(part)] for part in ("train", "validation", "test")}
         for task in tasks

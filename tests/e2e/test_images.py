@@ -104,7 +104,7 @@ def test_an_image_alone_and_beside_larger_ones(name: str) -> None:
     for i, example in enumerate(examples):
         rows, columns = example.shape
         alone, value, score = predict([example])
-        torch.testing.assert_close(outputs[i, :rows, :columns], alone[0], rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(outputs[i, :rows, :columns], alone[0], rtol=1e-12, atol=1e-12)
         assert not outputs[i, rows:].any() and not outputs[i, :, columns:].any()
         assert scores[i].item() == pytest.approx(score.item(), abs=1e-9)
         if made is not None:

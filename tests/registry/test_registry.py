@@ -356,6 +356,8 @@ def test_every_hook_is_a_kind_and_every_kind_a_hook():
 
 def test_registries_share_nothing(acme):
     one, two = registry(acme), Registry([])
+    [core] = two.check()
+    assert (core.name, core.status, core.error) == ("core", "loaded", None)
     assert "acme.quadratic" in one.names("energy")
     assert "acme.quadratic" not in two.names("energy")
 

@@ -14,8 +14,10 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.predict.predictor import Predictor
 from spen_seal.coupling_figure import (
+    NAME,
     Coupling,
     Couplings,
+    _name_pair,
     couplings,
     cross_entropy_gradient,
     gradient,
@@ -107,6 +109,11 @@ def test_labels_by_name_and_number(word: str, pair: tuple[int, int]) -> None:
 def test_labels_that_are_none(word: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_pair(word, ["horse", "cat"])
+
+
+def test_long_names_of_labels_are_cut() -> None:
+    names = ["a label of a thesaurus, as long as a sentence", "b"]
+    assert max(map(len, _name_pair((0, 1), names).split("\n"))) <= 4 + NAME
 
 
 def test_the_figure_of_pairs_has_what_was_found() -> None:

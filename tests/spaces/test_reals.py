@@ -113,6 +113,7 @@ def test_seeded_random_starts_do_not_depend_on_padding():
     a, b, c = (starts(["random"], SPACE, y, m, 2, seed=0) for y, m in zip((short, long, wide), ones, strict=True))
     assert torch.equal(a, b[:, :, :3]) and torch.equal(a, c[..., :4])
     assert len(a[0].unique()) == 2 * 12 and torch.equal(a[0], a[1])
+    assert len(b[0].unique()) == 2 * 20 and len(c[0].unique()) == 2 * 18
     assert a.min() >= 0 and a.max() <= 1
 
 

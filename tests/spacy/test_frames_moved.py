@@ -179,26 +179,34 @@ def test_frames_can_be_in_sets() -> None:
     assert hash(frames[0]) == hash(doc[1]._.srl_frame)
 
 
-@pytest.fixture
-def theirs() -> Iterator[None]:
-    Token.set_extension("srl_frame", default="mine", force=True)
-    Doc.remove_extension("srl")
-    yield
-    Token.remove_extension("srl_frame")
+OURS = [(Token, "srl_frame"), (Doc, "srl")]
+
+
+@pytest.fixture(params=OURS, ids=lambda of: of[1])
+def theirs(request: pytest.FixtureRequest) -> Iterator[tuple[type, str]]:
+    for owner, name in OURS:
+        owner.remove_extension(name)
+    owner, name = request.param
+    owner.set_extension(name, default="mine")
+    yield request.param
+    owner.remove_extension(name)
     set_extensions()
 
 
-def test_an_extension_of_anothers_is_kept_and_told(theirs: None, recwarn: pytest.WarningsRecorder) -> None:
+def test_an_extension_of_anothers_is_kept_and_told(theirs: tuple[type, str], recwarn: pytest.WarningsRecorder) -> None:
+    owner, name = theirs
     set_extensions()
     assert [str(warning.message) for warning in recwarn] == [
-        "found another extension Token._.srl_frame, and left it. For ours: "
-        "spacy.tokens.Token.remove_extension('srl_frame'), then spen_spacy.set_extensions()"
+        f"found another extension {owner.__name__}._.{name}, and left it. For ours: "
+        f"spacy.tokens.{owner.__name__}.remove_extension('{name}'), then spen_spacy.set_extensions()"
     ]
-    assert NLP.make_doc("x")[0]._.srl_frame == "mine" and Doc.has_extension("srl")
-    Token.remove_extension("srl_frame")
+    doc = NLP.make_doc("x")
+    found = {"srl_frame": doc[0]._.srl_frame, "srl": doc._.srl}
+    assert found == {"srl_frame": None, "srl": [], name: "mine"}
+    owner.remove_extension(name)
     set_extensions()
     set_extensions()
-    assert len(recwarn) == 1 and NLP.make_doc("x")[0]._.srl_frame is None
+    assert len(recwarn) == 1 and (doc[0]._.srl_frame, doc._.srl) == (None, [])
 
 
 @given(st.integers(0, 50), st.integers(1, 900), st.integers(1, 300), st.data())

@@ -183,21 +183,22 @@ VARIANTS = [
 ]
 
 
-def varied(name, toy, fields, n):
-    """An energy in float64 with weights large enough to see, a batch of so many examples, and relaxed outputs."""
+def varied(name, toy, fields, *lengths):
+    """An energy in float64 with weights large enough to see, a batch with sentences of these lengths, and relaxed y."""
     task = TOYS[toy]()
     cls, config = REGISTRY.parse("energy", {"type": name, **SMALL.get(name, {}), **fields}, "energy", "test")
     energy = cls(config, task, ToyFeatures(task) if cls.uses_features else None).double().eval()
     with torch.no_grad():
         for parameter in energy.parameters():
             parameter.normal_(std=0.7)
-    batch = collate(task, pick_by_length(task, n))
+    sentences = [(ToyTags.WORDS[2 : 2 + n], [0] * n, [i % 4 for i in range(n)]) for n in lengths]
+    batch = collate(task, sentences if toy == "tags" else pick_by_length(task, len(lengths)))
     return task, energy, batch, relaxed(task.space, batch, 3)
 
 
 @pytest.mark.parametrize(("name", "toy", "fields"), VARIANTS)
 def test_variants_of_energies(name, toy, fields):
-    task, energy, batch, y = varied(name, toy, fields, 2)
+    task, energy, batch, y = varied(name, toy, fields, 1, 3, 6)
     check_energy(energy, task)
 
     def value(y, *_):
@@ -210,16 +211,18 @@ def test_variants_of_energies(name, toy, fields):
 
 @pytest.mark.parametrize(("name", "toy", "fields"), [row for row in VARIANTS if row[1] == "tags"])
 def test_what_lies_on_padding_never_counts(name, toy, fields):
-    """Even where an optimiser over y has left something there."""
-    _, energy, batch, y = varied(name, toy, fields, 4)
-    dirty = torch.where(batch.x.mask[:, None, :, None], y, 7.0)
-    assert not batch.x.mask.all()
-    torch.testing.assert_close(energy.at(batch.x)(dirty), energy.at(batch.x)(y))
+    """Even where an optimiser over y has left something there; a sentence has the same energy alone as in a batch."""
+    _, energy, batch, y = varied(name, toy, fields, 1, 2, 6, 4)
+    whole, dirty = energy.at(batch.x)(y), torch.where(batch.x.mask[:, None, :, None], y, 7.0)
+    torch.testing.assert_close(energy.at(batch.x)(dirty), whole)
+    for b, n in enumerate(batch.x.mask.sum(1).tolist()):
+        inputs = {key: value[b : b + 1, :n] for key, value in batch.x.inputs.items()}
+        torch.testing.assert_close(energy.at(sp.X(inputs, None, 1))(y[b : b + 1, :, :n])[0], whole[b])
 
 
 @pytest.mark.parametrize(("name", "toy", "fields"), VARIANTS)
 def test_energies_are_added_up_in_full_precision_under_autocast(name, toy, fields):
-    _, energy, batch, _ = varied(name, toy, fields, 4)
+    _, energy, batch, _ = varied(name, toy, fields, 1, 2, 6, 4)
     energy, gold = energy.float(), batch.gold.float()
     x = replace(batch.x, inputs={k: v.float() if v.is_floating_point() else v for k, v in batch.x.inputs.items()})
     wanted = energy.at(x)(gold)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 import spen_plugins as sp
 from spen_plugins import testing
-from tests.loaded import loaded, parsed, spen, spen_run, written
+from spen_plugins.registry.kinds import KINDS
+from tests.loaded import ROOT, loaded, parsed, spen, spen_run, written
 from tests.pages import blocks, files
 
 SOURCE = Path(__file__).parent / "stranger" / "acme.py"
@@ -37,6 +39,11 @@ def test_it_is_found(config: dict[str, Any]) -> None:
     for kind in ("features", "energy", "energy_loss", "cost_net", "figure", "model"):
         assert any(name.startswith("acme.") for name in registry.names(kind)), kind
     assert registry.resolve("model", "acme.spen_multilabel")().name == "model"
+
+
+def test_it_and_the_tutorial_have_every_hook() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in [SOURCE, *(ROOT / "docs/tutorial").rglob("*.py")])
+    assert {kind.hook for kind in KINDS.values()} == set(re.findall(r"^def (spen_\w+)", sources, re.MULTILINE))
 
 
 def test_its_components_keep_the_contracts(config: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ with a calibrated probability; sentences, lemmas and features of words by spaCy'
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,21 @@ def load(**overrides: Any) -> Language:
     return load_model_from_path(PIPELINE, **overrides)
 
 
+def spen_ner() -> Path:
+    """The folder of the named-entity component, for `nlp.add_pipe("spen_ner")` in any pipeline."""
+    return PIPELINE / "spen_ner"
+
+
+def spen_pos() -> Path:
+    """The folder of the part-of-speech tagger."""
+    return PIPELINE / "spen_pos"
+
+
+def spen_srl() -> Path:
+    """The folder of the semantic role labeller and its predicate tagger."""
+    return PIPELINE / "spen_srl"
+
+
 @hookimpl
 def spen_model() -> Functions:
-    # For `nlp.add_pipe("spen_ner")` and so on, without a model, in any pipeline.
-    return {name: partial(PIPELINE.joinpath, name) for name in ("spen_ner", "spen_pos", "spen_srl")}
+    return {"spen_ner": spen_ner, "spen_pos": spen_pos, "spen_srl": spen_srl}

@@ -156,8 +156,17 @@ def find_frequent(task: sp.Task, count: int) -> Tensor:
 def label_correlation(task: sp.Task, chosen: Tensor) -> Tensor:
     """Correlation φ of labels in the training part, `(chosen, chosen)`: positive for two that occur together more often
     than if they were independent, 0 where one never or always occurs, NaN on the diagonal."""
-    gold = torch.cat([gold[:, chosen] for gold in _read_gold(task)])
-    return torch.corrcoef(gold.T).nan_to_num(0).fill_diagonal_(torch.nan)
+    together, rows = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
+    for gold in _read_gold(task):
+        on = gold[:, chosen]
+        together += on.T @ on
+        rows += len(on)
+    share = together.diagonal() / rows
+    spread = (share * (1 - share)).sqrt()
+    product = torch.outer(spread, spread)
+    covariance = together / rows - torch.outer(share, share)
+    correlation = torch.where(product > 0, covariance / product.clamp(min=1e-300), 0.0)
+    return correlation.fill_diagonal_(torch.nan)
 
 
 def bigram_ratios(task: sp.Task, chosen: Tensor) -> Tensor:

@@ -317,12 +317,15 @@ def test_a_tagger_predicts_files_with_other_tags_and_evaluates_none(tmp_path):
     (tmp_path / "raw").write_text("She left\n")
     with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as B-PER, I-PER, O"):
         names.read_inputs(str(tmp_path / "raw"))
+    (tmp_path / "a").write_text("Anna\tB-PER\nleft\tO\nYork\tI-PER\n")
+    plain, raw = tagger(tmp_path / "a"), tmp_path / "raw"
     said = "none of the run's (B-PER, I-PER, O). If that is raw text, give it to --text or on standard input"
     for text, warned in (("She left\nBob sleeps\n", True), ("She left\nBob B-PER\n", False), ("Bob _\n", False)):
-        (tmp_path / "raw").write_text(text)
-        names.read_inputs(str(tmp_path / "raw"))
-        warnings = [note for note in names.notes() if "If that is raw text" in note]
-        assert warnings == [f"warning: {tmp_path / 'raw'} has tags such as left, sleeps, and {said}"] * warned
+        raw.write_text(text)
+        for task, read in ((names, names.read_inputs), (plain, plain.read), (plain, plain.read_inputs)):
+            read(str(raw))
+            warnings = [note for note in task.notes() if "If that is raw text" in note]
+            assert warnings == [f"warning: {raw} has tags such as left, sleeps, and {said}"] * warned
 
 
 def test_sentences_without_gold_are_of_any_format(tmp_path):

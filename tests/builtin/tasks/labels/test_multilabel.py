@@ -14,6 +14,7 @@ import torch
 from rich.console import Console
 from scipy.sparse import csr_array
 from sklearn import metrics
+from torchmetrics.functional import classification as tm
 
 import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
@@ -277,7 +278,7 @@ def test_scores_by_hand():
     )
 
 
-def test_scores_equal_scikit_learns():
+def test_scores_equal_scikit_learns_and_torchmetrics():
     p, gold = drawn()
     got = scores(p > 0.5, gold)
     y, z = gold.numpy(), (p > 0.5).numpy()
@@ -285,6 +286,11 @@ def test_scores_equal_scikit_learns():
         assert got[name] == pytest.approx(metrics.f1_score(y, z, average=average, zero_division=0))
     assert got["accuracy"] == pytest.approx(metrics.accuracy_score(y, z))
     assert got["hamming"] == pytest.approx(metrics.hamming_loss(y, z))
+    given = (p, gold.long(), p.shape[1])
+    assert got["micro_f1"] == pytest.approx(tm.multilabel_f1_score(*given, average="micro").item())
+    assert got["macro_f1"] == pytest.approx(tm.multilabel_f1_score(*given, average="macro").item())
+    assert got["accuracy"] == pytest.approx(tm.multilabel_exact_match(*given).item())
+    assert got["hamming"] == pytest.approx(tm.multilabel_hamming_distance(*given).item(), abs=1e-6)
     metric = LabelMetric(average_precision=True)
     metric.update(*proposal(p, gold))
     assert metric.compute()["micro_ap"] == pytest.approx(

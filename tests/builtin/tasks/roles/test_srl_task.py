@@ -233,6 +233,12 @@ def test_a_metric_takes_batches_without_gold(task):
     assert metric.compute()["span_f1"] == metric.compute()["accuracy"] == 1.0
 
 
+def test_files_are_found_below_the_home_folder(task, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    other = loaded("srl", train="~/train", validation="~/dev")
+    assert len(other.part("train")) == 3 and len(other.read("~/test")) == 1
+
+
 def test_indexers_see_each_sentence_once(task):
     seen = []
 
