@@ -4,9 +4,10 @@ local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local chains = import 'methods/chains.libsonnet';
+local rules = import 'methods/rules.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 
-local methods = baselines + seal + chains;
+local methods = baselines + seal + chains + rules;
 
 local ewt(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local data_sets = {

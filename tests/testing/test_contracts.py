@@ -69,6 +69,8 @@ SMALL = {
     "images.fcn": {"filters": 2, "levels": 2, "groups": 1},
     "images.conv": {"filters": [3, 2], "size": 3, "hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
+    "rules.implies": {"pairs": [["label0", "label1"]]},
+    "rules.excludes": {"pairs": [["label0", "label1"]]},
     "infnet.tag_lm": {"hidden": 5, "tag_dim": 3},
     "infnet.word_tag_lm": {"hidden": 5, "tag_dim": 3},
     "implicit.citations": {"corpus": "sample"},
