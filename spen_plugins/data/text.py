@@ -129,9 +129,12 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
             file.close()
             raise _make_size_error(path, f"a file of {size / 1e9:.1f} GB", largest)
         return file
+    data = bytearray()
     try:
         with file:
-            data = gzip.GzipFile(fileobj=file).read(largest + 1)
+            unzipped = gzip.GzipFile(fileobj=file)
+            while len(data) <= largest and (piece := unzipped.read(1 << 20)):  # `read(largest)` would reserve as much
+                data += piece
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
     if len(data) > largest:

@@ -130,7 +130,7 @@ def read_parts(
     what: str = "roles",
     gold: bool = True,
 ) -> FileParts[Sentence]:
-    """The sentences of each part, from the config's files or the sample corpus.
+    """The sentences of each part, from the files of a config (`FilesConfig`, `corpus`, `layout`) or the sample corpus.
 
     Args:
         sample: makes the sample corpus, by part.

@@ -102,7 +102,11 @@ class RealGrid(Grid):
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
         return mask_padding(logits, mask)
 
-    logits = project = round = relax
+    def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        """y, zero on padding."""
+        return mask_padding(y, mask)
+
+    logits = round = project
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """The margin's Δ: c · ½ Σ (y − gold)², `(batch, sample)`."""

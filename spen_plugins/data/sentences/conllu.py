@@ -40,10 +40,13 @@ def read_conllu(
     columns = columns or {}
     wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in columns.items()}}
     check_fields(wanted, FIELDS, "CoNLL-U")
-    sentences = [some for _, some in conllu_sentences(path)]
-    if not sentences:
+    lines, values = [], {key: list[tuple[str, ...]]() for key in wanted}
+    for _, some in conllu_sentences(path):
+        lines.append(tuple(word.line for word in some))
+        for key, of in wanted.items():
+            values[key].append(_values(path, some, of))
+    if not lines:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
-    values = {key: [_values(path, some, of) for some in sentences] for key, of in wanted.items()}
     empty = {key for key, rows in values.items() if all(value == _BLANK for row in rows for value in row)}
     for key in wanted:
         if key in empty and (gold or key != "tags"):
@@ -54,10 +57,10 @@ def read_conllu(
             values["words"][i],
             None if "tags" in empty else values["tags"][i],
             {name: values[f"columns.{name}"][i] for name in columns},
-            some[0].line,
-            tuple(word.line for word in some),
+            numbers[0],
+            numbers,
         )
-        for i, some in enumerate(sentences)
+        for i, numbers in enumerate(lines)
     ]
 
 
