@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def pipeline(runs: Path, **tags: Any) -> Language:
 
 @pytest.fixture
 def nlp(runs: Path) -> Language:
+    gc.collect()  # pipelines of earlier tests, in cycles, would be users of the same encoder
     return pipeline(runs)
 
 
