@@ -1,4 +1,4 @@
-"""What many tests make: tasks, experiments, runs, files; and the commands, called in this process."""
+"""Makers of tasks, experiments, runs and files for tests; and the commands, called in this process."""
 
 from __future__ import annotations
 

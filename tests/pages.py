@@ -26,6 +26,6 @@ def commands(page: str | Path) -> list[str]:
 
 
 def call(line: str, *more: str) -> str:
-    """What a command prints, called in this process with more words behind its own."""
+    """Output of a command, called in this process with more words behind its own."""
     program, *words = shlex.split(line, comments=True)
     return {"spen": spen, "spen-run": spen_run}[program](*words, *more).output

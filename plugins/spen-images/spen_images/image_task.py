@@ -1,4 +1,4 @@
-"""What tasks from images to grids have in common: parts, batches of several sizes, predictions as PNG, scores."""
+"""Common base of tasks from images to grids: parts, batches of several sizes, predictions as PNG, scores."""
 
 from __future__ import annotations
 

@@ -126,6 +126,9 @@ def _columns(flag: int, path: Path, words: Sequence[Word]) -> list[Proposition]:
 
 
 def _misc(path: Path, words: Sequence[Word]) -> list[Proposition]:
+    for word in words:
+        if "misc" not in word.fields:
+            raise DataError(path, word.line, f"{len(word.fields) + 1} fields, no 'misc'", "the 10 of CoNLL-U")
     table = [dict(pair.split("=", 1) for pair in w.fields["misc"].split("|") if "=" in pair) for w in words]
     marked = [i for i, values in enumerate(table) if values.get("Roleset", "-") not in UNMARKED]
     roles = [values.get("Args", "").split("/") for values in table]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -314,6 +315,7 @@ LINES = {
     "2012 not closed": (CONLL_2012.replace("*) 3)|(4)", "* 3)|(4)"), 5, r"\(ARG1\* in column 12 not closed"),
     "head": (UP_1.replace("_\t2\tnsubj", "_\t9\tnsubj", 1), 2, "'9' as a word's head"),
     "loop": (UP_1.replace("_\t5\tdet", "_\t4\tdet", 1), 5, "a word below itself"),
+    "cut": (re.sub(r"\t[^\t\n]*(?=\n3\t)", "", up_misc(), count=1), 3, "9 fields, no 'misc'"),
     "span": (UP_2.replace("ARG1:4-5", "ARG1:4-9"), 4, "the argument 'ARG1:4-9'"),
     "no roles": (NO_ROLES, 1, "without"),
     "no words": ("# global.columns = ID UP:PRED UP:ARGSPANS\n1\t_\t_\n", None, "no words; expected a field FORM"),

@@ -59,7 +59,7 @@ class Reading:
     kind: str
     """"text", "jsonl", "json", "csv", "parquet" or "docbin"."""
     documents: str
-    """What a document of text is, "line" or "file"."""
+    """Unit of a document of text: "line" or "file"."""
     field: str
     """Name of the field of text, where a document has fields."""
 
