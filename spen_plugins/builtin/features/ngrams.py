@@ -4,7 +4,7 @@ tf-idf of texts' n-grams."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -188,12 +188,15 @@ class Bag(FeatureNetwork):
     def indexer(self) -> tuple[str, Indexer] | None:
         return None if self._indexer is None else (self._indexer.name, self._indexer)
 
-    def learn(self, x: X) -> None:
+    def learn(self, batches: Iterable[X]) -> None:
         """Set the idf of texts' n-grams from training texts."""
         if self._indexer is None:
             return
-        having = np.bincount(x.inputs[f"{self._indexer.name}.rows"].cpu().numpy(), minlength=self.output_dim)
-        self.idf.copy_(torch.from_numpy(np.log((1 + x.size) / (1 + having)) + 1))
+        texts, having = 0, np.zeros(self.output_dim)
+        for x in batches:
+            texts += x.size
+            having += np.bincount(x.inputs[f"{self._indexer.name}.rows"].cpu().numpy(), minlength=self.output_dim)
+        self.idf.copy_(torch.from_numpy(np.log((1 + texts) / (1 + having)) + 1))
 
     def lists(self, x: X) -> tuple[Tensor, Tensor, Tensor]:
         """Rows of a batch as lists of entries: `row`, `column` and `value` of each, `(total,)`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from pydantic import Field, PositiveFloat
 
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.features.ngrams import Bag
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.errors import ConfigError
@@ -16,6 +18,8 @@ from spen_plugins.model import Model
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, TrainerConfig
+
+_AT_ONCE = 1024
 
 
 class OneVsRest(Trainer):
@@ -98,16 +102,29 @@ def _make_design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray
     `(example, label)`; weights of examples `(example,)` and classes `(2, label)`, None if they are all 1."""
     from scipy import sparse
 
-    batch = task.collate(task.part("train"))
-    features.learn(batch.x)
-    is_labelled = batch.labelled.numpy()
-    if "vector" in batch.x.inputs:
-        x = batch.x.inputs["vector"].numpy()[is_labelled].astype(np.float64)
-    else:
-        home = next(features.buffers(), torch.empty(0)).device
+    def read_batches() -> Iterator[Batch]:
+        examples = task.part("train")
+        for start in range(0, len(examples), _AT_ONCE):
+            batch = task.collate(examples[start : start + _AT_ONCE])
+            if batch.gold is not None:
+                yield batch
+
+    home = next(features.buffers(), torch.empty(0)).device
+    features.learn(batch.x for batch in read_batches())
+    rows, gold, weights, classes = [], [], [], None
+    for batch in read_batches():
+        is_labelled = batch.labelled.numpy()
+        gold.append(batch.gold[:, 0].numpy()[is_labelled] > 0.5)
+        weights.append(batch.weigh(torch.ones(len(batch), dtype=torch.float64)).numpy()[is_labelled])
+        classes = None if batch.class_weights is None else batch.class_weights.double().numpy()
+        if "vector" in batch.x.inputs:
+            rows.append(batch.x.inputs["vector"].numpy()[is_labelled])
+            continue
         row, column, value = (part.cpu().numpy() for part in features.lists(batch.to(home).x))
-        x = sparse.csr_matrix((value.astype(np.float64), (row, column)), (len(batch), features.output_dim))
-        x = x[np.flatnonzero(is_labelled)]
-    weight = batch.weigh(torch.ones(len(batch), dtype=torch.float64)).numpy()[is_labelled]
-    classes = None if batch.class_weights is None else batch.class_weights.double().numpy()
-    return x, batch.gold[:, 0].numpy()[is_labelled] > 0.5, None if (weight == 1).all() else weight, classes
+        matrix = sparse.csr_matrix((value.astype(np.float64), (row, column)), (len(batch), features.output_dim))
+        rows.append(matrix[np.flatnonzero(is_labelled)])
+    stacked = (
+        np.concatenate(rows).astype(np.float64) if isinstance(rows[0], np.ndarray) else sparse.vstack(rows).tocsr()
+    )
+    weight = np.concatenate(weights)
+    return stacked, np.concatenate(gold), None if (weight == 1).all() else weight, classes
