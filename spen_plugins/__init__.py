@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
     from spen_plugins.registry import Registry
+    from spen_plugins.rules import FIRED, VOTES, Rules, RulesConfig, TakesRules
     from spen_plugins.runs.folder.folder import RunFolder
     from spen_plugins.runs.predict.predictor import Predictor, load
     from spen_plugins.runs.predict.tokenised import note_unspaced

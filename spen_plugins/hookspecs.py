@@ -55,6 +55,14 @@ def spen_feature_network() -> Classes:
 
 
 @hookspec
+def spen_rules() -> Functions:
+    """Readers of rules that a user writes (`task.rules`): functions from a `Path` to `spen_plugins.Rules`.
+
+    The name is the suffix of the files that it reads, `py`.
+    """
+
+
+@hookspec
 def spen_command() -> Functions:
     """Commands: functions that Typer turns into a command, `spen NAME`; a `_` in the name is typed as `-`.
 

@@ -157,8 +157,8 @@ class Rewards(ABC):
     """A task with rules by which outputs are judged without gold."""
 
     @abstractmethod
-    def reward(self, x: X, y: Tensor) -> Tensor:
-        """The quality of outputs without gold, from rules about the task: `(batch, sample)` in [0, 1].
+    def reward(self, x: X, y: Tensor) -> Tensor | None:
+        """The quality of outputs without gold, from rules about the task: `(batch, sample)` in [0, 1]; None: no rules.
 
         Args:
             x: the inputs.
@@ -169,6 +169,13 @@ class Rewards(ABC):
     def search(self, x: X, proposal: Proposal) -> Tensor | None:
         """Discrete outputs of high reward near a proposal, `(batch, sample, *variables)`, without gradient; None by
         default: no search."""
+        return None
+
+    def rule_votes(self) -> Tensor | None:
+        """The side that each rule takes on each label or tag, `(rule, value)`: 1 for it, −1 against it, 0 neither.
+
+        `x.inputs[FIRED]` `(batch, [token,] rule)` then tells where each holds. None by default.
+        """
         return None
 
 

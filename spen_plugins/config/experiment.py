@@ -6,6 +6,8 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +22,7 @@ from spen_plugins.settings.fields import Field, fields, validate
 
 if TYPE_CHECKING:
     from spen_plugins.model import Model
+    from spen_plugins.rules import ReadRules, Rules
     from spen_plugins.task import Task
     from spen_plugins.trainer import Trainer
 
@@ -78,6 +81,8 @@ class Experiment:
     trainer: Node
     init: Init
     precision: Precision
+    read_rules: ReadRules | None = dataclass_field(default=None, compare=False)
+    """Reads the file of the task's rules."""
 
     def table(self) -> dict[str, Any]:
         """The config as JSON values, complete with all defaults, so that its meaning does not change with versions."""
@@ -106,9 +111,19 @@ def check(config: Mapping[str, Any], source: object, registry: Registry) -> Expe
 
     nodes = {name: node(name) for name in ("task", "trainer", "features")}
     nodes |= {name: node(name, nodes["features"]) for name in NETS}
-    experiment = Experiment(seed=settings.seed, init=settings.init, precision=settings.precision, **nodes)
+    rest = {"init": settings.init, "precision": settings.precision, "read_rules": partial(_read_rules, registry)}
+    experiment = Experiment(seed=settings.seed, **nodes, **rest)
     _check_together(experiment, source)
     return experiment
+
+
+def _read_rules(registry: Registry, path: Path) -> Rules:
+    """The rules of a file, by the plugin that reads files with its suffix, which only training needs."""
+    owners = registry.providers("rules").get(path.suffix[1:], [])
+    if len(owners) != 1:
+        found = f"{' and '.join(owners)} all read" if owners else "no installed plugin reads"
+        raise ConfigError(f"task.rules: {found} rules from {path.name!r}; spen-rules reads Python files, '.py'")
+    return registry.resolve("rules", f"{owners[0]}{path.suffix}")(path)
 
 
 def _check_together(experiment: Experiment, source: object) -> None:
@@ -142,7 +157,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     from spen_plugins.model import Model
 
     if task is None:
-        task = make_task(experiment)
+        task = make_task(experiment, trains=True)
         task.load()
     torch.manual_seed(experiment.seed)
     nodes = {name: getattr(experiment, name) for name in NETS}
@@ -153,9 +168,14 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     return Built(task, Model(net, **others), experiment.trainer.cls(experiment.trainer.config))
 
 
-def make_task(experiment: Experiment) -> Task:
-    """The experiment's task, before `load` or `restore`."""
-    return experiment.task.cls(experiment.task.config)
+def make_task(experiment: Experiment, trains: bool = False) -> Task:
+    """The experiment's task, before `load` or `restore`; only one that `trains` reads the rules of its config."""
+    from spen_plugins.rules import TakesRules
+
+    task = experiment.task.cls(experiment.task.config)
+    if trains and isinstance(task, TakesRules):
+        task.read_rules = experiment.read_rules
+    return task
 
 
 def keys(experiment: Experiment) -> Iterator[Field]:

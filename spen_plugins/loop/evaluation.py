@@ -23,7 +23,7 @@ from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
-from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder
+from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder, Rewards
 from spen_plugins.trainer import Stage, TrainerConfig
 
 
@@ -81,15 +81,28 @@ def evaluate(
     batch_size: int,
     device: torch.device | str,
     decisions: list[Decisions] | None = None,
+    rewards: list[tuple[Tensor, Tensor]] | None = None,
 ) -> Metric:
-    """The task's metric over `examples`, ready to `compute`; batches' decisions are appended to a list, if given."""
+    """The task's metric over `examples`, ready to `compute`; batches' decisions, and the rewards of decoded outputs and
+    of gold by a task's rules, are appended to lists, if given."""
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
         if decisions is not None and isinstance(task, Calibrated):
             own = task.decisions(proposal, batch)
             decisions += [] if own is None else [own]
+        if rewards is not None and isinstance(task, Rewards):
+            rewards += _compare_rewards(task, proposal, batch)
     return metric
+
+
+def _compare_rewards(task: Rewards, proposal: Proposal, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+    """Rewards of the decoded outputs and of gold, `(example,)` each, of the examples with gold; empty without rules."""
+    if batch.gold is None:
+        return []
+    decoded = task.reward(batch.x, task.decode(proposal, batch.x).to(batch.gold))
+    gold = task.reward(batch.x, batch.gold)
+    return [] if decoded is None else [(decoded[batch.labelled, 0].cpu(), gold[batch.labelled, 0].cpu())]
 
 
 def validate(

@@ -66,6 +66,7 @@ KINDS = {
     "energy_loss": Kind("spen_energy_loss", ("energy_loss", "EnergyLoss"), features=True),
     "cost_net": Kind("spen_cost_net", ("inference_net", "CostNet"), features=True),
     "trainer": Kind("spen_trainer", ("trainer", "Trainer"), ("trainer", "TrainerConfig")),
+    "rules": Kind("spen_rules"),
     "command": Kind("spen_command"),
     "figure": Kind("spen_figure"),
     "model": Kind("spen_model"),

@@ -92,8 +92,7 @@ def _check_parts(task: Task, proposal: Proposal, batch: Batch, examples: Sequenc
         assert_shape(task.k_best(proposal, 1), tuple(batch.gold.shape), f"{name}.k_best")
         unknown = task.decoder_settings().keys() - type(task.config).model_fields.keys()
         assert not unknown, f"{name}.decoder_settings has {', '.join(unknown)}, which its Config lacks"
-    if isinstance(task, Rewards):
-        reward = task.reward(batch.x, batch.gold)
+    if isinstance(task, Rewards) and (reward := task.reward(batch.x, batch.gold)) is not None:
         assert_shape(reward, (count, 1), f"{name}.reward")
         assert ((reward >= 0) & (reward <= 1)).all(), f"{name}.reward is outside [0, 1]"
     if isinstance(task, SharesSentences) and (groups := task.groups(examples)) is not None:

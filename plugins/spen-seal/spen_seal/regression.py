@@ -30,8 +30,9 @@ class ScoreLoss(ValueLoss, ABC):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         y = self.outputs(energy, batch, proposal)
-        if isinstance(self.task, sp.Rewards) and not batch.labelled.all():
-            return self.value_loss(energy, batch, y, self.task.reward(batch.x, y)).sum(1)
+        judges = isinstance(self.task, sp.Rewards) and not batch.labelled.all()
+        if judges and (rewards := self.task.reward(batch.x, y)) is not None:
+            return self.value_loss(energy, batch, y, rewards).sum(1)
         if batch.gold is None:
             return make_zero_loss(energy, proposal)
         return self.value_loss(energy, batch, y).sum(1) * batch.labelled

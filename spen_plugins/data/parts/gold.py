@@ -46,7 +46,7 @@ class WithoutGold(PartlyLabelled):
 
 def needs_memory(config: PartlyLabelledConfig) -> list[str]:
     """Given settings of these for which the training part has to be in memory."""
-    keys = ("labelled", "unlabelled", "sample_weight")
+    keys = ("labelled", "unlabelled", "sample_weight", "rules")
     return [key for key in keys if getattr(config, key, None)] + ["repeat"] * (config.repeat > 1)
 
 

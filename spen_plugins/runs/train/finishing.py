@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from accelerate import Accelerator
 from torch import Tensor
 
@@ -74,10 +75,12 @@ def _score(
     ratios: dict[str, dict[str, Tensor]] = {}
     decisions: dict[str, list[Decisions]] = {}
     for part in ("validation", "test") if test and len(task.part("test")) else ("validation",):
-        examples, decisions[part] = task.part(part), []
-        metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
+        examples, decisions[part], rewards = task.part(part), [], []
+        metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part], rewards)
         if part == "validation" and isinstance(task, FitsDecoder):
             task.fit_threshold(metric)
         scores[part] = {**metric.compute(), **metric.details()}
+        for name, values in zip(("reward", "reward_of_gold"), zip(*rewards, strict=True), strict=False):
+            scores[part][name] = float(torch.cat(values).mean())
         ratios[part] = example_ratios(metric, task, examples)
     return scores, ratios, decisions

@@ -79,7 +79,7 @@ class Ready:
 def build_first(experiment: Experiment, own_data: Given | None = None) -> Built:
     """The parts of a new run, with their data and initial weights."""
     seed_everything(experiment.seed)
-    task = make_task(experiment)
+    task = make_task(experiment, trains=True)
     if own_data is None:
         task.load()
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -148,6 +148,44 @@ def spen_cost_net() -> sp.Classes:
 @sp.hookimpl
 def spen_figure() -> sp.Functions:
     return {"label_counts": "spen_acme:label_counts"}
+
+
+def read_capitals(path: Path) -> sp.Rules:
+    return Capitals(path)
+
+
+class Capitals(sp.Rules):
+    """Votes on capitalised words, for the tag or type in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self.checksums = path.read_text(encoding="utf-8").strip(), {str(path): sp.sha256(path)}
+
+    def bind(self, space: sp.OutputSpace) -> list[str]:
+        self.space = space
+        self.values = torch.tensor([float(tag.removeprefix("B-") == self.name) for tag in space.tags])
+        return []
+
+    def index(self, words: Sequence[str]) -> list[bool]:
+        return [word[0].isupper() for word in words]
+
+    def collate(self, items: Sequence[list[bool]]) -> dict[str, Tensor]:
+        fired = torch.nn.utils.rnn.pad_sequence([torch.tensor(item) for item in items], batch_first=True)
+        return {sp.FIRED: fired.unsqueeze(-1), sp.VOTES: fired.unsqueeze(-1) * self.values}
+
+    def rule_votes(self) -> Tensor:
+        return self.values.unsqueeze(0)
+
+    def reward(self, x: sp.X, y: Tensor) -> Tensor:
+        votes = x.inputs[sp.VOTES].to(y)
+        return (y * votes.unsqueeze(1)).flatten(2).sum(-1) / votes.flatten(1).sum(1, keepdim=True).clamp(min=1)
+
+    def search(self, x: sp.X, proposal: sp.Proposal) -> Tensor:
+        return proposal.mode
+
+
+@sp.hookimpl
+def spen_rules() -> sp.Functions:
+    return {"acme": read_capitals}
 
 
 @sp.hookimpl

@@ -12,6 +12,7 @@ from spen_plugins.data.parts.file_parts import LookUpConfig, OnDiskConfig, PartF
 from spen_plugins.data.parts.gold import PartlyLabelledConfig
 from spen_plugins.data.tables.label_columns import split_names
 from spen_plugins.errors import ConfigError
+from spen_plugins.rules import RulesConfig
 from spen_plugins.task import PARTS
 
 _FILES = ({"file"}, {"file", "split"}, {"train", "validation"}, {"train", "test"}, {"train", "validation", "test"})
@@ -75,7 +76,7 @@ class VectorsConfig(DataConfig):
     """If true, test examples that repeat a training example, features and labels, are left out of files' test part."""
 
 
-class TextsConfig(DataConfig, LookUpConfig, OnDiskConfig):
+class TextsConfig(DataConfig, LookUpConfig, OnDiskConfig, RulesConfig):
     """Settings of task `text`."""
 
     train: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.text import RawText, read_lines, split_lines
 from spen_plugins.data.texts.labelled_texts import has_labels, read_texts
 from spen_plugins.errors import DataError
+from spen_plugins.rules import TakesRules
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown, TextInputs
 from spen_plugins.task_parts import ReadsText
 
 
-class TextLabels(TextParts, ReadsText):
+class TextLabels(TextParts, TakesRules, ReadsText):
     """Multi-label classification of texts.
 
     Words are runs of letters and digits, including inner apostrophes, or what is between blanks; see the settings
@@ -54,14 +56,24 @@ class TextLabels(TextParts, ReadsText):
         self._files = given.checksums({n: [(e.text, e.gold) for e in examples] for n, examples in self._parts.items()})
         self._finish()
 
+    def _finish(self) -> None:
+        super()._finish()
+        self._notes += self.read_own_rules()
+        self._files |= self.rule_checksums()
+        if self.rules is not None:
+            for example in chain.from_iterable(self._parts.values()):
+                example.items["rules"] = self.rules.index([example.text])
+            train = self._parts["train"]
+            self.weigh_rules([example.items["rules"] for example in train], [example.gold for example in train])
+
     def _check_config(self) -> None:
         check_data(self.config, ("corpus", "in_memory", "reuters"))
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         for example in examples:
-            if not self.indexers.keys() <= example.items.keys():
+            if missing := self.indexers.keys() - example.items.keys() - {"rules"}:
                 words = self.words(example.text)
-                example.items = {name: indexer.index(words) for name, indexer in self.indexers.items()}
+                example.items |= {name: self.indexers[name].index(words) for name in missing}
         inputs: dict[str, Tensor] = {}
         for name, indexer in self.indexers.items():
             inputs.update(indexer.collate([example.items[name] for example in examples]))

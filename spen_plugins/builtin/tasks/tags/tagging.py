@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from spen_plugins.data.sentences.items import parse_tagged, wrap_words
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.text import RawText
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.rules import TakesRules
 from spen_plugins.scores.calibration import Decisions, rounded, span_confidences, tag_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.sentences import tag_parts, tag_warnings
@@ -49,7 +51,7 @@ from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
 from spen_plugins.task_parts import ReadsInputs, TakesExamples, WritesFormats
 
 
-class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesFormats):
+class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, WritesFormats):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
     lower_is_better = ("invalid",)
@@ -84,7 +86,8 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
-        self._read = read._replace(notes=[*read.notes, *unseen])
+        notes = [*read.notes, *unseen, *self.read_own_rules()]
+        self._read = read._replace(notes=notes, checksums={**read.checksums, **self.rule_checksums()})
         self._parts: dict[str, Sequence[TaggedExample]] = {
             part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(group, encoded[part], strict=True)]
             for part, (_, group) in sentences.items()
@@ -95,6 +98,11 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         else:
             gold = [example for example in self._parts["train"] if example.tags is not None]
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
+        if self.rules is not None and self._index is None:
+            for example in chain.from_iterable(self._parts.values()):
+                example.entry.item("rules", self.rules)
+            train = self._parts["train"]
+            self.weigh_rules([e.entry.items["rules"] for e in train], [e.tags for e in train])
         weights, train = self.config.class_weight, self._parts["train"]
         self._class_weights = weigh_tags(weights, self.space.tags, self._encoding.has_spans, train)
 

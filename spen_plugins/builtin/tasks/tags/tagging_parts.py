@@ -15,11 +15,12 @@ from spen_plugins.data.sentences.conllu import write_conllu
 from spen_plugins.data.sentences.docbin import write_docbin
 from spen_plugins.data.sentences.items import parse_tagged
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.rules import RulesConfig
 from spen_plugins.sentences.tag_parts import PredicatesConfig, SentencesConfig
 from spen_plugins.task import Writer
 
 
-class TaggingConfig(SentencesConfig, PredicatesConfig, OnDiskConfig):
+class TaggingConfig(SentencesConfig, PredicatesConfig, OnDiskConfig, RulesConfig):
     """Settings of task `tagging`."""
 
     corpus: Literal["pos", "ner", "predicates"] | None = None

@@ -1,0 +1,119 @@
+"""Rules that a user writes about a task's outputs: `task.rules`, a file that a plugin reads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from torch import Tensor
+
+from spen_plugins.batch import X
+from spen_plugins.data.catalogue import locate
+from spen_plugins.settings.config import Config
+from spen_plugins.spaces import OutputSpace, Proposal
+from spen_plugins.task import Indexer
+from spen_plugins.task_parts import Rewards
+
+VOTES, FIRED = "rule_votes", "rules_fired"
+"""Names in `X.inputs` of what rules say about a batch; see `Rules`."""
+
+
+class Rules(Indexer):
+    """The rules of a file, as a function of the hook `spen_rules` reads them.
+
+    Life: `bind`, once the task knows its labels or tags; then `index` applies the rules to an example: its words, or
+    its whole text as the only word. `collate` gives the tensors by which `reward` judges outputs:
+
+    - `VOTES`, of the shape of y without the axis of samples: the summed weight of the rules for each label or
+      tag, minus that of the rules against it;
+    - `FIRED`, `(batch, [token,] rule)` boolean: the rules that hold for a text, or at a token.
+
+    Attributes:
+        checksums: sha256 of each file read, by path.
+    """
+
+    checksums: Mapping[str, str]
+
+    @abstractmethod
+    def bind(self, space: OutputSpace) -> Sequence[str]:
+        """Set the task's output space; returns sentences for the user, such as names that are left out.
+
+        Raises:
+            ConfigError: the rules don't fit the space.
+        """
+
+    def fit(self, hits: Sequence[Any], gold: Sequence[np.ndarray]) -> None:
+        """Weigh the rules by examples with gold, `task.rule_weights=fitted`; nothing by default.
+
+        Args:
+            hits: what `index` returned for each example.
+            gold: index of each word's tag, −1 if unknown, or of each label, for each example.
+        """
+
+    @abstractmethod
+    def rule_votes(self) -> Tensor:
+        """The side that each rule takes on each label or tag, `(rule, value)`: 1 for it, −1 against it, 0 neither."""
+
+    @abstractmethod
+    def reward(self, x: X, y: Tensor) -> Tensor:
+        """As `Rewards.reward`."""
+
+    @abstractmethod
+    def search(self, x: X, proposal: Proposal) -> Tensor:
+        """As `Rewards.search`."""
+
+
+ReadRules = Callable[[Path], Rules]
+
+
+class RulesConfig(Config):
+    """The rules of a task."""
+
+    rules: str | None = None
+    """A file of rules that vote on outputs, for methods that learn from examples without gold. A Python file (plugin
+    spen-rules) is code, and is run when training begins; predictions never read it. null: none."""
+    rule_weights: Literal["given", "fitted"] = "given"
+    """Weights of the rules: those of the file, or fitted to the training examples with gold."""
+
+
+class TakesRules(Rewards):
+    """A task whose config is a `RulesConfig`; `load` calls `read_own_rules` and `weigh_rules`."""
+
+    config: Any
+    indexers: dict[str, Indexer]
+    space: OutputSpace
+    rules: Rules | None = None
+    read_rules: ReadRules | None = None
+    """Reads a file of rules; set in training alone, so that no other use of a run runs the file's code."""
+
+    def read_own_rules(self) -> list[str]:
+        """Read the file of `task.rules` and make it an indexer; returns `Rules.bind`'s notes. Called by `load`, after
+        the space is known."""
+        if self.config.rules is None or self.read_rules is None:
+            return []
+        self.rules = self.read_rules(locate(self.config.rules))
+        notes = self.rules.bind(self.space)
+        self.indexers["rules"] = self.rules
+        return [*notes]
+
+    def weigh_rules(self, hits: Sequence[Any], gold: Sequence[np.ndarray | None]) -> None:
+        """Fit the rules' weights, if the config says so, to the training examples that have gold; see `Rules.fit`."""
+        if self.rules is not None and self.config.rule_weights == "fitted":
+            pairs = [(hit, one) for hit, one in zip(hits, gold, strict=True) if one is not None]
+            self.rules.fit([hit for hit, _ in pairs], [one for _, one in pairs])
+
+    def rule_checksums(self) -> dict[str, str]:
+        """sha256 of each file that the rules were read from, by path."""
+        return {} if self.rules is None else {**self.rules.checksums}
+
+    def rule_votes(self) -> Tensor | None:
+        return None if self.rules is None else self.rules.rule_votes()
+
+    def reward(self, x: X, y: Tensor) -> Tensor | None:
+        return None if self.rules is None else self.rules.reward(x, y)
+
+    def search(self, x: X, proposal: Proposal) -> Tensor | None:
+        return None if self.rules is None else self.rules.search(x, proposal)
