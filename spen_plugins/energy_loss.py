@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -22,6 +23,9 @@ class EnergyLoss(Component):
     have defaults. All return one number per example, 0 in rows without gold (except `net_terms`), and never detach: the
     phase decides which parameters are trained.
     """
+
+    additive: ClassVar[bool] = True
+    """False if `net_terms` of a batch are no sum over those of its parts; as `Phase.additive`."""
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The energy's loss, if it has one term, `(batch,)`."""

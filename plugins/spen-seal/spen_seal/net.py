@@ -55,7 +55,7 @@ class SealConfig(sp.TrainerConfig):
         return self
 
 
-def net_phase(config: SealConfig, trains: tuple[str, ...], teaches: bool = True) -> sp.Phase:
+def net_phase(config: SealConfig, model: sp.Model, trains: tuple[str, ...], teaches: bool = True) -> sp.Phase:
     """The phase in which the net learns from λ1 · net terms + λ2 · cross entropy (Eq. 5); λ1 is 0 unless it teaches."""
     fields = {"trains": trains, "player": config.net, "frozen_dropout": config.energy_dropout}
     teaches = teaches and config.teaches
@@ -63,7 +63,8 @@ def net_phase(config: SealConfig, trains: tuple[str, ...], teaches: bool = True)
         shared = SharedLoss(config.energy_share, config.cross_entropy_weight, config.per_variable)
         return sp.Phase("inference_net", loss=shared, measures=shared.measures, additive=False, **fields)
     weight = config.energy_weight if teaches else 0.0
-    return sp.Phase("inference_net", loss=partial(_net_loss, config, weight), **fields)
+    additive = not teaches or model.energy_loss.additive
+    return sp.Phase("inference_net", loss=partial(_net_loss, config, weight), additive=additive, **fields)
 
 
 def _net_loss(config: Any, energy_weight: float, context: sp.Context) -> sp.Terms:
