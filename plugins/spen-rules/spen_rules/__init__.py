@@ -1,8 +1,13 @@
-"""Constraints as energies without parameters, and the training of a net that keeps to them (Li et al. 2020)."""
+"""Constraints and rules: energies without parameters, and methods by which nets and energies learn from them."""
 
 from __future__ import annotations
 
-from spen_plugins import Classes, hookimpl
+from typing import TYPE_CHECKING
+
+from spen_plugins import Classes, Functions, hookimpl, lazy_names
+
+__getattr__, _NAMES = lazy_names(globals())
+__all__ = ["spen_rules", *_NAMES]
 
 
 @hookimpl
@@ -13,14 +18,39 @@ def spen_energy() -> Classes:
         "exactly_one": "spen_rules.names:ExactlyOne",
         "implies": "spen_rules.names:Implies",
         "excludes": "spen_rules.names:Excludes",
+        "votes": "spen_rules.votes:Votes",
     }
 
 
 @hookimpl
+def spen_inference_net() -> Classes:
+    return {"majority": "spen_rules.majority:Majority"}
+
+
+@hookimpl
 def spen_energy_loss() -> Classes:
-    return {"violation": "spen_rules.violation:Violation"}
+    return {
+        "violation": "spen_rules.violation:Violation",
+        "imitation": "spen_rules.imitation:Imitation",
+        "expectation": "spen_rules.imitation:Expectation",
+        "rank": "spen_rules.rank:Rank",
+    }
 
 
 @hookimpl
 def spen_trainer() -> Classes:
-    return {"tuning": "spen_rules.tuning:Tuning"}
+    return {"tuning": "spen_rules.tuning:Tuning", "untrained": "spen_rules.majority:Untrained"}
+
+
+@hookimpl
+def spen_command() -> Functions:
+    return {"rules": "spen_rules.commands:rules"}
+
+
+@hookimpl
+def spen_rules() -> Functions:
+    return {"py": "spen_rules.votes:read_rules"}
+
+
+if TYPE_CHECKING:
+    from spen_rules.files import lexicon, otherwise, pattern, rule

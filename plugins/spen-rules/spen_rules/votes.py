@@ -1,0 +1,228 @@
+"""Rules of a file that vote on the outputs of a task: the weighted vote as an energy, a reward and a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_plugins.nn import at_least_float32
+from spen_rules.files import Rule, RuleFile, load_rules
+
+NET_WEIGHTS = (1.0, 0.3, 0.1)
+"""Weights of the net's ln q beside the votes in a search, one for each result."""
+REST = 0.1
+"""Weight of O at words, and against labels, that nothing is voted for."""
+PRIOR = 5.0
+"""Hits that a rule's own weight counts for where weights are fitted."""
+
+
+def read_rules(path: Path) -> VotingRules:
+    """The rules of a Python file."""
+    return VotingRules(load_rules(path))
+
+
+class VotingRules(sp.Rules):
+    """Rules that vote on tags or labels with weights; a hit is (rule, start, end), of texts (rule, 0, 1)."""
+
+    def __init__(self, file: RuleFile) -> None:
+        self.file, self.rules, self.checksums = file, file.rules, file.checksums
+
+    def bind(self, space: sp.OutputSpace) -> list[str]:
+        """Set the space; rules for names that it lacks are left out.
+
+        Raises:
+            ConfigError: none of the names is there, or the outputs have no names.
+        """
+        if not isinstance(space, (sp.LabelSet, sp.TagSequence)):
+            raise sp.ConfigError("task.rules: rules vote on labels or tags, and the task's outputs have no names")
+        self.space = space
+        self._of_tags = isinstance(space, sp.TagSequence)
+        values = space.tags if self._of_tags else space.labels
+        self._values = {value: i for i, value in enumerate(values)}
+        kinds = [find_kind(value) if self._of_tags else value for value in values]
+        self.has_spans = self._of_tags and any(kind != value for kind, value in zip(kinds, values, strict=True))
+        self._members = {
+            name: [i for i, (value, kind) in enumerate(zip(values, kinds, strict=True)) if name in (value, kind)]
+            for name in {*values, *kinds}
+        }
+        named = {name for rule in self.rules for name in rule.names}
+        unknown = sorted(named - self._members.keys())
+        known = ", ".join(sorted({*kinds})[:20])
+        if unknown and not named & self._members.keys():
+            raise sp.ConfigError(
+                f"{self.file.path}: rules for {', '.join(unknown)}; the examples with gold have {known}"
+            )
+        self._rest, self._weights = self._find_rest(), self._weigh_values()
+        if not unknown:
+            return []
+        return [f"warning: rules for {', '.join(unknown)} are left out: no example with gold has them ({known})"]
+
+    def _find_rest(self) -> tuple[list[int], float]:
+        """The values for words, or texts, that nothing is voted for, and the weight."""
+        name, weight = self.file.rest or ("O" if self.has_spans else None, REST)
+        if name is not None and name not in self._members:
+            raise sp.ConfigError(f"{self.file.path}: otherwise({name!r}): no example with gold has it")
+        return self._members.get(name, []), weight
+
+    def rule_votes(self) -> Tensor:
+        votes = torch.zeros(len(self.rules), len(self._values))
+        for row, rule in enumerate(self.rules):
+            for name in rule.names:
+                votes[row, self._members.get(name, [])] = -1 if rule.against else 1
+        return votes
+
+    def index(self, words: Sequence[str]) -> tuple[int, np.ndarray]:
+        """Number of words (of a text 1), and hits of the rules, `(hit, 3)`.
+
+        Raises:
+            ConfigError: a rule fails, or returns something else than it should.
+        """
+        where = tuple(words) if self._of_tags else words[0]
+        hits = [(row, *span) for row, rule in enumerate(self.rules) for span in self._apply(rule, where)]
+        return len(words), np.array(hits, dtype=np.int32).reshape(-1, 3)
+
+    def _apply(self, rule: Rule, where: str | tuple[str, ...]) -> Iterable[tuple[int, int]]:
+        try:
+            returned = rule.find(where)
+            if not self._of_tags:
+                return [(0, 1)] if returned else []
+            spans = [(int(start), int(end)) for start, end in returned or ()]
+        except Exception as error:
+            raise self._complain(rule, f"{type(error).__name__}: {error}", where) from error
+        if wrong := [span for span in spans if not 0 <= span[0] < span[1] <= len(where)]:
+            raise self._complain(rule, f"found span {wrong[0]}; expected 0 <= start < end <= {len(where)}", where)
+        return dict.fromkeys(spans)
+
+    def _complain(self, rule: Rule, reason: str, where: str | Sequence[str]) -> sp.ConfigError:
+        shown = where if isinstance(where, str) else " ".join(where)
+        return sp.ConfigError(f"{self.file.path}, line {rule.line}: rule {rule.title!r}: {reason}, on {shown!r:.200}")
+
+    def collate(self, items: Sequence[tuple[int, np.ndarray]]) -> dict[str, Tensor]:
+        longest = max((length for length, _ in items), default=1) or 1
+        votes = np.zeros((len(items), longest, len(self._values)), dtype=np.float32)
+        fired = np.zeros((len(items), longest, len(self.rules)), dtype=bool)
+        rest, weight = self._rest
+        for row, (length, hits) in enumerate(items):
+            for rule, start, end in hits.tolist():
+                fired[row, start:end, rule] = True
+                first, inside, last, single = self._weights[rule]
+                votes[row, start:end] += inside
+                if end - start == 1:
+                    votes[row, start] += single - inside
+                else:
+                    votes[row, start] += first - inside
+                    votes[row, end - 1] += last - inside
+            votes[row, :length, rest] += weight * (votes[row, :length].max(-1) <= 0)
+        if not self._of_tags:
+            votes[votes == 0] = -REST
+            return {sp.VOTES: torch.from_numpy(votes[:, 0]), sp.FIRED: torch.from_numpy(fired[:, 0])}
+        return {sp.VOTES: torch.from_numpy(votes), sp.FIRED: torch.from_numpy(fired)}
+
+    def fit(self, hits: Sequence[tuple[int, np.ndarray]], gold: Sequence[np.ndarray]) -> None:
+        """Each rule's weight becomes the log-odds of its share of right words, or texts, in these examples, at least 0.
+
+        The file's weight w counts as `PRIOR` more of them, of which the share σ(w) is right.
+        """
+        sides = self.rule_votes().numpy()
+        right, count = np.zeros(len(self.rules)), np.zeros(len(self.rules))
+        for (_, spans), values in zip(hits, gold, strict=True):
+            for row, start, end in spans.tolist():
+                known = values[start:end][values[start:end] >= 0] if self._of_tags else None
+                of_names = (
+                    [np.isin(values, np.flatnonzero(sides[row])).any()] if known is None else sides[row][known] != 0
+                )
+                agrees = np.asarray(of_names) != self.rules[row].against
+                right[row] += agrees.sum()
+                count[row] += len(agrees)
+        given = np.array([rule.weight for rule in self.rules])
+        share = (right + PRIOR / (1 + np.exp(-given))) / (count + PRIOR)
+        fitted = np.maximum(np.log(share / (1 - share)), 0)
+        self._weights *= (fitted / given)[:, None, None]
+
+    def _weigh_values(self) -> np.ndarray:
+        """Weight of each rule's vote for each value, at the first, an inner, the last and an only word of a span,
+        `(rule, 4, value)`."""
+        weights = np.zeros((len(self.rules), 4, len(self._values)), dtype=np.float32)
+        for row, rule in enumerate(self.rules):
+            for name in filter(self._members.get, rule.names):
+                places = [self._members[name]] * 4
+                if not rule.against and name not in self._values:
+                    places = [self._find_tag(name, prefixes) for prefixes in ("B", "I", "EI", "SB")]
+                for place, members in enumerate(places):
+                    weights[row, place, members] += -rule.weight if rule.against else rule.weight
+        return weights
+
+    def _find_tag(self, kind: str, prefixes: str) -> list[int]:
+        """The first of a type's tags with these prefixes that there is."""
+        tags = (f"{prefix}-{kind}" for prefix in prefixes)
+        return next(([self._values[tag]] for tag in tags if tag in self._values), [])
+
+    def decide(self, x: sp.X) -> Tensor:
+        """The outputs of the weighted vote that the space allows, `(batch, 1, *variables)`."""
+        return self.space.independent(x.inputs[sp.VOTES].unsqueeze(1), x.mask).mode
+
+    def reward(self, x: sp.X, y: Tensor) -> Tensor:
+        """1 − E / Σ of the largest possible parts of E, with E of energy `rules.votes`; 1 without votes."""
+        votes = x.inputs[sp.VOTES]
+        lowest = votes.amin(-1) if self._of_tags else votes.clamp(max=0)
+        most = (best_votes(self.space, votes) - lowest).flatten(1).sum(1, keepdim=True)
+        reward = 1 - measure_regret(self.space, votes, y) / torch.where(most > 0, most, 1)
+        return reward.clamp(0, 1)  # sums are rounded
+
+    @torch.no_grad()
+    def search(self, x: sp.X, proposal: sp.Proposal) -> Tensor:
+        """The best outputs by the votes and the net's ln q, for several weights of the net; where the reward would be
+        lower than that of the net's best output, that one."""
+        votes, mode = x.inputs[sp.VOTES].unsqueeze(1), proposal.mode
+        shifted = [replace(proposal, logits=proposal.logits + votes / c, chosen=None, _kept={}) for c in NET_WEIGHTS]
+        found = torch.cat([one.mode for one in shifted], 1)
+        is_worse = self.reward(x, found) < self.reward(x, mode)
+        return torch.where(is_worse.view(*is_worse.shape, *[1] * (mode.dim() - 2)), mode, found)
+
+
+class Votes(sp.Energy):
+    """The rules' weighted vote as an energy: how much weight y lacks of what the rules could have.
+
+    E(x, y) = Σ_t (max_k s_tk − Σ_k s_tk y_tk), with s the votes' weights for a tag k at word t; of labels
+    Σ_l (max(0, s_l) − s_l y_l). It is 0 exactly for outputs that have the highest vote everywhere, and linear in y.
+    """
+
+    def encode(self, x: sp.X) -> Tensor:
+        return require_votes(x)
+
+    def forward(self, features: Tensor, y: Tensor) -> Tensor:
+        return measure_regret(self.space, features, y)
+
+
+def require_votes(x: sp.X) -> Tensor:
+    """The votes of a batch; raises ConfigError if there are none."""
+    if sp.VOTES not in x.inputs:
+        raise sp.ConfigError(
+            "there are no rules: name a file of them, task.rules=mine.py. Predictions never read it; they need a net "
+            "that has learned from the rules"
+        )
+    return x.inputs[sp.VOTES]
+
+
+def best_votes(space: sp.OutputSpace, votes: Tensor) -> Tensor:
+    """The highest weight at each variable: `(batch, token)` or `(batch, label)`."""
+    return votes.amax(-1) if space.simplex else votes.clamp(min=0)
+
+
+def measure_regret(space: sp.OutputSpace, votes: Tensor, y: Tensor) -> Tensor:
+    """The weight that y lacks of the highest at each variable, `(batch, sample)`; y is 0 on padding."""
+    y = at_least_float32(y)
+    with torch.autocast(y.device.type, enabled=False):
+        agreed = torch.bmm(y.flatten(2), votes.flatten(1).unsqueeze(2).to(y.dtype)).squeeze(2)
+    return best_votes(space, votes).flatten(1).sum(1, keepdim=True).to(y.dtype) - agreed
+
+
+def find_kind(tag: str) -> str:
+    """The type of a tag of a span: PER of B-PER."""
+    return tag[2:] if tag[1:2] == "-" and tag[0] in "BIES" else tag
