@@ -76,7 +76,15 @@ class Citations(SentenceTask, WithoutGold, sp.Rewards):
         return self._tagging.facts()
 
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
-        return self._tagging.collate(examples, rows)
+        """With the votes of rules, as `spen_plugins.Rules`: each names the fields that a token may have."""
+        batch = self._tagging.collate(examples, rows)
+        rule = batch.x.inputs[RULE]
+        batch.x.inputs[sp.VOTES] = self._votes[rule]
+        batch.x.inputs[sp.FIRED] = torch.nn.functional.one_hot(rule, len(self._votes))[..., 2:].bool()
+        return batch
+
+    def rule_votes(self) -> Tensor:
+        return self._votes[2:]
 
     def metric(self) -> sp.Metric:
         return self._tagging.metric()

@@ -13,7 +13,7 @@ function(
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   labelled=5,  // training citations, from the first, whose fields are used (5, 10, 50); null: all
   pool='none',  // more citations without fields: none, anystyle, or a file of one a line (not for the methods of labelled ones alone)
-  method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); dvn, cross_entropy (BiLSTM), crf: the labelled ones alone
+  method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); by the same rules: majority, votes, rules_energy, expectation, r_spen, sg_spen; dvn, cross_entropy (BiLSTM), crf: the labelled ones alone
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )

@@ -5,6 +5,7 @@ local baselines = import 'lib/methods/baselines.libsonnet';
 local implicit = import 'lib/methods/implicit.libsonnet';
 local label_sets = import 'lib/methods/label_sets.libsonnet';
 local patches = import 'lib/patches.libsonnet';
+local rules = import 'lib/methods/rules.libsonnet';
 
 local cora = 'data:citations/cora/cora.tagged.txt';
 local pools = { none: null, anystyle: 'data:citations/anystyle/good.xml' };
@@ -51,5 +52,5 @@ local data_sets = {
               + choose.data(data_sets, data).bilstm,
   },
 
-  method(data, name, methods=baselines + implicit + { dvn: label_sets.dvn }):: patches.method(methods, name, [choose.data(data_sets, data).tuned]),
+  method(data, name, methods=baselines + implicit + { dvn: label_sets.dvn } + rules.of_file(baselines.crf, null)):: patches.method(methods, name, [choose.data(data_sets, data).tuned]),
 }
