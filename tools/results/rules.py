@@ -1,0 +1,140 @@
+"""Rules that a user writes, few labelled examples and many without: the methods of spen-rules and their controls.
+
+    SPEN_DATA=... python -m tools.results.rules runs/rules --only btc --sizes 50 --seeds 0 1 2
+    SPEN_DATA=... python -m tools.results.rules runs/rules --only cora --sizes 5 10 50
+
+Names and texts: the first 50 training examples, from which the rules in examples/rules were written, and as many as
+`--sizes` says, drawn by the seed, have gold; all other training examples have none. The development part chooses the
+epoch. Citations (`cora`): the first of the training part have fields, as in Shankar & Piratla's Table 4, and seeds are
+of the training alone; the rules are those of task `citations`. Scores are of the whole test part, in per cent; the
+reward by the rules of predictions, and of gold, stands beside them. `--set` gives all runs more arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from spen_plugins.errors import SpenError
+from spen_plugins.scores.bootstrap import estimate
+from tools.results.few_labels import Tags, Texts, finished, write
+from tools.results.run_records import record, run_lines
+
+READ = 50
+"""Training examples that the authors of the rules saw, the first ones."""
+WITHOUT_RULES = ("cross_entropy", "crf", "dvn")
+
+
+class Case(NamedTuple):
+    """A data set: the config, the score, its files, methods and arguments."""
+
+    config: str
+    score: str
+    files: Tags | Texts | None
+    arguments: Sequence[str]
+    methods: Sequence[str]
+    sizes: Sequence[int] = (50, 200)
+
+
+TAUGHT = ("votes", "rules_energy", "expectation")
+RANKED = ("rules_cd", "r_spen", "sg_spen")
+NAMES = ("majority", "cross_entropy", "crf", *TAUGHT, "rules_cd")
+CASES = {
+    "btc": Case("names", "f1", Tags("data:ner/btc/btc.{}"), ("data=btc",), NAMES),
+    "wikigold": Case("names", "f1", Tags("data:ner/wikigold/{}.conll"), ("data=wikigold",), (*NAMES, *RANKED[1:])),
+    "goemotions": Case(
+        "texts",
+        "example_f1",
+        Texts("data:text/goemotions/{}.tsv", "data:text/goemotions/labels.txt"),
+        ("data=goemotions",),
+        ("majority", "cross_entropy", *TAUGHT, "rules_cd"),
+    ),
+    "cora": Case(
+        "citations", "accuracy", None, ("data=cora",),
+        ("majority", "crf", "expectation", "votes", "rules_energy", "dvn", *RANKED), (5, 10, 50),
+    ),
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of parts and runs")
+    parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
+    parser.add_argument("--sizes", nargs="+", type=int, help="labelled examples; default: those of the data set")
+    parser.add_argument("--methods", nargs="+", help="default: those of the data set")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of all runs")
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
+    options = parser.parse_args()
+    try:
+        for name in options.only:
+            for size in options.sizes or CASES[name].sizes:
+                runs = {
+                    method: [train(name, method, size, seed, options) for seed in options.seeds]
+                    for method in options.methods or CASES[name].methods
+                }
+                print(write_table(name, size, runs), flush=True)
+                if options.csv:
+                    group, score = f"rules, {name}, {size}", [CASES[name].score]
+                    lines = [
+                        line
+                        for method, folders in runs.items()
+                        for seed, folder in zip(options.seeds, folders, strict=True)
+                        for line in run_lines(group, method, seed, score, folder)
+                    ]
+                    record(lines, options.csv)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def train(name: str, method: str, size: int, seed: int, options: argparse.Namespace) -> Path:
+    """The run of a method on a draw."""
+    case, folder = CASES[name], options.out / name / f"{size}-{seed}"
+    words = [case.config, *case.arguments, f"seed={seed}", f"method={method}"]
+    if case.files is None:
+        words.append(f"labelled={size}")
+    else:
+        rows = READ + size
+        words += [f"task.train={draw(case.files, size, seed, folder)}", f"task.labelled={rows}"]
+        words += ["task.rest=false", "task.repeat=20"] if method in WITHOUT_RULES else []
+        words += [] if method in WITHOUT_RULES else [f"task.rules=examples/rules/{name}.py"]
+    more = [] if method == "majority" else options.set
+    return finished(folder / "-".join([method, *more]), [*words, *more])
+
+
+def draw(files: Tags | Texts, size: int, seed: int, folder: Path) -> Path:
+    """The training part, those that have gold first."""
+    path = folder / f"train.{files.suffix}"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        examples = files.corpus()["train"]
+        others = examples[READ:]
+        random.Random(seed).shuffle(others)
+        write(files.write([*examples[:READ], *others]), path)
+    return path
+
+
+def write_table(name: str, size: int, runs: dict[str, list[Path]]) -> str:
+    """Means over seeds of the scores and rewards, in per cent."""
+    score = CASES[name].score
+    lines = [
+        f"| {name}, {size} | {score}, validation | test | reward | reward of gold | seeds |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for method, folders in runs.items():
+        metrics = [json.loads((folder / "metrics.json").read_text(encoding="utf-8")) for folder in folders]
+        columns = (("validation", score), ("test", score), ("test", "reward"), ("test", "reward_of_gold"))
+        cells = [
+            estimate([100 * one[part][key] for one in metrics]).text(1, 1) if key in metrics[0][part] else "–"
+            for part, key in columns
+        ]
+        lines.append(f"| {method} | {' | '.join(cells)} | {len(folders)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
