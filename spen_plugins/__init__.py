@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from spen_plugins.component import Component
     from spen_plugins.data.catalogue import DataSet, locate
     from spen_plugins.data.disk.shards import checksum
+    from spen_plugins.data.parts.rules import FIRED, VOTES, Rules, RulesConfig, TakesRules
     from spen_plugins.data.records import read_json_lines
     from spen_plugins.data.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.energy import BoundEnergy, Energy
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
     from spen_plugins.registry import Registry
-    from spen_plugins.rules import FIRED, VOTES, Rules, RulesConfig, TakesRules
     from spen_plugins.runs.folder.folder import RunFolder
     from spen_plugins.runs.predict.predictor import Predictor, load
     from spen_plugins.runs.predict.tokenised import note_unspaced

@@ -21,8 +21,8 @@ from spen_plugins.settings.config import Config
 from spen_plugins.settings.fields import Field, fields, validate
 
 if TYPE_CHECKING:
+    from spen_plugins.data.parts.rules import ReadRules, Rules
     from spen_plugins.model import Model
-    from spen_plugins.rules import ReadRules, Rules
     from spen_plugins.task import Task
     from spen_plugins.trainer import Trainer
 
@@ -170,7 +170,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
 
 def make_task(experiment: Experiment, trains: bool = False) -> Task:
     """The experiment's task, before `load` or `restore`; only one that `trains` reads the rules of its config."""
-    from spen_plugins.rules import TakesRules
+    from spen_plugins.data.parts.rules import TakesRules
 
     task = experiment.task.cls(experiment.task.config)
     if trains and isinstance(task, TakesRules):

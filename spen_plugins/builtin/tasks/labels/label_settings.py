@@ -10,9 +10,9 @@ from pydantic import Field, field_validator, model_validator
 from spen_plugins.builtin.tasks.labels.label_task import LabelTask
 from spen_plugins.data.parts.file_parts import LookUpConfig, OnDiskConfig, PartFilesConfig, check_corpus_keys
 from spen_plugins.data.parts.gold import PartlyLabelledConfig
+from spen_plugins.data.parts.rules import RulesConfig
 from spen_plugins.data.tables.label_columns import split_names
 from spen_plugins.errors import ConfigError
-from spen_plugins.rules import RulesConfig
 from spen_plugins.task import PARTS
 
 _FILES = ({"file"}, {"file", "split"}, {"train", "validation"}, {"train", "test"}, {"train", "validation", "test"})

@@ -18,11 +18,11 @@ from spen_plugins.builtin.tasks.labels.text_parts import Example, TextParts
 from spen_plugins.data.disk.shards import is_sharded
 from spen_plugins.data.formats import read_head
 from spen_plugins.data.parts import given
+from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.text import RawText, read_lines, split_lines
 from spen_plugins.data.texts.labelled_texts import has_labels, read_texts
 from spen_plugins.errors import DataError
-from spen_plugins.rules import TakesRules
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown, TextInputs
 from spen_plugins.task_parts import ReadsText

@@ -23,13 +23,13 @@ from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.on_disk import Index, OnDisk
 from spen_plugins.data.parts.file_parts import FileParts, with_file_encoding
 from spen_plugins.data.parts.gold import WithoutGold, collate_weights, weigh_tags
+from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.items import parse_tagged, wrap_words
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.text import RawText
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.rules import TakesRules
 from spen_plugins.scores.calibration import Decisions, rounded, span_confidences, tag_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.sentences import tag_parts, tag_warnings

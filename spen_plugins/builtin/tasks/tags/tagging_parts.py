@@ -9,13 +9,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from spen_plugins.data.parts.file_parts import OnDiskConfig
+from spen_plugins.data.parts.rules import RulesConfig
 from spen_plugins.data.schemes import BrokenTags, Scheme, Span, complete_tags, spans, write_tags
 from spen_plugins.data.sentences.columns import TaggedSentence, write_columns
 from spen_plugins.data.sentences.conllu import write_conllu
 from spen_plugins.data.sentences.docbin import write_docbin
 from spen_plugins.data.sentences.items import parse_tagged
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.rules import RulesConfig
 from spen_plugins.sentences.tag_parts import PredicatesConfig, SentencesConfig
 from spen_plugins.task import Writer
 
