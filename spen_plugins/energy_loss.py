@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -24,8 +23,9 @@ class EnergyLoss(Component):
     phase decides which parameters are trained.
     """
 
-    additive: ClassVar[bool] = True
-    """False if `net_terms` of a batch are no sum over those of its parts; as `Phase.additive`."""
+    running: Tensor | None = None
+    """Running sums over batches, if `net_terms` depend on some: saved with checkpoints, but not with the weights. The
+    terms of a batch are then no sum over those of its parts (`Phase.additive`)."""
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The energy's loss, if it has one term, `(batch,)`."""

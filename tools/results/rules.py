@@ -40,6 +40,18 @@ class Case(NamedTuple):
     sizes: Sequence[int] = (50, 200)
 
 
+READER = (
+    '{"type": "bilstm", "layers": 1, "hidden": 128, "dropout": 0.4, '
+    '"reader": {"type": "transformer", "model": "minilm"}}'
+)
+MINILM = (
+    f"encoder={READER}",
+    "features.reader.frozen=all",
+    "features.reader.store_gib=2",
+    "trainer.net.lr=0.002",
+    "trainer.epochs=10",
+)
+"""A frozen MiniLM below the net, of which few labelled sentences need less."""
 TAUGHT = ("votes", "rules_energy", "expectation")
 RANKED = ("rules_cd", "r_spen", "sg_spen")
 NAMES = ("majority", "cross_entropy", "crf", *TAUGHT, "rules_cd")
@@ -67,6 +79,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, help="labelled examples; default: those of the data set")
     parser.add_argument("--methods", nargs="+", help="default: those of the data set")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--minilm", action="store_true", help="names over a frozen MiniLM")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of all runs")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
@@ -102,8 +115,9 @@ def train(name: str, method: str, size: int, seed: int, options: argparse.Namesp
         words += [f"task.train={draw(case.files, size, seed, folder)}", f"task.labelled={rows}"]
         words += ["task.rest=false", "task.repeat=20"] if method in WITHOUT_RULES else []
         words += [] if method in WITHOUT_RULES else [f"task.rules=examples/rules/{name}.py"]
-    more = [] if method == "majority" else options.set
-    return finished(folder / "-".join([method, *more]), [*words, *more])
+    more, encoder = ([], ()) if method == "majority" else (options.set, MINILM if options.minilm else ())
+    run = "-".join([method, *(["minilm"] if encoder else []), *more])
+    return finished(folder / run, [*words, *encoder, *more])
 
 
 def draw(files: Tags | Texts, size: int, seed: int, folder: Path) -> Path:

@@ -72,7 +72,7 @@ def rule(*names: str, against: str | Sequence[str] = (), weight: float = 1.0) ->
 
 
 def lexicon(name: str, phrases: str | Iterable[str], *, weight: float = 1.0, ignore_case: bool = False) -> None:
-    """A rule for `name` on each phrase of a list; of overlapping phrases the longest counts.
+    """A rule for `name` on each phrase of a list, found from left to right, the longest one at each place.
 
     Args:
         name: label, tag or type.
@@ -189,5 +189,5 @@ def _read_phrases(name: str) -> list[str]:
     if not any(phrases):
         raise sp.DataError(place, None, "no phrase", "one phrase per line")
     if _current is not None:
-        _current.checksums[name] = sp.sha256(place)
+        _current.checksums[str(place)] = sp.sha256(place)
     return phrases

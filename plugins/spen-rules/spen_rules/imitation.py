@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_rules.votes import find_kind
+from spen_rules.votes import check_rules, find_kind
 
 
 class Imitation(sp.EnergyLoss):
@@ -15,6 +17,10 @@ class Imitation(sp.EnergyLoss):
 
     ŷ is the output of the highest total vote that the space allows. Nothing is learned without rules.
     """
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        check_rules(task)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         return 0 * energy(proposal.mean)[:, 0]
@@ -35,8 +41,6 @@ class Expectation(sp.EnergyLoss):
     behind q_r are running sums over batches, of which only the current batch has a gradient.
     """
 
-    additive = False
-
     class Config(sp.Config):
         target: float = Field(0.9, gt=0.5, lt=1)
         """Share of a rule's hits for which the rule is assumed to be right."""
@@ -47,6 +51,7 @@ class Expectation(sp.EnergyLoss):
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
+        check_rules(task)
         sides = task.rule_votes() if isinstance(task, sp.Rewards) else None
         sides = torch.zeros(0, 1) if sides is None else sides
         of_tags = isinstance(self.space, sp.TagSequence)
@@ -58,7 +63,7 @@ class Expectation(sp.EnergyLoss):
             sides = torch.sign(sides @ groups)
         self.register_buffer("targets", make_targets(sides, config.target, of_tags), persistent=False)
         size = (len(sides), sides.shape[1]) if of_tags else (len(sides), sides.shape[1], 2)
-        self.register_buffer("counts", torch.zeros(size))
+        self.running = torch.zeros(size)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         return 0 * energy(proposal.mean)[:, 0]
@@ -72,9 +77,9 @@ class Expectation(sp.EnergyLoss):
             now = torch.einsum("btr,btk->rk", fired, p @ self.groups.to(p.dtype))
         else:
             now = torch.einsum("br,blv->rlv", fired, torch.stack([p, 1 - p], -1))
-        counts = self.config.memory * self.counts + now
-        if self.training:
-            self.counts.copy_(counts.detach())
+        counts = self.config.memory * self.running.to(now) + now
+        if now.requires_grad:
+            self.running = counts.detach()
         q = (counts / counts.sum(-1, keepdim=True).clamp(min=1e-6)).clamp(1e-6, 1)
         known = (self.targets.sum(-1) > 0) & (counts.sum(-1) > 1e-6)
         divergence = (torch.special.xlogy(self.targets, self.targets) - self.targets * q.log()).sum(-1)

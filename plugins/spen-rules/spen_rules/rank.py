@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
+from spen_rules.votes import check_rules
 
 TIE = 1e-6
 """Difference up to which rewards are equal: they are sums, which are rounded."""
@@ -43,6 +44,7 @@ class Rank(sp.EnergyLoss):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
+        check_rules(task)
         self.task = task
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
@@ -118,5 +120,6 @@ def change_one(space: sp.OutputSpace, y: Tensor, mask: Tensor | None) -> Tensor:
         new = torch.nn.functional.one_hot(torch.randint(values, (batch,), device=y.device), values).to(y.dtype)
     else:
         new = torch.randint(2, (batch, 1), device=y.device).to(y.dtype)
+    new = new * inside.gather(1, at).to(new.dtype)  # a row may have no variable at all
     changed = flat[:, 0].scatter(1, at.unsqueeze(-1).expand(-1, -1, values), new.unsqueeze(1))
     return changed.view_as(y)

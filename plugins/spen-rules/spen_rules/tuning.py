@@ -33,7 +33,7 @@ class Tuning(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
-        additive = not c.energy_weight or model.energy_loss.additive
+        additive = not c.energy_weight or model.energy_loss.running is None
         phase = sp.Phase(
             "inference_net", ("inference_net",), self._loss, c.tuning, measures=_measures, additive=additive
         )

@@ -200,6 +200,12 @@ class Votes(sp.Energy):
         return measure_regret(self.space, features, y)
 
 
+def check_rules(task: sp.Task) -> None:
+    """Raise ConfigError if a task that is trained could have rules, and its config names none."""
+    if isinstance(task, sp.TakesRules) and task.rules is None and task.read_rules is not None:
+        raise sp.ConfigError("this method learns from rules: name a file of them, task.rules=mine.py")
+
+
 def require_votes(x: sp.X) -> Tensor:
     """The votes of a batch; raises ConfigError if there are none."""
     if sp.VOTES not in x.inputs:

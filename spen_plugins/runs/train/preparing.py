@@ -11,6 +11,7 @@ from accelerate import Accelerator
 
 from spen_plugins.config.experiment import Built, Experiment, Init, build, make_task
 from spen_plugins.console import Console
+from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop.recipe import Recipe
@@ -157,8 +158,10 @@ def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
 
 
 def _collect_checksums(built: Built) -> dict[str, str]:
-    """sha256 of files that the trainer and feature networks read, by path."""
+    """sha256 of files that the trainer, feature networks and the task's rules were read from, by path."""
     checksums = built.trainer.checksums()
+    if isinstance(built.task, TakesRules):
+        checksums = checksums | built.task.rule_checksums()
     for network in _feature_networks(built):
         checksums = checksums | network.checksums()
     return checksums

@@ -59,7 +59,6 @@ class TextLabels(TextParts, TakesRules, ReadsText):
     def _finish(self) -> None:
         super()._finish()
         self._notes += self.read_own_rules()
-        self._files |= self.rule_checksums()
         if self.rules is not None:
             for example in chain.from_iterable(self._parts.values()):
                 example.items["rules"] = self.rules.index([example.text])
@@ -71,9 +70,10 @@ class TextLabels(TextParts, TakesRules, ReadsText):
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         for example in examples:
-            if missing := self.indexers.keys() - example.items.keys() - {"rules"}:
+            if missing := self.indexers.keys() - example.items.keys():
                 words = self.words(example.text)
-                example.items |= {name: self.indexers[name].index(words) for name in missing}
+                for name in missing:
+                    example.items[name] = self.indexers[name].index([example.text] if name == "rules" else words)
         inputs: dict[str, Tensor] = {}
         for name, indexer in self.indexers.items():
             inputs.update(indexer.collate([example.items[name] for example in examples]))

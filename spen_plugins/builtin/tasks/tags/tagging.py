@@ -86,8 +86,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs,
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
-        notes = [*read.notes, *unseen, *self.read_own_rules()]
-        self._read = read._replace(notes=notes, checksums={**read.checksums, **self.rule_checksums()})
+        self._read = read._replace(notes=[*read.notes, *unseen, *self.read_own_rules()])
         self._parts: dict[str, Sequence[TaggedExample]] = {
             part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(group, encoded[part], strict=True)]
             for part, (_, group) in sentences.items()

@@ -1,0 +1,269 @@
+"""Losses of nets that learn from rules: votes as gold, the votes' energy, and generalized expectation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_plugins.registry import Registry
+from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
+from spen_plugins.testing import comparing as toys
+from spen_rules.imitation import Expectation, Imitation, make_targets
+from spen_rules.violation import Violation
+from spen_rules.votes import Votes
+from spen_seal.static import Static
+from tests.rules.test_votes import BIO, PLAIN, bound, votes_for
+
+
+class RuledTags(ToyTags, sp.TakesRules):
+    """Toy sentences with rules for these tags."""
+
+    def __init__(self, space: sp.TagSequence | None = None, *rules) -> None:
+        super().__init__()
+        self.space = space or self.space
+        self.rules = bound(self.space, *rules)
+        self.indexers["rules"] = self.rules
+
+
+class RuledLabels(ToyLabels, sp.TakesRules):
+    """Toy vectors with rules for these labels."""
+
+    def __init__(self, space: sp.LabelSet, *rules) -> None:
+        super().__init__()
+        self.space, self.rules = space, bound(space, *rules)
+
+
+def expectation(task: sp.Task, **fields: float) -> Expectation:
+    return Expectation(Expectation.Config(**fields), task).double()
+
+
+def batch_of(fired: Tensor, mask: Tensor | None = None, labelled: Tensor | None = None) -> sp.Batch:
+    """A batch of which nothing is known but where rules hold."""
+    labelled = torch.zeros(len(fired), dtype=torch.bool) if labelled is None else labelled
+    x = sp.X({sp.FIRED: fired}, mask, len(fired))
+    return sp.Batch(x, torch.arange(len(fired)), None, labelled)
+
+
+def term(loss: Expectation, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+    """The loss's term, after a check that it is the same in all rows."""
+    values = loss.net_terms(None, batch, proposal)["expectation"]
+    assert values.shape == (len(batch),) and (values == values[0]).all()
+    return values[0]
+
+
+def divergence(g: list[float], counts: list[float]) -> float:
+    return sum(a * math.log(a / (c / sum(counts))) for a, c in zip(g, counts, strict=True))
+
+
+def test_the_optimum_of_one_token_and_one_rule_is_its_target():
+    task = RuledTags(sp.TagSequence(["A", "B"]), votes_for("A", "a"))
+    loss = expectation(task, target=0.75, memory=0)
+    batch = batch_of(torch.ones(1, 1, 1, dtype=torch.bool))
+    logits = torch.tensor([-1.0, 2.0], dtype=torch.float64).view(1, 1, 1, 2).requires_grad_()
+    g = torch.tensor([0.75, 0.25], dtype=torch.float64)
+    for step in range(200):
+        value = term(loss, batch, task.space.independent(logits))
+        q = logits.detach().softmax(-1).flatten()
+        assert float(value.detach()) == pytest.approx(divergence([0.75, 0.25], q.tolist()), abs=1e-12)
+        [gradient] = torch.autograd.grad(value, [logits])
+        torch.testing.assert_close(gradient.flatten(), q - g, rtol=0, atol=1e-12)
+        logits = (logits - gradient).detach().requires_grad_() if step < 199 else logits
+    torch.testing.assert_close(logits.softmax(-1).flatten(), g, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("tags", [PLAIN, BIO])
+def test_the_gradient_on_a_crf_is_the_covariance_of_mann_and_mccallum(tags):
+    rules = (
+        (votes_for("PER", "Ann Lee"), votes_for("LOC", "Lee", against=True))
+        if tags == BIO
+        else (votes_for("N A", "Ann Lee"), votes_for("V", "Lee"))
+    )
+    space = sp.TagSequence(tags)
+    task = RuledTags(space, *rules)
+    loss = expectation(task, memory=0)
+    cls, config = Registry().parse("inference_net", {"type": "crf"}, "inference_net", "test")
+    crf = cls(config, task, ToyFeatures(task)).double()
+    first, last, transitions = (torch.nn.init.normal_(part).tolist() for part in (crf.start, crf.end, crf.transitions))
+    sentences = [("Ann", "Lee", "x"), ("Lee", "Ann")]
+    inputs = task.rules.collate([task.rules.index(words) for words in sentences])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    words = torch.tensor([[2, 3, 4], [5, 2, 0]])
+    proposal = crf(sp.X({"words": words}, mask, 2))
+    emissions = proposal.logits
+    [gradient] = torch.autograd.grad(term(loss, batch_of(inputs[sp.FIRED], mask), proposal), [emissions])
+
+    kinds = [tag.partition("-")[2] or tag for tag in tags]
+    order = list(dict.fromkeys(kinds))
+    paths: list[list[tuple[tuple[int, ...], float]]] = []  # of each sentence, with probabilities
+    for row, sentence in enumerate(sentences):
+        scored = []
+        for path in itertools.product(range(len(tags)), repeat=len(sentence)):
+            score = first[path[0]] + last[path[-1]] + sum(transitions[a][b] for a, b in itertools.pairwise(path))
+            score += sum(float(emissions[row, 0, t, k].detach()) for t, k in enumerate(path))
+            scored.append((path, math.exp(score)))
+        z = sum(weight for _, weight in scored)
+        paths.append([(path, weight / z) for path, weight in scored])
+
+    def count(row: int, rule: int, kind: str, path: tuple[int, ...]) -> int:
+        return sum(bool(inputs[sp.FIRED][row, t, rule]) and kinds[k] == kind for t, k in enumerate(path))
+
+    wanted = torch.zeros_like(emissions)
+    for rule, kind in itertools.product(range(2), order):
+        hits = float(inputs[sp.FIRED][..., rule].sum())
+        q = sum(p * count(row, rule, kind, path) for row in range(2) for path, p in paths[row]) / hits
+        g = float(loss.targets[rule, order.index(kind)])
+        for row, (t, k) in itertools.product(range(2), itertools.product(range(3), range(len(tags)))):
+            if t < len(sentences[row]):
+                both = sum(p * count(row, rule, kind, path) for path, p in paths[row] if path[t] == k)
+                mean = sum(p * count(row, rule, kind, path) for path, p in paths[row])
+                wanted[row, 0, t, k] -= g / q / hits * (both - mean * sum(p for path, p in paths[row] if path[t] == k))
+    torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-10)
+    assert gradient.abs().max() > 0.01
+
+
+def test_counts_run_over_batches_in_training_alone():
+    task = RuledTags(sp.TagSequence(PLAIN), votes_for("N", "a"), votes_for("V", "b"))
+    loss = expectation(task, memory=0.5)
+    fired = torch.tensor([[[1, 0], [1, 1]], [[1, 1], [0, 1]]]).bool()
+    first, second = (torch.randn(2, 1, 2, 3, dtype=torch.float64).requires_grad_() for _ in range(2))
+    p, p2 = (logits.detach().softmax(-1)[:, 0] for logits in (first, second))
+    g = [[0.9, 0.05, 0.05], [0.05, 0.9, 0.05]]
+
+    def by_hand(counts: Tensor) -> float:
+        return sum(divergence(target, row.tolist()) for target, row in zip(g, counts, strict=True))
+
+    counts = torch.stack([p[0, 0] + p[0, 1] + p[1, 0], p[0, 1] + p[1, 0] + p[1, 1]])
+    value = term(loss, batch_of(fired), task.space.independent(first))
+    assert float(value.detach()) == pytest.approx(by_hand(counts))
+    torch.testing.assert_close(loss.running, counts)
+
+    # The second batch's first row has gold.
+    labelled = torch.tensor([True, False])
+    after = 0.5 * counts + torch.stack([p2[1, 0], p2[1, 0] + p2[1, 1]])
+    for logits in (second.detach(), second):
+        before = loss.running.clone()
+        value = term(loss, batch_of(fired, labelled=labelled), task.space.independent(logits))
+        assert float(value.detach()) == pytest.approx(by_hand(after))
+        assert torch.equal(loss.running, before) is not logits.requires_grad
+    torch.testing.assert_close(loss.running, after)
+    assert not loss.running.requires_grad
+    [gradient] = torch.autograd.grad(value, [second])
+    assert not gradient[0].any() and gradient[1].any(-1).all()
+
+
+def test_a_rule_that_never_held_counts_nothing():
+    task = RuledTags(sp.TagSequence(PLAIN), votes_for("N", "a"), votes_for("N V A", "b"))
+    loss = expectation(task)
+    logits = torch.randn(1, 1, 2, 3, dtype=torch.float64, requires_grad=True)
+    for fired in ([[0, 0], [0, 0]], [[0, 1], [0, 1]]):  # the second rule takes no side: all tags are its own
+        assert term(loss, batch_of(torch.tensor([fired]).bool()), task.space.independent(logits)) == 0
+
+
+def test_labels_by_hand():
+    space = sp.LabelSet(["a", "b", "c"])
+    task = RuledLabels(space, votes_for("a", "x"), votes_for("b", "y", against=True))
+    loss = expectation(task, target=0.75, memory=0)
+    fired = torch.tensor([[1, 0], [1, 1], [0, 1], [1, 0]]).bool()
+    labelled = torch.tensor([False, False, False, True])
+    logits = torch.randn(4, 1, 3, dtype=torch.float64)
+    p = torch.sigmoid(logits)[:, 0]
+    present, absent = float(p[:2, 0].mean()), float(p[1:3, 1].mean())
+    wanted = divergence([0.75, 0.25], [present, 1 - present]) + divergence([0.25, 0.75], [absent, 1 - absent])
+    value = term(loss, batch_of(fired, labelled=labelled), space.independent(logits))
+    assert float(value) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("side", "target"),
+    [
+        ([1, 0, 0], [0.9, 0.05, 0.05]),
+        ([1, 1, 0], [0.45, 0.45, 0.1]),
+        ([-1, 0, 0], [0.1, 0.45, 0.45]),
+        ([-1, -1, 0], [0.05, 0.05, 0.9]),
+        ([0, 0, 0], [0, 0, 0]),
+        ([1, 1, 1], [0, 0, 0]),
+        ([-1, -1, -1], [0, 0, 0]),
+    ],
+)
+def test_targets_of_tags(side, target):
+    made = make_targets(torch.tensor([side]), 0.9, of_tags=True)[0]
+    torch.testing.assert_close(made, torch.tensor(target).float())
+    assert float(made.sum()) == pytest.approx(1 if any(target) else 0)
+
+
+def test_targets_of_labels_and_of_types():
+    made = make_targets(torch.tensor([[1, -1, 0]]), 0.9, of_tags=False)[0]
+    torch.testing.assert_close(made, torch.tensor([[0.9, 0.1], [0.1, 0.9], [0, 0]]))
+    loss = expectation(RuledTags(sp.TagSequence(BIO), votes_for("PER", "a"), votes_for("LOC", "a", against=True)))
+    torch.testing.assert_close(loss.targets.float(), torch.tensor([[0.05, 0.9, 0.05], [0.45, 0.45, 0.1]]))
+
+
+def model_of(task: sp.Task, cls: type[sp.EnergyLoss]) -> sp.OneBatch:
+    """A CRF with the votes' energy, on a batch of which the first half has gold."""
+    net, config = Registry().parse("inference_net", {"type": "crf"}, "inference_net", "test")
+    torch.manual_seed(0)
+    model = sp.Model(net(config, task, ToyFeatures(task)), Votes(Votes.Config(), task), cls(cls.Config(), task))
+    words, marks, _ = task.part("train")[2]
+    examples = [*task.part("train")[:2], (words, marks, None), (["dogs", "chase", "cats"], [0, 1, 0], None)]
+    return sp.OneBatch(model.double(), toys.collate(task, examples))
+
+
+def losses_of(context: sp.OneBatch, weight: float) -> Tensor:
+    """The loss of each row in the phase of the net."""
+    trainer = Static(Static.Config(energy_epochs=0, energy_weight=weight))
+    [stage] = trainer.stages(context.model, ToyTags())
+    return sum(stage.phases[0].loss(sp.OneBatch(context.model, context.batch)).values())
+
+
+@pytest.mark.parametrize("cls", [Imitation, Violation, Expectation])
+def test_no_weight_is_cross_entropy_alone_and_a_weight_adds_its_term(cls):
+    task = RuledTags(None, votes_for("A0", "dogs", "cats"), votes_for("A1", "chase", weight=0.5))
+    context = model_of(task, cls)
+    parameters = list(context.model.inference_net.parameters())
+
+    def gradients(loss: Tensor) -> list[Tensor]:
+        found = torch.autograd.grad(loss.mean(), parameters, allow_unused=True, retain_graph=True)
+        return [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+
+    plain = gradients(sp.cross_entropy(context))
+    torch.testing.assert_close(gradients(losses_of(context, 0.0)), plain, rtol=1e-12, atol=1e-12)
+    [added] = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal).values()
+    both = [a + 0.7 * b for a, b in zip(plain, gradients(added), strict=True)]
+    if cls is Expectation:
+        context.model.energy_loss.running = torch.zeros_like(context.model.energy_loss.running)
+    torch.testing.assert_close(gradients(losses_of(context, 0.7)), both, rtol=1e-9, atol=1e-12)
+    assert any(g.any() for g in gradients(added))
+    if cls is not Violation:
+        assert not context.model.energy_loss(context.energy, context.batch, context.proposal).any()
+
+
+def test_imitation_is_minus_ln_q_of_the_decided_output_where_there_is_no_gold():
+    task = RuledTags(None, votes_for("A0", "dogs", "cats"), votes_for("A1", "chase", weight=0.5))
+    context = model_of(task, Imitation)
+    values = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)["votes"]
+    decided = [task.space.tags.index(tag) for tag in ("B-A0", "B-A1", "B-A0")]
+    y = torch.nn.functional.one_hot(torch.tensor(decided), 4).double()
+    alone = toys.collate(task, [(["dogs", "chase", "cats"], [0, 1, 0], None)])
+    log_q = context.model.inference_net(alone.x).log_prob(y.view(1, 1, 3, 4))
+    torch.testing.assert_close(values[3], -log_q[0, 0])
+    assert not values[:2].any() and (values[2:] > 0).all()
+
+
+def test_running_counts_are_refused_where_a_batch_has_parts_and_go_into_the_checkpoint():
+    task = RuledTags(None, votes_for("A0", "dogs", "cats"))
+    context = model_of(task, Expectation)
+    [stage] = Static(Static.Config(energy_epochs=0)).stages(context.model, ToyTags())
+    [phase] = stage.phases
+    assert not phase.additive
+    phase.loss(context)
+    saved = phase.loss.state_dict()
+    assert saved["running"].sum() > 0 and "energy_loss.running" not in context.model.state_dict()
+    phase.loss.load_state_dict({"running": 2 * saved["running"]})
+    torch.testing.assert_close(context.model.energy_loss.running, 2 * saved["running"])
+    [stage] = Static(Static.Config(energy_epochs=0, energy_weight=0)).stages(context.model, ToyTags())
+    assert stage.phases[0].additive

@@ -1,0 +1,182 @@
+"""Runs that learn from a file of rules, and what becomes of them without the file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins.errors import Interrupted
+from spen_plugins.registry import Registry
+from spen_plugins.runs.predict.own_data import load_task
+from spen_plugins.runs.train.runner import resume
+from spen_rules.votes import REST, read_rules
+from tests.loaded import QUIET, loaded, parsed, spen, spen_run, trained, written
+
+RULES = """
+from pathlib import Path
+
+from spen_rules import lexicon, pattern, rule
+from beside import TITLES
+
+with Path(__file__).with_name("ran").open("a") as file:
+    file.write("x")
+lexicon("LOC", "cities.txt", weight=2)
+pattern("ORG", r"[A-Z]\\w+ College")
+
+@rule("PER", weight=0.5)
+def titled(words):
+    for at, word in enumerate(words[:-1]):
+        if word in TITLES:
+            yield at + 1, at + 2
+"""
+SMALL = {"features.hidden": "8", "features.word_dim": "8", "trainer.epochs": "1", "task.labelled": "3"}
+TRAINED = ("votes", "rules_energy", "expectation", "rules_cd", "r_spen", "sg_spen")
+SENTENCE = "Mrs. Rossi saw Oslo ."
+
+
+def write_rules(folder: Path, text: str = RULES) -> Path:
+    """A file of rules with a list and a module beside it; each time that it runs it adds a letter to the file `ran`."""
+    folder.mkdir()
+    written(folder / "cities.txt", "Geneva\nLisbon\n")
+    written(folder / "beside.py", 'TITLES = {"Mrs.", "Mr.", "Dr."}\n')
+    return Path(written(folder / "mine.py", text))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs of all methods by a file of rules, in the folder `rules`."""
+    folder = tmp_path_factory.mktemp("runs")
+    rules = write_rules(folder / "rules")
+    made = {
+        name: trained("names", folder / name, method=name, **SMALL, **{"task.rules": str(rules)}) for name in TRAINED
+    }
+    spen_run("names", "method=majority", f"task.rules={rules}", "task.labelled=3", "--out", folder / "majority")
+    return {**made, "majority": folder / "majority"}
+
+
+@pytest.mark.parametrize("method", [*TRAINED, "majority"])
+def test_each_method_trains_and_scores_by_the_rules(runs, method):
+    run = sp.RunFolder(runs[method])
+    for part in ("validation", "test"):
+        scores = run.metrics()[part]
+        assert 0 <= scores["reward"] <= 1 and 0 < scores["reward_of_gold"] < 1
+    rules = runs[method].parent / "rules"
+    read = {
+        str(rules / "mine.py"): "mine.py",
+        str(rules / "beside.py"): "beside.py",
+        str(rules / "cities.txt"): "cities.txt",
+    }
+    wanted = {key: hashlib.sha256((rules / name).read_bytes()).hexdigest() for key, name in read.items()}
+    environment = run.environment()
+    known = environment["data_sha256"] | environment["files_sha256"]
+    assert {key: known.get(key) for key in wanted} == wanted
+
+
+def test_the_vote_alone_has_the_highest_reward(runs):
+    rewards = {name: sp.RunFolder(run).metrics()["validation"]["reward"] for name, run in runs.items()}
+    assert rewards["majority"] > 0.99 and rewards["majority"] == max(rewards.values())
+
+
+@pytest.fixture(scope="module")
+def alone(runs, tmp_path_factory) -> dict[str, Path]:
+    """Copies of the runs, and no rules."""
+    folder = tmp_path_factory.mktemp("alone")
+    copies = {name: Path(shutil.copytree(run, folder / name)) for name, run in runs.items()}
+    for path in copies.values():
+        config = json.loads((path / "config.json").read_text())
+        config["task"]["rules"] = str(folder / "nowhere.py")
+        (path / "config.json").write_text(json.dumps(config))
+    return copies
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_run_predicts_without_the_rules(alone, method, tmp_path):
+    [prediction] = sp.load(alone[method]).predict([SENTENCE.split()])
+    assert prediction["words"] == SENTENCE.split() and len(prediction["tags"]) == 5
+    gold = written(tmp_path / "gold.conll", "Mrs. NNP B-NP O\nRossi NNP I-NP B-PER\n")
+    assert json.loads(spen("evaluate", alone[method], gold).stdout)["scores"].keys() >= {"f1"}
+
+
+def test_the_vote_alone_predicts_nothing_without_the_rules(alone):
+    with pytest.raises(sp.ConfigError, match=r"there are no rules: name a file of them, task\.rules=mine\.py"):
+        sp.load(alone["majority"]).predict([SENTENCE.split()])
+
+
+def test_the_files_code_runs_in_training_alone(tmp_path):
+    rules = write_rules(tmp_path / "rules")
+    run = trained("names", tmp_path / "run", method="votes", **SMALL, **{"task.rules": str(rules)})
+    ran = tmp_path / "rules" / "ran"
+    assert ran.read_text() == "x"
+    sp.load(run).predict([SENTENCE.split()])
+    sentence = written(tmp_path / "in.txt", SENTENCE)
+    spen("predict", run, sentence)
+    load_task(sp.RunFolder(run), Registry())
+    spen("evaluate", run, "--part", "test")
+    spen("report", run, "--out", tmp_path / "page.html")
+    assert ran.read_text() == "x"
+
+
+def test_a_run_is_not_resumed_with_other_rules(tmp_path, monkeypatch):
+    rules = write_rules(tmp_path / "rules")
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr("spen_plugins.loop.processes.Requests.read", lambda _: [1.0, 0.0])
+        trained("names", tmp_path / "run", method="expectation", **SMALL, **{"task.rules": str(rules)})
+    kept = {path: path.read_text() for path in rules.parent.glob("*.*")}
+    for name in ("mine.py", "cities.txt", "beside.py"):
+        path = rules.with_name(name)
+        path.write_text(kept[path] + "\n# more\n")
+        with pytest.raises(sp.ConfigError, match=rf"can't be resumed: files it reads changed .*{name}"):
+            resume(tmp_path / "run", QUIET)
+        path.write_text(kept[path])
+    resume(tmp_path / "run", QUIET)
+    whole = trained("names", tmp_path / "whole", method="expectation", **SMALL, **{"task.rules": str(rules)})
+    assert sp.RunFolder(whole).metrics() == sp.RunFolder(tmp_path / "run").metrics()
+
+
+def test_files_that_no_plugin_reads_are_refused(tmp_path):
+    rules = written(tmp_path / "rules.yaml", "PER: [Ann]")
+    with pytest.raises(sp.ConfigError, match=r"no installed plugin reads rules from 'rules\.yaml'; spen-rules reads"):
+        trained("names", tmp_path / "run", method="votes", **SMALL, **{"task.rules": rules})
+    assert not (tmp_path / "run").exists()
+
+
+def test_texts_learn_from_rules_for_labels(tmp_path):
+    task = loaded("text", corpus="sample")
+    label = task.space.labels[0]
+    text = f"from spen_rules import lexicon\nlexicon({label!r}, ['vusi', 'zepo'], ignore_case=True, weight=2)\n"
+    rules = written(tmp_path / "mine.py", text)
+    settings = {"task.rules": rules, "features.hidden": "[8]", "trainer.epochs": "1", "task.labelled": "20"}
+    for method in ("votes", "expectation"):
+        run = trained("texts", tmp_path / method, method=method, **settings)
+        scores = sp.RunFolder(run).metrics()["test"]
+        assert 0 <= scores["reward"] <= 1 and 0 < scores["reward_of_gold"] <= 1
+        [prediction] = sp.load(run).predict(["Vusi zepo nabo."])
+        assert "labels" in prediction
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"), [("text", {"corpus": "sample"}), ("tagging", {"corpus": "ner", "scheme": "bio"})]
+)
+def test_new_examples_of_a_task_with_rules_have_their_votes(tmp_path, kind, fields):
+    name = loaded(kind, **fields).space.labels[0] if kind == "text" else "PER"
+    path = written(tmp_path / "mine.py", f"from spen_rules import lexicon\nlexicon({name!r}, ['Ann'], weight=2)\n")
+    cls, config = parsed("task", kind, rules=path, **fields)
+    task = cls(config)
+    task.read_rules = read_rules
+    task.load()
+    votes = [float(task.collate([task.parse(item)]).x.inputs[sp.VOTES].max()) for item in ("Ann saw it", "it")]
+    assert votes == pytest.approx([2, -REST if kind == "text" else REST])
+
+
+def test_citations_have_votes_of_their_own_rules():
+    task = loaded("implicit.citations", corpus="sample")
+    batch = task.collate(task.part("train")[:5])
+    votes, fired = batch.x.inputs[sp.VOTES], batch.x.inputs[sp.FIRED]
+    torch.testing.assert_close(votes, fired.float() @ task.rule_votes())
+    assert not votes[~batch.x.mask].any() and votes.any() and task.rule_votes().unique().tolist() == [0, 1]
