@@ -16,7 +16,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.predict.own_data import load_task
 from spen_plugins.runs.train.runner import resume
 from spen_rules.votes import REST, read_rules
-from tests.loaded import QUIET, loaded, parsed, spen, spen_run, trained, written
+from tests.loaded import QUIET, built, loaded, parsed, spen, spen_run, trained, written
 
 RULES = """
 from pathlib import Path
@@ -180,3 +180,16 @@ def test_citations_have_votes_of_their_own_rules():
     votes, fired = batch.x.inputs[sp.VOTES], batch.x.inputs[sp.FIRED]
     torch.testing.assert_close(votes, fired.float() @ task.rule_votes())
     assert not votes[~batch.x.mask].any() and votes.any() and task.rule_votes().unique().tolist() == [0, 1]
+
+
+def test_citations_take_the_rules_of_a_file_in_place_of_their_own(tmp_path: Path) -> None:
+    file = written(tmp_path / "mine.py", "from spen_rules import pattern\npattern('date', r'\\d{4}')\n")
+    task = built("citations", **{"task.rules": str(file)}).task
+    examples = task.part("train")[:8]
+    batch = task.collate(examples)
+    votes, date = batch.x.inputs[sp.VOTES], task.space.tags.index("date")
+    for row, example in enumerate(examples):
+        years = [float(len(word) == 4 and word.isdigit()) for word in example.entry.words]
+        assert votes[row, : len(years), date].tolist() == years
+    assert votes.sum() == votes[..., date].sum() > 0 and len(task.rule_votes()) == 1
+    assert task.reward(batch.x, batch.gold).max() <= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,16 +39,16 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 RULE = "rule"
 
 
-class Citations(SentenceTask, WithoutGold, sp.Rewards):
+class Citations(SentenceTask, WithoutGold, sp.TakesRules):
     """Citation fields: words and punctuation -> a field for each.
 
     Besides the words a feature network sees two columns: `gap`, what stands before a token, and `rule`, the rule for
-    words that holds for it (`rules.RULES`).
+    words that holds for it (`rules.RULES`). The reward goes by these rules, or by those of `task.rules`.
     """
 
     selection = "accuracy"
 
-    class Config(SentencesConfig):
+    class Config(SentencesConfig, sp.RulesConfig):
         corpus: Literal["sample"] | None = None
         """"sample": citations written from templates by the package; null: the files, of citations tagged inline."""
         parts: tuple[PositiveInt, PositiveInt, NonNegativeInt] | None = None
@@ -66,6 +66,12 @@ class Citations(SentenceTask, WithoutGold, sp.Rewards):
         tagging = self._make_tagging()
         tagging.learn(self._read_parts(), self.config.fields)
         self._compose(tagging)
+        self._read.notes.extend(self.read_own_rules())
+        if self.rules is not None:
+            for example in chain.from_iterable(self._parts.values()):
+                example.entry.item("rules", self.rules)
+            train = self._parts["train"]
+            self.weigh_rules([e.entry.items["rules"] for e in train], [e.tags for e in train])
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         tagging = self._make_tagging()
@@ -78,13 +84,14 @@ class Citations(SentenceTask, WithoutGold, sp.Rewards):
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         """With the votes of rules, as `spen_plugins.Rules`: each names the fields that a token may have."""
         batch = self._tagging.collate(examples, rows)
-        rule = batch.x.inputs[RULE]
-        batch.x.inputs[sp.VOTES] = self._votes[rule]
-        batch.x.inputs[sp.FIRED] = torch.nn.functional.one_hot(rule, len(self._votes))[..., 2:].bool()
+        if self.rules is None:
+            rule = batch.x.inputs[RULE]
+            batch.x.inputs[sp.VOTES] = self._votes[rule]
+            batch.x.inputs[sp.FIRED] = torch.nn.functional.one_hot(rule, len(self._votes))[..., 2:].bool()
         return batch
 
     def rule_votes(self) -> Tensor:
-        return self._votes[2:]
+        return self._votes[2:] if self.rules is None else self.rules.rule_votes()
 
     def metric(self) -> sp.Metric:
         return self._tagging.metric()
@@ -155,7 +162,7 @@ class Citations(SentenceTask, WithoutGold, sp.Rewards):
 
     def _look_up(self, x: sp.X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Shape]:
         mask = y.new_ones(x.inputs[RULE].shape) if x.mask is None else x.mask.to(y.dtype)
-        votes = self._votes.to(y)[x.inputs[RULE]]
+        votes = (x.inputs[sp.VOTES] > 0).to(y.dtype)
         breaks = (x.inputs[GAP] == self._gaps[BREAK]).to(y.dtype)
         return mask, votes, breaks, self._shape
 
