@@ -25,7 +25,7 @@ class EnergyLoss(Component):
 
     running: Tensor | None = None
     """Running sums over batches, if `net_terms` depend on some: saved with checkpoints, but not with the weights. The
-    terms of a batch are then no sum over those of its parts (`Phase.additive`)."""
+    loop then rejects accumulation and several processes, as the terms of a batch are no sum over its parts."""
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The energy's loss, if it has one term, `(batch,)`."""

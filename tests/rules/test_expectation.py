@@ -13,11 +13,12 @@ import spen_plugins as sp
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
 from spen_plugins.testing import comparing as toys
+from spen_rules.files import Rule
 from spen_rules.imitation import Expectation, Imitation, make_targets
 from spen_rules.violation import Violation
 from spen_rules.votes import Votes
 from spen_seal.static import Static
-from tests.rules.test_votes import BIO, PLAIN, bound, votes_for
+from tests.rules.test_votes import BIO, PLAIN, bound, collate, votes_for
 
 
 class RuledTags(ToyTags, sp.TakesRules):
@@ -242,28 +243,26 @@ def test_no_weight_is_cross_entropy_alone_and_a_weight_adds_its_term(cls):
         assert not context.model.energy_loss(context.energy, context.batch, context.proposal).any()
 
 
-def test_imitation_is_minus_ln_q_of_the_decided_output_where_there_is_no_gold():
-    task = RuledTags(None, votes_for("A0", "dogs", "cats"), votes_for("A1", "chase", weight=0.5))
+def test_imitation_is_minus_ln_q_of_the_best_votes_where_there_is_no_gold():
+    """Word by word; at a tie of both tags together; not at words without a vote."""
+    task = RuledTags(None, votes_for("A0", "dogs", "cats"), votes_for("A1", "chase", "cats", weight=1.0))
     context = model_of(task, Imitation)
     values = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)["votes"]
-    decided = [task.space.tags.index(tag) for tag in ("B-A0", "B-A1", "B-A0")]
-    y = torch.nn.functional.one_hot(torch.tensor(decided), 4).double()
     alone = toys.collate(task, [(["dogs", "chase", "cats"], [0, 1, 0], None)])
-    log_q = context.model.inference_net(alone.x).log_prob(y.view(1, 1, 3, 4))
-    torch.testing.assert_close(values[3], -log_q[0, 0])
+    p = context.model.inference_net(alone.x).mean[0, 0]
+    first, second = (task.space.tags.index(tag) for tag in ("B-A0", "B-A1"))
+    likely = p[0, first] * p[1, second] * (p[2, first] + p[2, second])
+    torch.testing.assert_close(values[3], -likely.log())
     assert not values[:2].any() and (values[2:] > 0).all()
 
 
-def test_running_counts_are_refused_where_a_batch_has_parts_and_go_into_the_checkpoint():
-    task = RuledTags(None, votes_for("A0", "dogs", "cats"))
-    context = model_of(task, Expectation)
-    [stage] = Static(Static.Config(energy_epochs=0)).stages(context.model, ToyTags())
-    [phase] = stage.phases
-    assert not phase.additive
-    phase.loss(context)
-    saved = phase.loss.state_dict()
-    assert saved["running"].sum() > 0 and "energy_loss.running" not in context.model.state_dict()
-    phase.loss.load_state_dict({"running": 2 * saved["running"]})
-    torch.testing.assert_close(context.model.energy_loss.running, 2 * saved["running"])
-    [stage] = Static(Static.Config(energy_epochs=0, energy_weight=0)).stages(context.model, ToyTags())
-    assert stage.phases[0].additive
+def test_imitation_passes_over_words_without_a_vote():
+    rules = RuledTags(sp.TagSequence(PLAIN), votes_for("N", "a"), Rule("r", ("V",), True, 1.0, lambda w: [(1, 2)], 1))
+    x = collate(rules.rules, "a b c")
+    batch = sp.Batch(x, torch.arange(1), None, torch.tensor([False]))
+    logits = torch.randn(1, 1, 3, 3, dtype=torch.float64, requires_grad=True)
+    loss = Imitation(Imitation.Config(), rules)
+    value = loss.net_terms(None, batch, rules.space.independent(logits, x.mask))["votes"]
+    torch.testing.assert_close(value[0], -logits.log_softmax(-1)[0, 0, 0, PLAIN.index("N")])
+    [gradient] = torch.autograd.grad(value.sum(), [logits])
+    assert not gradient[0, 0, 1:].any()

@@ -193,3 +193,35 @@ def test_citations_take_the_rules_of_a_file_in_place_of_their_own(tmp_path: Path
         assert votes[row, : len(years), date].tolist() == years
     assert votes.sum() == votes[..., date].sum() > 0 and len(task.rule_votes()) == 1
     assert task.reward(batch.x, batch.gold).max() <= 1
+
+
+def test_running_counts_are_refused_where_a_batch_has_parts(tmp_path: Path) -> None:
+    words = [f"task.rules={write_rules(tmp_path / 'rules')}", "task.labelled=3", "--out", tmp_path / "run"]
+    result = spen_run("names", "method=expectation", "trainer.accumulate=2", *words, status=2)
+    assert "use accumulate=1 and one process" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("method", ["majority", "votes", "expectation", "rules_energy", "sg_spen"])
+def test_the_rules_of_citations_serve_without_a_file(method: str) -> None:
+    experiment = built("citations", method=method)
+    batch = experiment.task.collate(experiment.task.part("train")[:4])
+    assert batch.x.inputs[sp.VOTES].sum() > 0 and len(experiment.task.rule_votes()) > 5
+    if method == "majority":
+        tags = experiment.model.inference_net(batch.x).mode[0, 0].argmax(-1)
+        voted = batch.x.inputs[sp.VOTES][0].amax(-1) > 0
+        [common] = {int(tag) for tag in tags[~voted]}
+        assert experiment.model.inference_net.prior.argmax() == common
+
+
+def test_rules_teach_nothing_where_all_examples_have_gold(tmp_path: Path) -> None:
+    rules = write_rules(tmp_path / "rules")
+    for method in ("votes", "expectation"):
+        with pytest.raises(sp.ConfigError, match=r"task\.labelled=50 hides the gold of the others"):
+            built("names", method=method, **{"task.rules": str(rules)})
+
+
+def test_an_example_that_comes_often_weighs_its_rules_once(tmp_path: Path) -> None:
+    rules = write_rules(tmp_path / "rules")
+    often = {"task.rules": str(rules), "task.labelled": "3", "task.rule_weights": "fitted"}
+    weights = [built("names", method="votes", **often, **{"task.repeat": n}).task.rules._weights for n in ("1", "20")]
+    assert (weights[0] == weights[1]).all()

@@ -51,7 +51,7 @@ MINILM = (
     "trainer.net.lr=0.002",
     "trainer.epochs=10",
 )
-"""A frozen MiniLM below the net, of which few labelled sentences need less."""
+"""A frozen MiniLM below the net of names, of which few labelled sentences need less."""
 TAUGHT = ("votes", "rules_energy", "expectation")
 RANKED = ("rules_cd", "r_spen", "sg_spen")
 NAMES = ("majority", "cross_entropy", "crf", *TAUGHT, "rules_cd")
@@ -92,7 +92,8 @@ def main() -> None:
                 }
                 print(write_table(name, size, runs), flush=True)
                 if options.csv:
-                    group, score = f"rules, {name}, {size}", [CASES[name].score]
+                    more = ", ".join(["MiniLM"] * options.minilm + options.set)
+                    group, score = f"rules, {name}, {size}" + f", {more}" * bool(more), [CASES[name].score]
                     lines = [
                         line
                         for method, folders in runs.items()
@@ -115,7 +116,9 @@ def train(name: str, method: str, size: int, seed: int, options: argparse.Namesp
         words += [f"task.train={draw(case.files, size, seed, folder)}", f"task.labelled={rows}"]
         words += ["task.rest=false", "task.repeat=20"] if method in WITHOUT_RULES else []
         words += [] if method in WITHOUT_RULES else [f"task.rules=examples/rules/{name}.py"]
-    more, encoder = ([], ()) if method == "majority" else (options.set, MINILM if options.minilm else ())
+    more, encoder = (
+        ([], ()) if method == "majority" else (options.set, MINILM if options.minilm and case.config == "names" else ())
+    )
     run = "-".join([method, *(["minilm"] if encoder else []), *more])
     return finished(folder / run, [*words, *encoder, *more])
 

@@ -2,7 +2,7 @@
 local baselines = import 'baselines.libsonnet';
 local implicit = import 'implicit.libsonnet';
 
-// The rules' votes, an energy that is fixed, teach a net beside cross entropy. What is tuned for energies that learn is not for it.
+// The rules' votes, an energy that is fixed, teach a net beside cross entropy. It takes none of the settings that are tuned for energies that learn.
 local taught(loss, weight=1) = {
   has_energy:: false,
   energy: { type: 'rules.votes' },

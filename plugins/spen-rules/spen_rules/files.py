@@ -146,9 +146,9 @@ def _collecting(collected: RuleFile) -> Any:
     other rules may have others of the same name."""
     global _current
     folder, before, outer = str(collected.path.parent.resolve()), {*sys.modules}, _current
+    collected.checksums[str(collected.path)] = sp.sha256(collected.path)
     sys.path.insert(0, folder)
     _current = collected
-    collected.checksums[str(collected.path)] = sp.sha256(collected.path)
     try:
         yield
     finally:
@@ -156,7 +156,7 @@ def _collecting(collected: RuleFile) -> Any:
         sys.path.remove(folder)
         for name in {*sys.modules} - before:
             file = getattr(sys.modules[name], "__file__", None)
-            if file is not None and str(Path(file).resolve().parent) == folder:
+            if file is not None and Path(folder) in Path(file).resolve().parents:
                 collected.checksums[file] = sp.sha256(Path(file))
                 del sys.modules[name]
 

@@ -13,14 +13,15 @@ from spen_rules.votes import check_rules, find_kind
 
 
 class Imitation(sp.EnergyLoss):
-    """Cross entropy of the rules' weighted vote, −ln q(ŷ | x), in rows without gold: the usual weak supervision.
+    """Cross entropy of the rules' weighted vote in rows without gold: the usual weak supervision.
 
-    ŷ is the output of the highest total vote that the space allows. Nothing is learned without rules.
+    Σ_t −ln Σ_k q(y_t = k | x) over the tags k with the highest vote at word t, usually one, and over words with a vote;
+    of labels, over all labels with a vote for or against them.
     """
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        check_rules(task)
+        check_rules(task, learns=True)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         return 0 * energy(proposal.mean)[:, 0]
@@ -28,8 +29,14 @@ class Imitation(sp.EnergyLoss):
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         if sp.VOTES not in batch.x.inputs:
             return {"votes": 0 * proposal.logits.flatten(1).sum(1)}
-        voted = self.space.independent(batch.x.inputs[sp.VOTES].unsqueeze(1), batch.x.mask).mode
-        return {"votes": -proposal.log_prob(voted)[:, 0] * ~batch.labelled}
+        votes, p = batch.x.inputs[sp.VOTES], proposal.mean[:, 0]
+        if self.space.simplex:
+            best = votes.amax(-1)
+            agreed, known = (p * (votes == best.unsqueeze(-1))).sum(-1), best > 0
+        else:
+            agreed, known = torch.where(votes > 0, p, 1 - p), votes != 0
+        loss = -torch.log(torch.where(known, agreed, 1).clamp(min=1e-12))
+        return {"votes": loss.flatten(1).sum(1) * ~batch.labelled}
 
 
 class Expectation(sp.EnergyLoss):
@@ -51,7 +58,7 @@ class Expectation(sp.EnergyLoss):
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        check_rules(task)
+        check_rules(task, learns=True)
         sides = task.rule_votes() if isinstance(task, sp.Rewards) else None
         sides = torch.zeros(0, 1) if sides is None else sides
         of_tags = isinstance(self.space, sp.TagSequence)

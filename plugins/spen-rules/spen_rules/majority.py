@@ -4,19 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
 import spen_plugins as sp
 from spen_rules.votes import check_rules, require_votes
 
+COUNTED, RARE = 1000, 0.01
+"""Most examples in which tags are counted, and the weight of their shares beside votes."""
+
 
 class Majority(sp.InferenceNet):
-    """q(y | x) of independent variables whose logits are the rules' votes."""
+    """q(y | x) of independent variables whose logits are the rules' votes.
+
+    Where nothing is voted for, and between equal votes, the tag that gold has most often comes first.
+    """
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         check_rules(task)
+        self.register_buffer("prior", RARE * count_tags(task))
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
-        return self.space.independent(require_votes(x).unsqueeze(1), x.mask)
+        return self.space.independent((require_votes(x) + self.prior).unsqueeze(1), x.mask)
+
+
+def count_tags(task: sp.Task) -> Tensor:
+    """The share of each tag in the training examples with gold; zeros for labels, or without examples."""
+    values = task.space.shape[-1]
+    examples = task.part("train")[:COUNTED] if task.space.simplex else []
+    batch = task.collate(examples) if len(examples) else None
+    if batch is None or batch.gold is None:
+        return torch.zeros(values)
+    counts = batch.gold.flatten(0, -2).sum(0)
+    return counts / counts.sum()
 
 
 class Untrained(sp.Trainer):

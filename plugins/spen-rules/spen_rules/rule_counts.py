@@ -98,7 +98,7 @@ def find_clashes(sides: np.ndarray, is_exclusive: bool) -> np.ndarray:
 
 
 def list_units(batch: sp.Batch) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Of the units of a batch the rules that fire, `(unit, rule)`, gold `(unit, value)`, and whether it is known."""
+    """The rules that fire on a batch's units, `(unit, rule)`, gold `(unit, value)`, and whether it is known."""
     fired, mask = batch.x.inputs[sp.FIRED], batch.x.mask
     gold = None if batch.gold is None else batch.gold[:, 0]
     if mask is None:

@@ -42,13 +42,13 @@ def write_report(data: RuleData, rules: VotingRules, examples: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shorten(text: str, length: int) -> str:
+def cut_text(text: str, length: int) -> str:
     """The text with at most this number of characters, the last "…" if it is cut."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _describe(rule: Rule) -> list[str]:
-    return [str(rule.line), shorten(rule.title, LONGEST), describe_votes(rule), f"{rule.weight:g}"]
+    return [str(rule.line), cut_text(rule.title, LONGEST), describe_votes(rule), f"{rule.weight:g}"]
 
 
 def _write_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -111,7 +111,7 @@ def _point_out(data: RuleData, rules: Sequence[Rule], counts: RuleCounts) -> lis
     is_wrong = counts.is_known & is_for & (counts.labelled_hits >= FEWEST) & (2 * right < judged)
 
     def name(rows: np.ndarray, more: Callable[[int], str] = lambda row: "") -> str:
-        named = (f"{shorten(rules[i].title, LONGEST)} (line {rules[i].line}{more(i)})" for i in np.flatnonzero(rows))
+        named = (f"{cut_text(rules[i].title, LONGEST)} (line {rules[i].line}{more(i)})" for i in np.flatnonzero(rows))
         return "; ".join(map(markdown_cell, named))
 
     sentences = {

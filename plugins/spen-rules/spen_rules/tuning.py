@@ -33,10 +33,7 @@ class Tuning(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
-        additive = not c.energy_weight or model.energy_loss.running is None
-        phase = sp.Phase(
-            "inference_net", ("inference_net",), self._loss, c.tuning, measures=_measures, additive=additive
-        )
+        phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.tuning, measures=_measures)
         frozen = sp.frozen_except(model, "inference_net")
         return [
             sp.net_stage(model, task, c.epochs, c.net, c.patience, per_variable=c.per_variable),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,8 @@ class VotingRules(sp.Rules):
         try:
             returned = rule.find(where)
             if not self._of_tags:
+                if returned is not None and not isinstance(returned, bool | np.bool_ | re.Match):
+                    raise TypeError(f"found {type(returned).__name__}; a rule for texts returns True or False")
                 return [(0, 1)] if returned else []
             spans = [(int(start), int(end)) for start, end in returned or ()]
         except Exception as error:
@@ -153,7 +156,7 @@ class VotingRules(sp.Rules):
             for name in filter(self._members.get, rule.names):
                 places = [self._members[name]] * 4
                 if not rule.against and name not in self._values:
-                    places = [self._find_tag(name, prefixes) for prefixes in ("B", "I", "EI", "SB")]
+                    places = [self._find_tag(name, prefixes) for prefixes in ("BI", "I", "EI", "SBI")]
                 for place, members in enumerate(places):
                     weights[row, place, members] += -rule.weight if rule.against else rule.weight
         return weights
@@ -162,10 +165,6 @@ class VotingRules(sp.Rules):
         """The first of a type's tags with these prefixes that there is."""
         tags = (f"{prefix}-{kind}" for prefix in prefixes)
         return next(([self._values[tag]] for tag in tags if tag in self._values), [])
-
-    def decide(self, x: sp.X) -> Tensor:
-        """The outputs of the weighted vote that the space allows, `(batch, 1, *variables)`."""
-        return self.space.independent(x.inputs[sp.VOTES].unsqueeze(1), x.mask).mode
 
     def reward(self, x: sp.X, y: Tensor) -> Tensor:
         """1 − E / Σ of the largest possible parts of E, with E of energy `rules.votes`; 1 without votes."""
@@ -200,18 +199,34 @@ class Votes(sp.Energy):
         return measure_regret(self.space, features, y)
 
 
-def check_rules(task: sp.Task) -> None:
-    """Raise ConfigError if a task that is trained could have rules, and its config names none."""
-    if isinstance(task, sp.TakesRules) and task.rules is None and task.read_rules is not None:
-        raise sp.ConfigError("this method learns from rules: name a file of them, task.rules=mine.py")
+def check_rules(task: sp.Task, learns: bool = False) -> None:
+    """Check that a task has rules, unless it is one that could have some and is not trained.
+
+    Args:
+        task: the task.
+        learns: if true, something has to learn from the rules where there is no gold.
+
+    Raises:
+        ConfigError: it has none, or all its training examples have gold.
+    """
+    if isinstance(task, sp.TakesRules) and task.read_rules is None:
+        return
+    if not isinstance(task, sp.Rewards) or task.rule_votes() is None:
+        takes = "name a file of them, task.rules=mine.py" if isinstance(task, sp.TakesRules) else "this task takes none"
+        raise sp.ConfigError(f"this method learns from rules; {takes}")
+    if learns and isinstance(task, sp.PartlyLabelled) and not task.keys_without_gold:
+        raise sp.ConfigError(
+            "all training examples have gold, and rules teach where there is none: task.labelled=50 hides the gold of "
+            "the others, task.unlabelled=FILE names more examples"
+        )
 
 
 def require_votes(x: sp.X) -> Tensor:
     """The votes of a batch; raises ConfigError if there are none."""
     if sp.VOTES not in x.inputs:
         raise sp.ConfigError(
-            "there are no rules: name a file of them, task.rules=mine.py. Predictions never read it; they need a net "
-            "that has learned from the rules"
+            "there are no rules: name a file of them, task.rules=mine.py. Predictions never read it: they need another "
+            "net than 'rules.majority', and no energy 'rules.votes'"
         )
     return x.inputs[sp.VOTES]
 

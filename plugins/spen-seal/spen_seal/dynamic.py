@@ -59,8 +59,7 @@ class Dynamic(sp.Trainer):
         energy = sp.energy_phase(config.energy, frozen_dropout=config.sampling_dropout)
         apart = config.cost_net is not None and loss_used
         together = loss_learns and loss_used and not apart
-        trains = ("inference_net", "energy_loss") if together else ("inference_net",)
-        nets = [net_phase(config, model, trains, loss_used)]
+        nets = [net_phase(config, ("inference_net", "energy_loss") if together else ("inference_net",), loss_used)]
         if apart:
             dropout, weight = config.energy_dropout, 1.0 if config.energy_share is not None else config.energy_weight
             nets.append(sp.cost_net_phase(model, config.cost_net, weight, frozen_dropout=dropout))

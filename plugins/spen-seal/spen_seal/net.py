@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -56,7 +55,7 @@ class SealConfig(sp.TrainerConfig):
         return self
 
 
-def net_phase(config: SealConfig, model: sp.Model, trains: tuple[str, ...], teaches: bool = True) -> sp.Phase:
+def net_phase(config: SealConfig, trains: tuple[str, ...], teaches: bool = True) -> sp.Phase:
     """The phase in which the net learns from λ1 · net terms + λ2 · cross entropy (Eq. 5); λ1 is 0 unless it teaches."""
     fields = {"trains": trains, "player": config.net, "frozen_dropout": config.energy_dropout}
     teaches = teaches and config.teaches
@@ -64,10 +63,7 @@ def net_phase(config: SealConfig, model: sp.Model, trains: tuple[str, ...], teac
         shared = SharedLoss(config.energy_share, config.cross_entropy_weight, config.per_variable)
         return sp.Phase("inference_net", loss=shared, measures=shared.measures, additive=False, **fields)
     weight = config.energy_weight if teaches else 0.0
-    loss = partial(_net_loss, config, weight)
-    if weight and model.energy_loss.running is not None:
-        return sp.Phase("inference_net", loss=_RunningLoss(loss, model.energy_loss), additive=False, **fields)
-    return sp.Phase("inference_net", loss=loss, **fields)
+    return sp.Phase("inference_net", loss=partial(_net_loss, config, weight), **fields)
 
 
 def _net_loss(config: Any, energy_weight: float, context: sp.Context) -> sp.Terms:
@@ -76,22 +72,6 @@ def _net_loss(config: Any, energy_weight: float, context: sp.Context) -> sp.Term
     if config.cross_entropy_weight > 0:
         terms["cross_entropy"] = config.cross_entropy_weight * sp.cross_entropy(context, config.per_variable)
     return terms
-
-
-class _RunningLoss:
-    """The net's loss, and the running sums of the energy loss, for the checkpoint."""
-
-    def __init__(self, loss: Callable[[sp.Context], sp.Terms], energy_loss: sp.EnergyLoss) -> None:
-        self._loss, self._energy_loss = loss, energy_loss
-
-    def __call__(self, context: sp.Context) -> sp.Terms:
-        return self._loss(context)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"running": self._energy_loss.running}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._energy_loss.running = state["running"]
 
 
 class SharedLoss:

@@ -54,7 +54,7 @@ class Static(sp.Trainer):
             stages.append(
                 sp.energy_stage(model, c.energy_epochs, c.energy, c.patience, trainer="seal.static", select=select)
             )
-        phase = net_phase(c, model, ("inference_net",))
+        phase = net_phase(c, ("inference_net",))
         start = keep_weights(model) if stages else None
         frozen = sp.frozen_except(model, "inference_net")
         stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=frozen, start=start, patience=c.patience))

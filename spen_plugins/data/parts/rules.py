@@ -14,7 +14,7 @@ from spen_plugins.batch import X
 from spen_plugins.data.catalogue import locate
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import OutputSpace, Proposal
-from spen_plugins.task import Indexer
+from spen_plugins.task import PARTS, Indexer
 from spen_plugins.task_parts import Rewards
 
 VOTES, FIRED = "rule_votes", "rules_fired"
@@ -80,30 +80,38 @@ class RulesConfig(Config):
 
 
 class TakesRules(Rewards):
-    """A task whose config is a `RulesConfig`; `load` calls `read_own_rules` and `weigh_rules`."""
+    """A task whose config is a `RulesConfig`; `load` ends with `apply_rules`."""
 
     config: Any
     indexers: dict[str, Indexer]
     space: OutputSpace
+    part: Callable[[str], Sequence[Any]]
     rules: Rules | None = None
     read_rules: ReadRules | None = None
     """Reads a file of rules; set in training alone, so that no other use of a run runs the file's code."""
 
-    def read_own_rules(self) -> list[str]:
-        """Read the file of `task.rules` and make it an indexer; returns `Rules.bind`'s notes. Called by `load`, after
-        the space is known."""
+    def apply_rules(self, find: Callable[[Any], Any], gold: Callable[[Any], np.ndarray | None]) -> list[str]:
+        """Read the file of `task.rules`, make it an indexer and apply it to all parts; called at the end of `load`.
+
+        Args:
+            find: an example -> what `self.rules.index` returns for it, kept with the example.
+            gold: an example -> its gold, as of `Rules.fit`; None if it has none.
+
+        Returns:
+            The notes of `Rules.bind`.
+        """
         if self.config.rules is None or self.read_rules is None:
             return []
         self.rules = self.read_rules(locate(self.config.rules))
         notes = self.rules.bind(self.space)
         self.indexers["rules"] = self.rules
+        for part in PARTS:
+            examples = {id(one): one for one in self.part(part)}.values()  # those with gold may be repeated
+            pairs = [(find(one), gold(one)) for one in examples]
+            if part == "train" and self.config.rule_weights == "fitted":
+                known = [(hits, values) for hits, values in pairs if values is not None]
+                self.rules.fit([hits for hits, _ in known], [values for _, values in known])
         return [*notes]
-
-    def weigh_rules(self, hits: Sequence[Any], gold: Sequence[np.ndarray | None]) -> None:
-        """Fit the rules' weights, if the config says so, to the training examples that have gold; see `Rules.fit`."""
-        if self.rules is not None and self.config.rule_weights == "fitted":
-            pairs = [(hit, one) for hit, one in zip(hits, gold, strict=True) if one is not None]
-            self.rules.fit([hit for hit, _ in pairs], [one for _, one in pairs])
 
     def rule_checksums(self) -> dict[str, str]:
         """sha256 of each file that the rules were read from, by path."""

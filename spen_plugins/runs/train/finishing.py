@@ -79,6 +79,9 @@ def _score(
         metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part], rewards)
         if part == "validation" and isinstance(task, FitsDecoder):
             task.fit_threshold(metric)
+            if rewards:  # of outputs as they are decoded from now on
+                rewards.clear()
+                evaluate(model, task, examples, batch_size, accelerator.device, rewards=rewards)
         scores[part] = {**metric.compute(), **metric.details()}
         for name, values in zip(("reward", "reward_of_gold"), zip(*rewards, strict=True), strict=False):
             scores[part][name] = float(torch.cat(values).mean())

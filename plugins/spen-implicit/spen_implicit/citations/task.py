@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,12 +66,7 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         tagging = self._make_tagging()
         tagging.learn(self._read_parts(), self.config.fields)
         self._compose(tagging)
-        self._read.notes.extend(self.read_own_rules())
-        if self.rules is not None:
-            for example in chain.from_iterable(self._parts.values()):
-                example.entry.item("rules", self.rules)
-            train = self._parts["train"]
-            self.weigh_rules([e.entry.items["rules"] for e in train], [e.tags for e in train])
+        self._read.notes.extend(self.apply_rules(lambda e: e.entry.item("rules", self.rules), lambda e: e.tags))
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         tagging = self._make_tagging()
@@ -84,14 +79,14 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         """With the votes of rules, as `spen_plugins.Rules`: each names the fields that a token may have."""
         batch = self._tagging.collate(examples, rows)
-        if self.rules is None:
+        if self.config.rules is None:
             rule = batch.x.inputs[RULE]
             batch.x.inputs[sp.VOTES] = self._votes[rule]
             batch.x.inputs[sp.FIRED] = torch.nn.functional.one_hot(rule, len(self._votes))[..., 2:].bool()
         return batch
 
-    def rule_votes(self) -> Tensor:
-        return self._votes[2:] if self.rules is None else self.rules.rule_votes()
+    def rule_votes(self) -> Tensor | None:
+        return self._votes[2:] if self.config.rules is None else super().rule_votes()
 
     def metric(self) -> sp.Metric:
         return self._tagging.metric()
@@ -122,9 +117,9 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
             )
         return self._tagging.example(_apply_rules(sentence), "input")
 
-    def reward(self, x: sp.X, y: Tensor) -> Tensor:
+    def reward(self, x: sp.X, y: Tensor) -> Tensor | None:
         """The rules' votes on words, times a mean of terms about the shape of a citation: `reward.reward`."""
-        return reward(y, *self._look_up(x, y))
+        return None if sp.VOTES not in x.inputs else reward(y, *self._look_up(x, y))
 
     @torch.no_grad()
     def search(self, x: sp.X, proposal: sp.Proposal) -> Tensor:
@@ -162,7 +157,8 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
 
     def _look_up(self, x: sp.X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Shape]:
         mask = y.new_ones(x.inputs[RULE].shape) if x.mask is None else x.mask.to(y.dtype)
-        votes = (x.inputs[sp.VOTES] > 0).to(y.dtype)
+        votes = x.inputs[sp.VOTES].to(y.dtype)
+        votes = votes - votes.amin(-1, keepdim=True)  # of votes against a field, for all others
         breaks = (x.inputs[GAP] == self._gaps[BREAK]).to(y.dtype)
         return mask, votes, breaks, self._shape
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +57,11 @@ class TextLabels(TextParts, TakesRules, ReadsText):
 
     def _finish(self) -> None:
         super()._finish()
-        self._notes += self.read_own_rules()
-        if self.rules is not None:
-            for example in chain.from_iterable(self._parts.values()):
-                example.items["rules"] = self.rules.index([example.text])
-            train = self._parts["train"]
-            self.weigh_rules([example.items["rules"] for example in train], [example.gold for example in train])
+        self._notes += self.apply_rules(self._find_hits, lambda example: example.gold)
+
+    def _find_hits(self, example: Example) -> Any:
+        example.items["rules"] = self.rules.index([example.text])
+        return example.items["rules"]
 
     def _check_config(self) -> None:
         check_data(self.config, ("corpus", "in_memory", "reuters"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,6 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs,
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
-        self._read = read._replace(notes=[*read.notes, *unseen, *self.read_own_rules()])
         self._parts: dict[str, Sequence[TaggedExample]] = {
             part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(group, encoded[part], strict=True)]
             for part, (_, group) in sentences.items()
@@ -97,11 +95,8 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs,
         else:
             gold = [example for example in self._parts["train"] if example.tags is not None]
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
-        if self.rules is not None and self._index is None:
-            for example in chain.from_iterable(self._parts.values()):
-                example.entry.item("rules", self.rules)
-            train = self._parts["train"]
-            self.weigh_rules([e.entry.items["rules"] for e in train], [e.tags for e in train])
+        notes = self.apply_rules(lambda e: e.entry.item("rules", self.rules), lambda e: e.tags)
+        self._read = read._replace(notes=[*read.notes, *unseen, *notes])
         weights, train = self.config.class_weight, self._parts["train"]
         self._class_weights = weigh_tags(weights, self.space.tags, self._encoding.has_spans, train)
 
