@@ -34,7 +34,7 @@ def words(label, phrases, weight=1.0, negatable=True):
 def regex(label, expression, weight=1.0):
     """Registers a pattern that ignores case."""
     emotional.append(expression)
-    pattern(label, expression, weight=weight, flags=re.IGNORECASE)
+    pattern(label, expression, weight=weight, ignore_case=True)
 
 
 # fmt: off
@@ -137,18 +137,18 @@ def asks(text):
     return bool(QUESTION.search(text))
 
 
-pattern("confusion", r"^\W*(?:what|why|how come)\b[^.?!]*\?", weight=0.5, flags=re.IGNORECASE)
+pattern("confusion", r"^\W*(?:what|why|how come)\b[^.?!]*\?", weight=0.5, ignore_case=True)
 pattern(
     "disapproval",
     rf"{NEGATION}\s+(?:\w+\s+)?(?:good|great|funny|cool|fair|true|worth)\b",
     weight=0.5,
-    flags=re.IGNORECASE,
+    ignore_case=True,
 )
 pattern(
     "disappointment",
     rf"{NEGATION}\s+(?:\w+\s+)?(?:happy|excited|fun|enjoy|enjoying|impressed)\b",
     weight=0.5,
-    flags=re.IGNORECASE,
+    ignore_case=True,
 )
 
 

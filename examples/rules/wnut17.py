@@ -1,6 +1,5 @@
 """Rules for WNUT-17: rare names of six types in tweets, many of them in lower case. Handles are no names."""
 
-import re
 
 import lists
 
@@ -78,7 +77,7 @@ def places(words):
 
 
 pattern("location", r"(?<=[a-z] )[A-Z][a-z]+ , [A-Z]{2}\b", weight=1.5)  # Austin , TX
-pattern("product", r"(iPhone|iPad|iPod|Galaxy|Xbox|Windows|Android) ?\d+\w?", weight=2.5, flags=re.IGNORECASE)
+pattern("product", r"(iPhone|iPad|iPod|Galaxy|Xbox|Windows|Android) ?\d+\w?", weight=2.5, ignore_case=True)
 
 
 # ---- what stands beside a name: weak evidence for words that are on no list

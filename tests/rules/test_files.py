@@ -129,7 +129,7 @@ def test_patterns_that_cut_a_word_are_dropped(tmp_path, regex, words, spans):
 
 
 def test_patterns_in_texts_and_their_flags(tmp_path):
-    file = load(tmp_path, 'import re\npattern("A", "ha{2}")\npattern("A", "ha{2}", flags=re.IGNORECASE)')
+    file = load(tmp_path, 'import re\npattern("A", "ha{2}")\npattern("A", "ha{2}", ignore_case=True)')
     found = [[r.find(text) for r in file.rules] for text in ("ahaab", "HAA", "ha")]
     assert found == [[True, True], [False, True], [False, False]]
 

@@ -92,21 +92,21 @@ def lexicon(name: str, phrases: str | Iterable[str], *, weight: float = 1.0, ign
     _add(title, (name,), False, weight, finder, _find_line())
 
 
-def pattern(name: str, regex: str, *, weight: float = 1.0, flags: int = 0) -> None:
+def pattern(name: str, regex: str, *, weight: float = 1.0, ignore_case: bool = False) -> None:
     r"""A rule for `name` on each match of a regular expression.
 
     Args:
         name: label, tag or type.
         regex: searched in a text, or in a sentence's words joined by blanks, where a match that cuts a word is dropped.
         weight: as of `rule`.
-        flags: of `re`, such as `re.IGNORECASE`.
+        ignore_case: as of `lexicon`.
 
     Raises:
         ConfigError: the expression is wrong.
     """
     line = _find_line()
     try:
-        finder = PatternFinder(re.compile(regex, flags))
+        finder = PatternFinder(re.compile(regex, re.IGNORECASE if ignore_case else 0))
     except re.error as error:
         raise sp.ConfigError(f"{_place(line)}: pattern {regex!r}: {error}") from None
     _add(f"pattern {regex}", (name,), False, weight, finder, line)
@@ -185,6 +185,11 @@ def _place(line: int) -> str:
 def _read_phrases(name: str) -> list[str]:
     folder = Path() if _current is None else _current.path.parent
     place = sp.locate(name) if name.startswith("data:") else folder / name
+    if not place.is_file():
+        raise sp.ConfigError(
+            f"{_place(_find_line())}: found no file {name!r} of phrases in {folder}; phrases themselves go into a list, "
+            f"[{name!r}]"
+        )
     phrases = [line.strip() for line in sp.read_lines(place)]
     if not any(phrases):
         raise sp.DataError(place, None, "no phrase", "one phrase per line")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,12 +58,13 @@ class VotingRules(sp.Rules):
         known = ", ".join(sorted({*kinds})[:20])
         if unknown and not named & self._members.keys():
             raise sp.ConfigError(
-                f"{self.file.path}: rules for {', '.join(unknown)}; the examples with gold have {known}"
+                f"{self.file.path}: found rules for {', '.join(unknown)} alone; the examples with gold have {known}"
             )
         self._rest, self._weights = self._find_rest(), self._weigh_values()
         if not unknown:
             return []
-        return [f"warning: rules for {', '.join(unknown)} are left out: no example with gold has them ({known})"]
+        near = "".join(sp.did_you_mean(name, self._members) for name in unknown)
+        return [f"warning: rules for {', '.join(unknown)} are left out: no example with gold has them ({known}).{near}"]
 
     def _find_rest(self) -> tuple[list[int], float]:
         """The values for words, or texts, that nothing is voted for, and the weight."""
@@ -95,7 +97,7 @@ class VotingRules(sp.Rules):
                 if returned is not None and not isinstance(returned, bool | np.bool_ | re.Match):
                     raise TypeError(f"found {type(returned).__name__}; a rule for texts returns True or False")
                 return [(0, 1)] if returned else []
-            spans = [(int(start), int(end)) for start, end in returned or ()]
+            spans = _list_spans(returned)
         except Exception as error:
             raise self._complain(rule, f"{type(error).__name__}: {error}", where) from error
         if wrong := [span for span in spans if not 0 <= span[0] < span[1] <= len(where)]:
@@ -127,7 +129,7 @@ class VotingRules(sp.Rules):
             return {sp.VOTES: torch.from_numpy(votes[:, 0]), sp.FIRED: torch.from_numpy(fired[:, 0])}
         return {sp.VOTES: torch.from_numpy(votes), sp.FIRED: torch.from_numpy(fired)}
 
-    def fit(self, hits: Sequence[tuple[int, np.ndarray]], gold: Sequence[np.ndarray]) -> None:
+    def fit(self, hits: Sequence[tuple[int, np.ndarray]], gold: Sequence[np.ndarray]) -> list[str]:
         """Each rule's weight becomes the log-odds of its share of right words, or texts, in these examples, at least 0.
 
         The file's weight w counts as `PRIOR` more of them, of which the share σ(w) is right.
@@ -147,6 +149,8 @@ class VotingRules(sp.Rules):
         share = (right + PRIOR / (1 + np.exp(-given))) / (count + PRIOR)
         fitted = np.maximum(np.log(share / (1 - share)), 0)
         self._weights *= (fitted / given)[:, None, None]
+        shown = (f"{rule.title} (line {rule.line}) {w:.1f}" for rule, w in zip(self.rules, fitted, strict=True))
+        return [f"weights of rules by {len(gold)} examples with gold: {', '.join(shown)}"]
 
     def _weigh_values(self) -> np.ndarray:
         """Weight of each rule's vote for each value, at the first, an inner, the last and an only word of a span,
@@ -197,6 +201,15 @@ class Votes(sp.Energy):
 
     def forward(self, features: Tensor, y: Tensor) -> Tensor:
         return measure_regret(self.space, features, y)
+
+
+def _list_spans(returned: Any) -> list[tuple[int, int]]:
+    try:
+        return [(int(start), int(end)) for start, end in returned or ()]
+    except (TypeError, ValueError) as error:
+        if error.__traceback__.tb_next is not None:  # of the rule itself, a generator
+            raise
+        raise TypeError(f"found {returned!r:.60}; a rule for words returns pairs (start, end)") from None
 
 
 def check_rules(task: sp.Task, learns: bool = False) -> None:

@@ -45,13 +45,16 @@ class Rules(Indexer):
             ConfigError: the rules don't fit the space.
         """
 
-    def fit(self, hits: Sequence[Any], gold: Sequence[np.ndarray]) -> None:
-        """Weigh the rules by examples with gold, `task.rule_weights=fitted`; nothing by default.
+    def fit(self, hits: Sequence[Any], gold: Sequence[np.ndarray]) -> Sequence[str]:
+        """Weigh the rules by examples with gold, `task.rule_weights=fitted`; returns sentences for the user.
+
+        By default the weights stay.
 
         Args:
             hits: what `index` returned for each example.
             gold: index of each word's tag, −1 if unknown, or of each label, for each example.
         """
+        return []
 
     @abstractmethod
     def rule_votes(self) -> Tensor:
@@ -98,20 +101,20 @@ class TakesRules(Rewards):
             gold: an example -> its gold, as of `Rules.fit`; None if it has none.
 
         Returns:
-            The notes of `Rules.bind`.
+            The notes of `Rules.bind` and `Rules.fit`.
         """
         if self.config.rules is None or self.read_rules is None:
             return []
         self.rules = self.read_rules(locate(self.config.rules))
-        notes = self.rules.bind(self.space)
+        notes = [*self.rules.bind(self.space)]
         self.indexers["rules"] = self.rules
         for part in PARTS:
             examples = {id(one): one for one in self.part(part)}.values()  # those with gold may be repeated
             pairs = [(find(one), gold(one)) for one in examples]
             if part == "train" and self.config.rule_weights == "fitted":
                 known = [(hits, values) for hits, values in pairs if values is not None]
-                self.rules.fit([hits for hits, _ in known], [values for _, values in known])
-        return [*notes]
+                notes += self.rules.fit([hits for hits, _ in known], [values for _, values in known])
+        return notes
 
     def rule_checksums(self) -> dict[str, str]:
         """sha256 of each file that the rules were read from, by path."""

@@ -13,6 +13,7 @@ from accelerate import Accelerator
 
 from spen_plugins.config.experiment import Built, check
 from spen_plugins.console import Console
+from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.errors import ConfigError
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
@@ -136,8 +137,10 @@ def _train(
 def _note_unused_examples(built: Built) -> list[str]:
     """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
     keys = built.task.keys_without_gold if isinstance(built.task, PartlyLabelled) else ()
-    if not keys or "energy_loss" in built.trainer.needs:
+    if not keys or "energy_loss" in built.trainer.needs or not any(True for _ in built.model.parameters()):
         return []
+    if isinstance(built.task, TakesRules) and built.task.rules is not None:
+        return ["warning: this method learns nothing from task.rules; method=votes and rules_energy are two that do"]
     return [
         f"warning: this method learns from examples with gold alone; those without it, by {' and '.join(keys)}, "
         "change nothing. A method with an energy loss learns from them too"
