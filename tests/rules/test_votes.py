@@ -234,8 +234,8 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning():
 @pytest.mark.parametrize(
     ("space", "rules", "rest", "message"),
     [
-        (sp.TagSequence(BIO), [votes_for("ORG MISC", "a")], None, "mine.py: rules for MISC, ORG alone; .*LOC, O, PER"),
-        (sp.LabelSet(LABELS), [votes_for("sprot", "a")], None, "mine.py: rules for sprot alone; .*sport"),
+        (sp.TagSequence(BIO), [votes_for("ORG MISC", "a")], None, "mine.py: found rules for MISC, ORG alone; .*LOC, O, PER"),
+        (sp.LabelSet(LABELS), [votes_for("sprot", "a")], None, "mine.py: found rules for sprot alone; .*sport"),
         (sp.TagSequence(PLAIN), [votes_for("N", "a")], ("X", 1.0), r"mine.py: otherwise\('X'\)"),
         (sp.BinaryGrid(), [votes_for("N", "a")], None, "outputs have no names"),
     ],

@@ -187,7 +187,7 @@ def _read_phrases(name: str) -> list[str]:
     place = sp.locate(name) if name.startswith("data:") else folder / name
     if not place.is_file():
         raise sp.ConfigError(
-            f"{_place(_find_line())}: found no file {name!r} of phrases in {folder}; phrases themselves go into a list, "
+            f"{_place(_find_line())}: found no file {name!r} of phrases in {folder}; phrases themselves go in a list, "
             f"[{name!r}]"
         )
     phrases = [line.strip() for line in sp.read_lines(place)]
