@@ -16,7 +16,7 @@ from spen_plugins.testing import comparing as toys
 from spen_rules.files import Rule
 from spen_rules.imitation import Expectation, Imitation, make_targets
 from spen_rules.violation import Violation
-from spen_rules.votes import Votes
+from spen_rules.vote_energy import Votes
 from spen_seal.static import Static
 from tests.rules.test_votes import BIO, PLAIN, bound, collate, votes_for
 

@@ -18,7 +18,7 @@ def spen_energy() -> Classes:
         "exactly_one": "spen_rules.names:ExactlyOne",
         "implies": "spen_rules.names:Implies",
         "excludes": "spen_rules.names:Excludes",
-        "votes": "spen_rules.votes:Votes",
+        "votes": "spen_rules.vote_energy:Votes",
     }
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_rules.votes import check_rules, find_kind
+from spen_rules.vote_energy import check_rules, find_kind
 
 
 class Imitation(sp.EnergyLoss):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_rules.votes import check_rules, require_votes
+from spen_rules.vote_energy import check_rules, require_votes
 
 COUNTED, RARE = 1000, 0.01
 """Most examples in which tags are counted, and the weight of their shares beside votes."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_rules.votes import check_rules
+from spen_rules.vote_energy import check_rules
 
 TIE = 1e-6
 """Difference up to which rewards are equal: they are sums, which are rounded."""

@@ -9,7 +9,8 @@ import numpy as np
 
 import spen_plugins as sp
 from spen_rules.rule_data import RuleData
-from spen_rules.votes import VotingRules, find_kind
+from spen_rules.vote_energy import find_kind
+from spen_rules.votes import VotingRules
 
 BATCH = 256
 

@@ -11,7 +11,7 @@ from typing import Any
 import spen_plugins as sp
 from spen_plugins.sentences import with_file_encoding
 from spen_rules.files import Rule
-from spen_rules.votes import find_kind
+from spen_rules.vote_energy import find_kind
 
 _TASKS = {"names": "tagging", "tags": "tagging", "texts": "text"}
 _JSON = '{"text": "What a day!", "labels": ["joy"]}'

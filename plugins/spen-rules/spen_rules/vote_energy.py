@@ -1,0 +1,80 @@
+"""The rules' weighted vote as an energy, and checks for what learns from rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_plugins.nn import at_least_float32
+
+
+class Votes(sp.Energy):
+    """The rules' weighted vote as an energy: how much weight y lacks of what the rules could have.
+
+    E(x, y) = Σ_t (max_k s_tk − Σ_k s_tk y_tk), with s the votes' weights for a tag k at word t; of labels
+    Σ_l (max(0, s_l) − s_l y_l). It is 0 exactly for outputs that have the highest vote everywhere, and linear in y.
+    """
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        if not isinstance(task, sp.Rewards) and "rules" not in task.indexers:
+            raise sp.ConfigError("energy 'rules.votes' is the vote of a task's rules, and this task takes none")
+
+    def encode(self, x: sp.X) -> Tensor:
+        return require_votes(x)
+
+    def forward(self, features: Tensor, y: Tensor) -> Tensor:
+        return measure_regret(self.space, features, y)
+
+
+def check_rules(task: sp.Task, learns: bool = False) -> None:
+    """Check that a task has rules, unless it is one that could have some and is not trained.
+
+    Args:
+        task: the task.
+        learns: if true, something has to learn from the rules where there is no gold.
+
+    Raises:
+        ConfigError: it has none, or all its training examples have gold.
+    """
+    if isinstance(task, sp.TakesRules) and task.read_rules is None:
+        return
+    if not isinstance(task, sp.Rewards) or task.rule_votes() is None:
+        takes = "name a file of them, task.rules=mine.py" if isinstance(task, sp.TakesRules) else "this task takes none"
+        raise sp.ConfigError(f"this method learns from rules; {takes}")
+    if learns and isinstance(task, sp.PartlyLabelled) and not task.keys_without_gold:
+        raise sp.ConfigError(
+            "all training examples have gold, and rules teach where there is none: task.labelled=50 hides the gold of "
+            "the others, task.unlabelled=FILE names more examples"
+        )
+
+
+def require_votes(x: sp.X) -> Tensor:
+    """The votes of a batch; raises ConfigError if there are none."""
+    if sp.VOTES not in x.inputs:
+        raise sp.ConfigError(
+            "there are no rules: name a file of them, task.rules=mine.py. Predictions never read it: they need another "
+            "net than 'rules.majority', and no energy 'rules.votes'"
+        )
+    return x.inputs[sp.VOTES]
+
+
+def best_votes(space: sp.OutputSpace, votes: Tensor) -> Tensor:
+    """The highest weight at each variable: `(batch, token)` or `(batch, label)`."""
+    return votes.amax(-1) if space.simplex else votes.clamp(min=0)
+
+
+def measure_regret(space: sp.OutputSpace, votes: Tensor, y: Tensor) -> Tensor:
+    """The weight that y lacks of the highest at each variable, `(batch, sample)`; y is 0 on padding."""
+    y = at_least_float32(y)
+    with torch.autocast(y.device.type, enabled=False):
+        agreed = torch.bmm(y.flatten(2), votes.flatten(1).unsqueeze(2).to(y.dtype)).squeeze(2)
+    return best_votes(space, votes).flatten(1).sum(1, keepdim=True).to(y.dtype) - agreed
+
+
+def find_kind(tag: str) -> str:
+    """The type of a tag of a span: PER of B-PER."""
+    return tag[2:] if tag[1:2] == "-" and tag[0] in "BIES" else tag
