@@ -18,6 +18,7 @@ from spen_rules.files import Rule, RuleFile
 from spen_rules.finding import PhraseFinder
 from spen_rules.vote_energy import Votes
 from spen_rules.votes import NET_WEIGHTS, REST, VotingRules
+from tests.loaded import loaded
 
 BIO = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 BIOES = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BIES")]
@@ -48,7 +49,7 @@ def collate(rules: VotingRules, *texts: str) -> sp.X:
 
 def energies(rules: VotingRules, x: sp.X, y: Tensor) -> Tensor:
     task = ToyTags() if isinstance(rules.space, sp.TagSequence) else ToyLabels()
-    task.space = rules.space
+    task.space, task.indexers["rules"] = rules.space, rules
     return Votes(Votes.Config(), task).at(x)(y)
 
 
@@ -289,4 +290,6 @@ def test_the_energy_keeps_the_contract():
 
 def test_without_rules_there_is_a_clear_error():
     with pytest.raises(sp.ConfigError, match=r"there are no rules: name a file of them, task\.rules=mine\.py"):
-        Votes(Votes.Config(), ToyTags()).at(sp.X({}, None, 1))(torch.zeros(1, 1, 3, 4))
+        Votes(Votes.Config(), loaded("text", corpus="sample")).encode(sp.X({}, None, 1))
+    with pytest.raises(sp.ConfigError, match="this task takes none"):
+        Votes(Votes.Config(), ToyTags())
