@@ -1,6 +1,5 @@
 """Rules for WNUT-17: rare names of six types in tweets, many of them in lower case. Handles are no names."""
 
-
 import lists
 
 from spen_rules import lexicon, pattern, rule
