@@ -1,4 +1,7 @@
-"""Rules for WNUT-17: rare names of six types in tweets, many of them in lower case. Handles are no names."""
+"""Rules for WNUT-17: rare names of six types in tweets, many of them in lower case. Handles are no names.
+
+Their author saw about 110 training sentences besides the first 50.
+"""
 
 import lists
 
