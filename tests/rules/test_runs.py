@@ -225,3 +225,26 @@ def test_an_example_that_comes_often_weighs_its_rules_once(tmp_path: Path) -> No
     often = {"task.rules": str(rules), "task.labelled": "3", "task.rule_weights": "fitted"}
     weights = [built("names", method="votes", **often, **{"task.repeat": n}).task.rules._weights for n in ("1", "20")]
     assert (weights[0] == weights[1]).all()
+
+
+def test_rules_for_roles_see_the_predicate(tmp_path: Path) -> None:
+    """The word before the predicate is ARG0, in each of a sentence's frames."""
+    text = """from spen_rules import rule
+
+@rule("ARG0")
+def before(words):
+    return [(words.predicate - 1, words.predicate)] if words.predicate else []
+"""
+    file = written(tmp_path / "mine.py", text)
+    settings = {"task.rules": str(file), "task.labelled": "40", "trainer.epochs": "1"}
+    task = built("roles", method="votes", **settings).task
+    examples = task.part("train")[:40]
+    votes, first = task.collate(examples).x.inputs[sp.VOTES], task.space.tags.index("B-ARG0")
+    assert {len({e.predicate for e in examples if e.entry is one.entry}) for one in examples} != {1}
+    for row, example in enumerate(examples):
+        wanted = [float(i == example.predicate - 1) for i in range(len(example.entry.words))]
+        assert votes[row, : len(wanted), first].tolist() == wanted
+    run = trained("roles", tmp_path / "run", method="rules_energy", **settings)
+    assert 0 < sp.RunFolder(run).metrics()["test"]["reward_of_gold"] < 1
+    [prediction] = sp.load(run).predict([{"words": ["Forces", "killed", "him"], "predicate": 1}])
+    assert prediction["words"] == ["Forces", "killed", "him"]

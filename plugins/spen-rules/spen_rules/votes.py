@@ -86,7 +86,8 @@ class VotingRules(sp.Rules):
         Raises:
             ConfigError: a rule fails, or returns something else than it should.
         """
-        where = tuple(words) if self._of_tags else words[0]
+        where = words if isinstance(words, tuple) else tuple(words)
+        where = where if self._of_tags else where[0]
         hits = [(row, *span) for row, rule in enumerate(self.rules) for span in self._apply(rule, where)]
         return len(words), np.array(hits, dtype=np.int32).reshape(-1, 3)
 

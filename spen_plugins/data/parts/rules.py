@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +19,17 @@ from spen_plugins.task_parts import Rewards
 
 VOTES, FIRED = "rule_votes", "rules_fired"
 """Names in `X.inputs` of what rules say about a batch; see `Rules`."""
+
+
+class MarkedWords(tuple):
+    """The words of a sentence with a predicate, `predicate` from 0: a rule's argument where outputs are roles."""
+
+    predicate: int
+
+    def __new__(cls, words: Iterable[str], predicate: int) -> MarkedWords:
+        marked = super().__new__(cls, words)
+        marked.predicate = predicate
+        return marked
 
 
 class Rules(Indexer):

@@ -17,6 +17,7 @@ from spen_plugins.data.parts.file_parts import (
     with_file_encoding,
 )
 from spen_plugins.data.parts.gold import PartlyLabelledConfig, WithoutGold
+from spen_plugins.data.parts.rules import MarkedWords, RulesConfig, TakesRules
 from spen_plugins.data.schemes import complete_tags
 from spen_plugins.data.sentences.items import parse_one_predicate
 from spen_plugins.data.sentences.roles import FileExamples, read_roles
@@ -39,13 +40,13 @@ from spen_plugins.task import PARTS, Shown, WordInputs, Writer
 from spen_plugins.task_parts import WritesFormats
 
 
-class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
+class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
     lower_is_better = ("ucr", "invalid_bio")
 
-    class Config(FilesConfig, PartlyLabelledConfig):
+    class Config(FilesConfig, PartlyLabelledConfig, RulesConfig):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
         train: str | None = None
@@ -81,6 +82,14 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
             where, part_sentences = self._read.parts[part]
             if not self._parts[part] and part_sentences:
                 raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+        self._read.notes.extend(self.apply_rules(self._find_hits, lambda example: example.tags))
+        self.indexers.pop("rules", None)  # their hits differ from predicate to predicate
+
+    def _find_hits(self, example: Example) -> Any:
+        items, name = example.entry.items, f"rules {example.predicate}"
+        if name not in items:
+            items[name] = self.rules.index(MarkedWords(example.entry.words, example.predicate))
+        return items[name]
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "tags"))
@@ -107,6 +116,8 @@ class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
+        if self.rules is not None:
+            inputs |= self.rules.collate([self._find_hits(example) for example in examples])
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
 
