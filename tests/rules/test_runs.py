@@ -248,3 +248,15 @@ def before(words):
     assert 0 < sp.RunFolder(run).metrics()["test"]["reward_of_gold"] < 1
     [prediction] = sp.load(run).predict([{"words": ["Forces", "killed", "him"], "predicate": 1}])
     assert prediction["words"] == ["Forces", "killed", "him"]
+
+
+def test_empty_cells_are_gold_of_which_a_run_with_rules_warns(tmp_path: Path) -> None:
+    rows = ["good soup,food", "kind waiter,staff", "bad soup,food", "rude waiter,staff"] * 5
+    for empty, warns in ((15, False), (25, True)):
+        table = ["text,labels", *rows]
+        table += [f"text number {i}," for i in range(empty)]
+        data = written(tmp_path / f"{empty}.csv", "\n".join(table) + "\n")
+        rules = written(tmp_path / "mine.py", "from spen_rules import lexicon\nlexicon('food', ['soup'])\n")
+        settings = {"validation": str(data), "task.rules": str(rules), "method": "rules_energy"}
+        notes = built("texts", data=str(data), **settings).task.notes()
+        assert any("an empty cell" in note for note in notes) is warns
