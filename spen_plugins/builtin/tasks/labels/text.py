@@ -61,8 +61,8 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         sizes = [len(example.gold) for example in self._parts["train"] if example.gold is not None]
         if self.rules is not None and 2 * sizes.count(0) > len(sizes):
             self._notes.append(
-                "warning: most training texts have gold without any label, as an empty cell says; put texts that nobody "
-                "has labelled in a file of their own, task.unlabelled=FILE"
+                "warning: most training texts have gold without any label, as an empty cell says; put texts that "
+                "no one has labelled in a file of their own, task.unlabelled=FILE"
             )
 
     def _find_hits(self, example: Example) -> Any:
