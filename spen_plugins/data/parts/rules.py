@@ -17,8 +17,10 @@ from spen_plugins.spaces import OutputSpace, Proposal
 from spen_plugins.task import PARTS, Indexer
 from spen_plugins.task_parts import Rewards
 
-VOTES, FIRED = "rule_votes", "rules_fired"
-"""Names in `X.inputs` of what rules say about a batch; see `Rules`."""
+VOTES = "rule_votes"
+"""Name in `X.inputs` of the rules' summed votes; see `Rules`."""
+FIRED = "rules_fired"
+"""Name in `X.inputs` of the rules that hold; see `Rules`."""
 
 
 class MarkedWords(tuple):
