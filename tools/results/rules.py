@@ -120,6 +120,8 @@ def train(name: str, method: str, size: int, seed: int, options: argparse.Namesp
         ([], ()) if method == "majority" else (options.set, MINILM if options.minilm and case.config == "names" else ())
     )
     run = "-".join([method, *(["minilm"] if encoder else []), *more])
+    given = {argument.partition("=")[0] for argument in more}
+    encoder = [argument for argument in encoder if argument.partition("=")[0] not in given]
     return finished(folder / run, [*words, *encoder, *more])
 
 
