@@ -47,8 +47,9 @@ class Loop:
         self.position = Position()
         self.nets, self.constant = NetStates(self.model), Constant(self.task, self.config.evaluated_at_once)
         self.requests = Requests(callbacks, accelerator)
+        has_sums = getattr(self.model.energy_loss, "running", None) is not None
         for stage in self.stages:
-            alone = [phase.name for phase in stage.phases if not phase.additive or self._energy_loss_sums is not None]
+            alone = [phase.name for phase in stage.phases if not phase.additive or has_sums]
             if alone and (self.config.accumulate > 1 or accelerator.num_processes > 1):
                 raise ConfigError(
                     f"stage {stage.name!r}: the gradient of phase {alone[0]!r} can't be added up over "
@@ -226,20 +227,15 @@ class Loop:
             "position": dict(vars(self.position)),
             "model": dict(self.model.state_dict()),
             "phases": {active.phase.name: active.state_dict() for active in self.active},
-            "running": self._energy_loss_sums,
+            "running": getattr(self.model.energy_loss, "running", None),
         }
-
-    @property
-    def _energy_loss_sums(self) -> Any:
-        """`EnergyLoss.running`."""
-        return None if self.model.energy_loss is None else self.model.energy_loss.running
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore position and weights; `begin` restores the optimisers."""
         with translate_misfits(self.folder.checkpoint.folder):
             self.position = Position(**state["position"])
             self.model.load_state_dict(state["model"])
-        if self._energy_loss_sums is not None:
+        if state.get("running") is not None:
             self.model.energy_loss.running = state["running"]
 
     def _save(self, alone: bool = False) -> None:
