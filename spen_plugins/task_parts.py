@@ -172,10 +172,8 @@ class Rewards(ABC):
         return None
 
     def rule_votes(self) -> Tensor | None:
-        """The side that each rule takes on each label or tag, `(rule, value)`: 1 for it, −1 against it, 0 neither.
-
-        `x.inputs[FIRED]` `(batch, [token,] rule)` then tells where each holds. None by default.
-        """
+        """The side of each rule on each label or tag, `(rule, value)`: 1 for it, −1 against it, 0 neither; None by
+        default. `x.inputs[FIRED]` `(batch, [token,] rule)` then tells where each rule holds."""
         return None
 
 

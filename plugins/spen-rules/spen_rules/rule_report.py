@@ -1,4 +1,4 @@
-"""What each rule does on examples, as markdown: a table, its odd rows in sentences, and hits in context."""
+"""The report on rules and examples, as markdown: a table, its odd rows in sentences, and hits in context."""
 
 from __future__ import annotations
 
