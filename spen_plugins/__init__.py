@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         IndependentReals,
         IndependentTags,
         LabelSet,
+        Mixture,
         OutputSpace,
         Proposal,
         RealGrid,

@@ -1,0 +1,137 @@
+"""Mixtures of distributions over outputs: the mean of several nets' q(y | x)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins.spaces.base import OutputSpace, at_least_float32
+from spen_plugins.spaces.distribution import Proposal
+
+
+@dataclass(frozen=True)
+class Mixture(Proposal):
+    """q(y | x) = Σ_k π_k q_k(y | x), exact in `log_prob`, `mean` and `sample`. `Mixture.of` makes one.
+
+    `mode` is that of the independent variables with the mixture's mean, not the most probable output of the mixture:
+    each label whose mean is above 1/2, or the tags whose means have the largest product, under the space's scheme and
+    unique types. `rsample` and `perturb` are of these independent variables, too. `log_prob` of a relaxed y takes that
+    of each component.
+
+    Args:
+        logits: of the independent variables with the mixture's mean.
+        components: q_k, over outputs of the same space and mask; at least one.
+        log_weights: ln π_k, normalised, `(component,)` or `(batch, component)`.
+    """
+
+    components: tuple[Proposal, ...] = ()
+    log_weights: Tensor | None = None
+
+    @classmethod
+    def of(cls, components: Sequence[Proposal], log_weights: Tensor | None = None, **kept: Any) -> Mixture:
+        """The mixture of some distributions; differentiable in their parameters and in the weights.
+
+        Args:
+            components: at least one, over outputs of the same space and mask.
+            log_weights: `(component,)` or `(batch, component)`, up to a constant; None: all are equal.
+            kept: further fields of a `Proposal`: `features`, `iterates`.
+        """
+        first = components[0]
+        if log_weights is None:
+            log_weights = at_least_float32(first.logits).new_zeros(len(components))
+        log_weights = at_least_float32(log_weights).log_softmax(-1)
+        logits = _mean_logits(first.space, components, log_weights)
+        fields = {"components": tuple(components), "log_weights": log_weights, **kept}
+        return cls(first.space, logits, first.mask, **fields)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        with self.restore_grad_mode():
+            return _mean(self.components, self.log_weights)
+
+    @property
+    def pairs(self) -> Tensor:
+        """Probabilities of each token's tag and the next one's, `(batch, token - 1, tag, tag)`; tag sequences only."""
+        pairs = torch.stack([component.pairs for component in self.components])
+        return (_align(self.log_weights.exp(), pairs[0].dim()) * pairs).sum(0)
+
+    @property
+    def mode(self) -> Tensor:
+        return self._closest_independent.mode
+
+    def sample(self, n: int) -> Tensor:
+        """`n` outputs, each from a component drawn anew; a component makes no more than its share."""
+        batch = self.logits.shape[0]
+        weights = self.log_weights.detach().exp()
+        chosen = torch.multinomial(weights.expand(batch, -1), n, replacement=True)
+        samples = self.logits.new_zeros(batch, n, *self.logits.shape[2:])
+        for k, component in enumerate(self.components):
+            here = chosen == k
+            place = here.cumsum(1) - 1
+            if (most := int(place.max()) + 1) > 0:
+                drawn = component.sample(most).to(samples.dtype)
+                rows, columns = here.nonzero(as_tuple=True)
+                samples[rows, columns] = drawn[rows, place[rows, columns]]
+        return samples
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        """Relaxed samples, with gradient, of the independent variables with the mixture's mean."""
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        """Relaxed outputs with Gaussian noise on the logits of the mean."""
+        return self._closest_independent.perturb(n, std)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        each = torch.stack([component.log_prob(y) for component in self.components])
+        return torch.logsumexp(_align(self.log_weights, 2) + each, 0)
+
+    def detach(self) -> Mixture:
+        components = tuple(component.detach() for component in self.components)
+        return replace(super().detach(), components=components, log_weights=self.log_weights.detach())
+
+    @cached_property
+    def _closest_independent(self) -> Proposal:
+        """The independent variables with the same mean."""
+        return self.space.independent(self.logits, self.mask)
+
+
+def _align(weights: Tensor, dim: int) -> Tensor:
+    """Weights `(component,)` or `(batch, component)` as `(component, batch or 1, …)` of `1 + dim` axes."""
+    weights = weights.reshape(-1, weights.shape[-1]).t()
+    return weights[(..., *[None] * (dim - 1))]
+
+
+def _mean(components: Sequence[Proposal], log_weights: Tensor) -> Tensor:
+    means = torch.stack([component.mean for component in components])
+    return (_align(log_weights.exp(), means[0].dim()) * means).sum(0)
+
+
+def _mean_logits(space: OutputSpace, components: Sequence[Proposal], log_weights: Tensor) -> Tensor:
+    """Logits of independent variables with the mean of the components, in log space: small probabilities are exact."""
+    if not space.discrete:
+        return _mean(components, log_weights)
+    log_p, log_rest = (torch.stack(parts) for parts in zip(*map(_log_means, components), strict=True))
+    weights = _align(log_weights, log_p[0].dim())
+    on = torch.logsumexp(weights + log_p, 0)
+    return on if space.simplex else on - torch.logsumexp(weights + log_rest, 0)
+
+
+def _log_means(component: Proposal) -> tuple[Tensor, Tensor]:
+    """ln of the mean, and of one minus it, of the mean's shape; the second is none of a simplex, and a repetition."""
+    space, logits = component.space, at_least_float32(component.logits)
+    if type(component) is type(space.independent(component.logits, component.mask)):
+        if space.simplex:
+            return (log_p := logits.log_softmax(-1)), log_p
+        return F.logsigmoid(logits), F.logsigmoid(-logits)
+    if isinstance(component, Mixture):  # its logits are those of its mean
+        return _log_means(component._closest_independent)
+    mean = at_least_float32(component.mean)
+    tiny = torch.finfo(mean.dtype).tiny
+    return mean.clamp(min=tiny).log(), (1 - mean).clamp(min=tiny).log()
