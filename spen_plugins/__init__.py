@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         OutputSpace,
         Proposal,
         RealGrid,
+        Spans,
         SparseLabels,
         TagSequence,
     )
