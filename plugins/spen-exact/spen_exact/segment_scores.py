@@ -52,9 +52,7 @@ class SegmentScores:
 
     def rows(self, chosen: Tensor) -> SegmentScores:
         """The scores of some sentences."""
-        return replace(
-            self, **{name: getattr(self, name)[chosen] for name in ("start", "end", "inner", "mask")}
-        )
+        return replace(self, **{name: getattr(self, name)[chosen] for name in ("start", "end", "inner", "mask")})
 
     def double(self) -> SegmentScores:
         """The same scores in float64."""
