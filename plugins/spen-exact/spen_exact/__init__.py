@@ -9,4 +9,5 @@ from spen_plugins import Classes, hookimpl
 def spen_energy_loss() -> Classes:
     return {
         "partition": "spen_exact.partition:Partition",
+        "fenchel_young": "spen_exact.fenchel_young:FenchelYoung",
     }
