@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         energy_phase,
         energy_stage,
         frozen_except,
+        loss_parts,
         net_stage,
         net_terms,
     )

@@ -68,6 +68,21 @@ class Energy(Component):
             "that have it: local, linear_chain"
         )
 
+    def modes(self, features: Any, shift: Tensor) -> Tensor:
+        """Discrete outputs of the least E(x, y) − Σ shift · y, `(batch, sample, *variables)`, without gradient.
+
+        Args:
+            features: `encode(x)`.
+            shift: `(batch, sample, *variables)`, added to the scores of single variables.
+
+        Raises:
+            ConfigError: the energy has no exact search for them.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} has no exact search for the output of least energy; expected an energy that has "
+            "one: local, linear_chain"
+        )
+
     def at(self, x: X) -> BoundEnergy:
         """E_x: the energy bound to x, called with y."""
         return BoundEnergy(self, x)
@@ -89,6 +104,11 @@ class BoundEnergy:
     def gradient(self, y: Tensor) -> Tensor:
         """dE/dy, of y's shape; see `Energy.gradient`."""
         return self.energy.gradient(self.features, y)
+
+    def modes(self, shift: Tensor) -> Tensor:
+        """Outputs of the least E(x, y) − Σ shift · y, of the shape of `shift`; see `Energy.modes`."""
+        with torch.no_grad():
+            return self.energy.modes(self.features, shift)
 
     def log_z(self) -> Tensor:
         """ln Z(x), `(batch,)`; see `Energy.log_z`."""

@@ -146,7 +146,7 @@ def build(kind: str, name: str, task, tmp_path):
 
 def some_energy(task, loss=None):
     """An energy for the task's outputs, which the energy loss of this name takes."""
-    return made("energy", "local" if loss == "likelihood" else ENERGY_FOR[type(task)], task)
+    return made("energy", "local" if loss in ("likelihood", "exact.fenchel_young") else ENERGY_FOR[type(task)], task)
 
 
 ENERGY_FOR = {ToyLabels: "seal.labels", ToyTags: "linear_chain", ToyImages: "e2e.deep_prior", ToyMasks: "images.conv"}

@@ -1,3 +1,13 @@
-"""Output structures whose partition function, marginals and samples are exact."""
+"""Output structures whose partition function, marginals and samples are exact, and losses for energies without them."""
 
 from __future__ import annotations
+
+from spen_plugins import Classes, hookimpl
+
+
+@hookimpl
+def spen_energy_loss() -> Classes:
+    return {
+        "partition": "spen_exact.partition:Partition",
+        "fenchel_young": "spen_exact.fenchel_young:FenchelYoung",
+    }

@@ -16,7 +16,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import LazyScores, lazy_scores, local_layer, local_scores, local_sum, require_tags
 from spen_plugins.settings.config import Config
-from spen_plugins.spaces import SparseLabels
+from spen_plugins.spaces import SparseLabels, viterbi
 from spen_plugins.spaces.base import at_least_float32, inner_product
 from spen_plugins.spaces.chain import Chain, forward_scores
 from spen_plugins.task import Task
@@ -48,6 +48,11 @@ class Local(Energy):
             return nn.functional.softplus(scores).sum(-1)
         each = torch.logsumexp(scores, -1)
         return (each if mask is None else each * mask).sum(-1)
+
+    def modes(self, features: tuple[Tensor | LazyScores, Tensor | None], shift: Tensor) -> Tensor:
+        scores, mask = features
+        scores = (scores.all if isinstance(scores, LazyScores) else scores).unsqueeze(1) + shift
+        return self.space.round(scores if self.space.simplex else (scores > 0).to(shift), mask)
 
 
 class LinearChain(Energy):
@@ -92,6 +97,13 @@ class LinearChain(Energy):
             mask = scores.new_ones(scores.shape[:2], dtype=torch.bool)
         none = self.start.new_zeros(self.start.shape)  # the scores have start and end in them
         return torch.logsumexp(forward_scores(scores, mask, Chain(self.pairs, none, none))[:, -1], -1)
+
+    def modes(self, features: tuple[Tensor, Tensor | None], shift: Tensor) -> Tensor:
+        """By Viterbi, over all tag sequences."""
+        scores, mask = features[0].unsqueeze(1) + shift, features[1]
+        rows = None if mask is None else mask.repeat_interleave(shift.shape[1], 0)
+        tags = viterbi(scores.flatten(0, 1), rows, self.pairs, self.start.new_zeros(self.start.shape))
+        return self.space.one_hot(tags.unflatten(0, shift.shape[:2]), mask).to(shift)
 
 
 class Sum(Energy):

@@ -127,6 +127,9 @@ class Likelihood(EnergyLoss):
             return 0 * energy.log_z()
         return (energy(batch.gold)[:, 0] + energy.log_z()) * batch.labelled
 
+    def likelihoods(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
+        return {"energy": energy(batch.gold)[:, 0] + energy.log_z()}
+
     def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
         terms = {"energy": energy(proposal.mean)[:, 0]}
         if self.config.entropy:
