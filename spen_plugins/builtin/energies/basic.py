@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.component import Component
+from spen_plugins.component import Component, name_parts
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
@@ -120,10 +120,7 @@ class Sum(Energy):
         for name in config.weights:
             if name not in terms:
                 raise ConfigError(f"energy.weights: found {name!r}, which is no term; expected among: {known}")
-        for name in terms:
-            if "." in name or not name or hasattr(nn.ModuleDict(), name):
-                raise ConfigError(f"energy.terms: a term can't be called {name!r} in PyTorch; choose another name")
-        self.terms = nn.ModuleDict(terms)
+        self.terms = name_parts(terms, "energy.terms")
 
     def encode(self, x: X) -> dict[str, Any]:
         """The encoding of x by each term."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.folder import RunFolder, read_methods
+from spen_plugins.runs.folder.folder import MEAN, RunFolder, read_methods
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tupl
     if not own:
         raise ConfigError(f"{path}: no run of its methods is done: {others}. {resume}")
     note = (f"{path}: left out, as no run is done: {others}. {resume}",) if others else ()
+    if any(unfinished or run.metrics() is not None for run in _open_runs(path / MEAN)):
+        own.append(MEAN)
     named = [(method if label is None else f"{label}/{method}", path / method) for method in own]
     return [(*one, () if number else note) for number, one in enumerate(named)]
 
