@@ -48,6 +48,7 @@ def spen_energy() -> Classes:
     return {
         "local": "spen_plugins.builtin.energies.basic:Local",
         "linear_chain": "spen_plugins.builtin.energies.basic:LinearChain",
+        "mean": "spen_plugins.builtin.energies.mean:MeanOfRuns",
         "sum": "spen_plugins.builtin.energies.basic:Sum",
     }
 

@@ -230,3 +230,10 @@ class RunFolder:
         if (content := read_table(self.path / name)) is None:
             raise RunError(f"{self.path} is not a complete run folder: {name} is missing")
         return content
+
+
+def open_runs(path: Path) -> list[RunFolder]:
+    """The run in a folder, or the runs one below."""
+    if (path / "config.json").exists():
+        return [RunFolder.open(path)]
+    return [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import Built, Experiment, check
@@ -32,6 +29,7 @@ from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.train.decoding import INSTEAD, ON_CPU, check_decodes, open_finished, save_scored
+from spen_plugins.runs.train.teachers import name_runs
 from spen_plugins.spaces import Proposal
 from spen_plugins.spaces.mixture import average
 from spen_plugins.task import FILES, Task
@@ -104,19 +102,6 @@ def open_members(runs: Sequence[Path], settings: Mapping[str, Any] | None = None
     for other in members[1:]:
         _check_alike(members[0], other)
     return members
-
-
-def name_runs(runs: Sequence[Path]) -> list[str]:
-    """Names of runs for a config: their paths below the folder that all have in common."""
-    paths = [run.resolve() for run in runs]
-    above = Path(os.path.commonpath([path.parent for path in paths]))
-    names: list[str] = []
-    for path in paths:
-        name = re.sub(r"[^\w-]+", "-", "-".join(path.relative_to(above).parts))
-        if hasattr(nn.ModuleDict(), name):
-            name = f"run-{name}"
-        names.append(name if name not in names else f"{name}-{len(names)}")
-    return names
 
 
 def _check_alike(first: Member, other: Member) -> None:
