@@ -102,6 +102,11 @@ class Mixture(Proposal):
         return self.space.independent(self.logits, self.mask)
 
 
+def average(proposals: Sequence[Proposal]) -> Proposal:
+    """The mean of some distributions; of one, itself."""
+    return proposals[0] if len(proposals) == 1 else Mixture.of(proposals)
+
+
 def _align(weights: Tensor, dim: int) -> Tensor:
     """Weights `(component,)` or `(batch, component)` as `(component, batch or 1, …)` of `1 + dim` axes."""
     weights = weights.reshape(-1, weights.shape[-1]).t()

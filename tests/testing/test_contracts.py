@@ -133,6 +133,8 @@ def made(kind: str, name: str, task, tmp_path=None):
         inner = cls.make_inner_task(task) if parts else task
         return cls(config, task, **{key: made(part, "bilstm", inner, tmp_path) for key, part in parts.items()})
     parts = {"net": independent(task)} if name in ON_A_NET else {}
+    if name == "mean":  # a net, and an energy
+        parts = {"nets": {"a": independent(task), "b": independent(task)}}
     return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
 
 
