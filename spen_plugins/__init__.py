@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         FitsDecoder,
         ListsLabels,
         NamesColumns,
+        NamesSenses,
         PartlyLabelled,
         ReadsInputs,
         ReadsText,

@@ -34,3 +34,7 @@ class Component(nn.Module):
         self.config = config
         self.space = task.space
         self.features = features
+
+    def checksums(self) -> dict[str, str]:
+        """sha256 of each file read, by path; a run can be resumed only if they are unchanged."""
+        return {}
