@@ -47,7 +47,7 @@ class Overlap(Constraint):
                 "energy 'rules.overlap' is about several predicates of a sentence, and the task has one example per "
                 "sentence"
             )
-        task.sentence_indexers()  # from now on batches say which rows share a sentence, and training keeps these together
+        task.sentence_indexers()  # batches then say which rows share a sentence, and training keeps them together
         kinds = [[tag[:2] == prefix and tag[2:] != "V" for tag in self.space.tags] for prefix in ("B-", "I-")]
         self.register_buffer("kinds", torch.tensor(kinds).t().double(), persistent=False)
 
