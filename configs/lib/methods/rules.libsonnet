@@ -34,7 +34,7 @@ local ranked(pairs) = {
     votes: base + few + taught('imitation'),
     rules_energy: base + few + taught('violation'),
     expectation: base + few + taught('expectation', 10),
-    rules_cd: implicit.alternating_cd + few { energy_loss+: { samples: 5 } },
+    rules_cd: implicit.alternating_cd + few { energy_loss+: { samples: 5, by_rules: true } },
     r_spen: few + ranked('iterates'),
     sg_spen: few + ranked('search'),
   },

@@ -90,7 +90,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
     def _find_hits(self, example: Example) -> Any:
         items, name = example.entry.items, f"rules {example.predicate}"
         if name not in items:
-            items[name] = self.rules.index(MarkedWords(example.entry.words, example.predicate))
+            items[name] = self.rules.index(MarkedWords(example.entry.words, predicate=example.predicate))
         return items[name]
 
     def restore(self, facts: Mapping[str, Any]) -> None:
