@@ -44,9 +44,9 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
-    _senses: Mapping[str, int] | None = None
-    """Their numbers in a batch; None: batches have none."""
     lower_is_better = ("ucr", "invalid_bio")
+    _senses: Mapping[str, int] | None = None
+    """Number of each sense in a batch; None: batches have no senses."""
 
     class Config(FilesConfig, PartlyLabelledConfig, RulesConfig):
         corpus: Literal["sample"] | None = None
