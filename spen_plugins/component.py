@@ -36,6 +36,10 @@ class Component(nn.Module):
         self.space = task.space
         self.features = features
 
+    def checksums(self) -> dict[str, str]:
+        """sha256 of each file read, by path; a run can be resumed only if they are unchanged."""
+        return {}
+
 
 def name_parts(parts: Mapping[str, Component], where: str) -> nn.ModuleDict:
     """The components of a starred key of `Component.parts`, as modules.

@@ -22,6 +22,18 @@ local energies = {
   'local': { energy: { type: 'local' } },
   linear_chain: { energy: { type: 'linear_chain' } },
   self_attention: { energy: { type: 'seal.self_attention' } },
+  // Those of structured tuning, with the weights of Li et al. (2020).
+  constraints: {
+    energy: {
+      type: 'sum',
+      terms: {
+        unique: { type: 'rules.unique_role' },
+        frames: { type: 'rules.frame_roles', rolesets: 'data:srl/frames/rolesets.jsonl' },
+        overlap: { type: 'rules.overlap' },
+      },
+      weights: { frames: 0.5, overlap: 0.1 },
+    },
+  },
 };
 
 local start = {

@@ -69,6 +69,7 @@ SMALL = {
     "images.fcn": {"filters": 2, "levels": 2, "groups": 1},
     "images.conv": {"filters": [3, 2], "size": 3, "hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
+    "rules.frame_roles": {"rolesets": "rolesets.jsonl"},
     "rules.implies": {"pairs": [["label0", "label1"]]},
     "rules.excludes": {"pairs": [["label0", "label1"]]},
     "infnet.tag_lm": {"hidden": 5, "tag_dim": 3},

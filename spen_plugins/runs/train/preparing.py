@@ -10,6 +10,7 @@ from typing import Any
 from accelerate import Accelerator
 from torch import nn
 
+from spen_plugins.component import Component
 from spen_plugins.config.experiment import Built, Experiment, Init, build, make_task
 from spen_plugins.console import Console
 from spen_plugins.data.parts.rules import TakesRules
@@ -173,10 +174,11 @@ def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
 
 
 def _collect_checksums(built: Built) -> dict[str, str]:
-    """sha256 of files that the trainer, feature networks and the task's rules were read from, by path."""
+    """sha256 of files that the trainer, the model's parts and the task's rules were read from, by path."""
     checksums = built.trainer.checksums()
     if isinstance(built.task, TakesRules):
         checksums = checksums | built.task.rule_checksums()
-    for network in _feature_networks(built):
-        checksums = checksums | network.checksums()
+    for part in built.model.modules():
+        if isinstance(part, FeatureNetwork | Component):
+            checksums = checksums | part.checksums()
     return checksums
