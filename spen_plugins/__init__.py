@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         OutputSpace,
         Proposal,
         RealGrid,
+        Spans,
         SparseLabels,
         TagSequence,
     )

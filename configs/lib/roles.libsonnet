@@ -6,9 +6,10 @@ local baselines = import 'methods/baselines.libsonnet';
 local chains = import 'methods/chains.libsonnet';
 local rules = import 'methods/rules.libsonnet';
 local seal = import 'methods/seal.libsonnet';
+local segments = import 'methods/segments.libsonnet';
 local teachers = import 'methods/teachers.libsonnet';
 
-local methods = baselines + seal + chains + teachers + rules + rules.of_file(baselines.crf);
+local methods = baselines + segments + seal + chains + teachers + rules + rules.of_file(baselines.crf);
 
 local ewt(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local data_sets = {

@@ -80,17 +80,20 @@ Finished = Annotated[
     list[Path],
     typer.Argument(
         metavar="RUN...",
-        help="A finished run: of label sets, or with --refine of any task. With --mean several runs, or folders of "
-        "them, of any task.",
+        help="A finished run: of label sets or spans, or with --refine of any task. With --mean several runs, or "
+        "folders of them, of any task.",
         show_default=False,
     ),
 ]
 New = Annotated[Path, typer.Argument(help="The new run folder.", show_default=False)]
 By = Annotated[
-    Literal["threshold", "expected_f1", "validation"], typer.Option("--by", help="task.decode: how labels are decided.")
+    Literal["threshold", "viterbi", "expected_f1", "validation"],
+    typer.Option("--by", help="task.decode: how labels (threshold) or spans (viterbi) are decided."),
 ]
 Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
-Temperature = Annotated[str, typer.Option(help="task.decode_temperature of expected F1: a number, or validation.")]
+Temperature = Annotated[
+    str, typer.Option(help="task.decode_temperature of label sets' expected F1: a number, or validation.")
+]
 AsMean = Annotated[
     bool, typer.Option("--mean", help="Average the probabilities of all runs, as methods=… or seeds=… wrote them.")
 ]
@@ -234,9 +237,6 @@ def decode(
             raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
         decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
-    for name, value, other in (("threshold", threshold, "expected_f1"), ("temperature", temperature, "threshold")):
-        if by == other and value != "validation":
-            raise ConfigError(f"--by {by} has no {name}: omit --{name}, or take another --by")
     settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
     if mean:
         from spen_plugins.runs.many.means import average_folders

@@ -6,6 +6,20 @@ from spen_plugins import Classes, hookimpl
 
 
 @hookimpl
+def spen_energy() -> Classes:
+    return {
+        "segments": "spen_exact.segments:Segments",
+    }
+
+
+@hookimpl
+def spen_inference_net() -> Classes:
+    return {
+        "segments": "spen_exact.segments:SegmentsNet",
+    }
+
+
+@hookimpl
 def spen_energy_loss() -> Classes:
     return {
         "partition": "spen_exact.partition:Partition",

@@ -25,6 +25,7 @@ from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.predict.predictor import Predictor
 from spen_plugins.runs.train.finishing import finish
+from spen_plugins.settings.config import Config
 from spen_plugins.task_parts import FitsDecoder
 
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
@@ -43,7 +44,7 @@ def decode(
 ) -> Path:
     """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
     the scores that it has; the nets are those of the epoch that the run chose. `settings` replace the task's `decode`,
-    `threshold` and `decode_temperature`.
+    `threshold` and, of label sets, `decode_temperature`; "validation" stands for those that the task lacks.
     """
     source, registry = open_finished(run), Registry()
     config = source.config()
@@ -52,11 +53,28 @@ def decode(
     net = experiment.inference_net
     if net.cls.chooses:
         raise ConfigError(
-            f"{run}: its label sets are those that {net.type!r} chooses by the energy, whatever task.decode is; "
+            f"{run}: its outputs are those that {net.type!r} chooses by the energy, whatever task.decode is; "
             "expected the run that was decoded by the energy"
         )
-    config["task"] = {**config["task"], **settings}
+    config["task"] = {**config["task"], **_pick_known(experiment.task.cls.Config, settings, str(run))}
     return _write(source, out, config, source.weights(), options)
+
+
+def _pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """The settings that the task's config has.
+
+    Raises:
+        ConfigError: one that it lacks, or that goes with another `decode`, is given.
+    """
+    by, is_labels = settings.get("decode"), "decode_temperature" in known.model_fields
+    without = {"threshold": "expected_f1" if is_labels else "viterbi", "decode_temperature": "threshold"}
+    for name, value in settings.items():
+        option = f"--{name.removeprefix('decode_')}"
+        if value != "validation" and name not in known.model_fields:
+            raise ConfigError(f"{run}: its task has no task.{name}; omit {option}")
+        if value != "validation" and without.get(name) == by:
+            raise ConfigError(f"--by {by} has no {name.removeprefix('decode_')}: omit {option}, or take another --by")
+    return {name: value for name, value in settings.items() if name in known.model_fields}
 
 
 def decode_by_energy(
@@ -91,7 +109,9 @@ def open_finished(run: Path) -> RunFolder:
 def check_decodes(run: Path, experiment: Experiment) -> None:
     """Raise a ConfigError if a run's task has no decoder to choose."""
     if not issubclass(experiment.task.cls, FitsDecoder):
-        raise ConfigError(f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets")
+        raise ConfigError(
+            f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets, or of spans in tags"
+        )
 
 
 def _write(

@@ -10,6 +10,7 @@ import torch
 
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.roles.srl_metric import DEFINITIONS, Example, SrlMetric
+from spen_plugins.builtin.tasks.span_task import SpanConfig, SpanTask
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.parts.file_parts import (
     FileParts,
@@ -23,7 +24,7 @@ from spen_plugins.data.sentences.items import parse_one_predicate
 from spen_plugins.data.sentences.roles import FileExamples, read_roles
 from spen_plugins.data.sentences.srl import Proposition, Sentence
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
+from spen_plugins.scores.calibration import Confidences, Decisions, rounded
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.sentences.batches import (
     PADDING,
@@ -36,11 +37,11 @@ from spen_plugins.sentences.batches import (
 from spen_plugins.sentences.tasks import PredicateTask, hide_roles, kept, read_parts, role_formats, unseen_roles
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, WordInputs, Writer
+from spen_plugins.task import PARTS, Metric, Shown, WordInputs, Writer
 from spen_plugins.task_parts import NamesSenses, WritesFormats
 
 
-class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesFormats):
+class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSenses, WritesFormats):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
@@ -48,7 +49,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
     _senses: Mapping[str, int] | None = None
     """Number of each sense in a batch; None: batches have no senses."""
 
-    class Config(FilesConfig, PartlyLabelledConfig, RulesConfig):
+    class Config(FilesConfig, PartlyLabelledConfig, RulesConfig, SpanConfig):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
         train: str | None = None
@@ -64,7 +65,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
         are left out, where the file has rolesets."""
         unique_roles: bool = False
         """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: predicted are the most
-        probable tags of which that is true (Punyakanok et al. 2008)."""
+        probable tags of which that is true (Punyakanok et al. 2008), or the best such set of spans."""
 
     @with_file_encoding
     def load(self) -> None:
@@ -95,11 +96,12 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "tags"))
+        self.restore_decoder(facts)
         self._parts = {part: [] for part in PARTS}
         self._read = FileParts({}, {}, [], None)
 
     def facts(self) -> dict[str, Any]:
-        return {"words": self._vocabulary.words, "tags": self.space.tags}
+        return {"words": self._vocabulary.words, "tags": self.space.tags, **self.decoder_facts()}
 
     def read(self, path: str) -> list[Example]:
         file = read_roles(locate(path), self.config.layout, gold=False)
@@ -133,8 +135,8 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
 
-    def metric(self) -> SrlMetric:
-        return SrlMetric(self.space.tags, self.decode)
+    def metric(self) -> Metric:
+        return self._fitted(lambda decode: SrlMetric(self.space.tags, decode))
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Arguments as `role`, `start`, `end` (exclusive), `text` and `score`; without V.
@@ -171,7 +173,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
             **({} if count is None else {"labelled": f"the first {count} training sentences"}),
             "unique_roles": self.config.unique_roles,
             "split": self._read.split,
-            "threshold": None,
+            "threshold": self._protocol_threshold(),
         }
 
     def show(self, example: Example) -> Shown:
@@ -210,7 +212,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
 
     def _confidences(
         self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
-    ) -> tuple[list[tuple[int, Argument]], np.ndarray, SpanConfidences]:
+    ) -> tuple[list[tuple[int, Argument]], np.ndarray, Confidences]:
         """For the spans that `self._table` found: their arguments with the row of each, the index of the argument to
         which each span belongs (`(span,)`, -1 for V), and the confidences in the arguments."""
         pieces: dict[int, list[tuple[str, int, int]]] = {}
@@ -220,7 +222,4 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, NamesSenses, WritesF
         number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
         owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
         ours = owner >= 0
-        confidences = span_confidences(
-            proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
-        )
-        return arguments, owner, confidences
+        return arguments, owner, self._find_confidences(proposal, best, spans[ours], lengths, owner[ours])
