@@ -27,7 +27,7 @@ from spen_plugins.task_parts import fitted_facts
 
 def warm_start(init: Init, built: Built) -> None:
     """Copy the initial weights of an experiment from other runs."""
-    facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split"}
+    facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split", "largest"}
     for net, run in init.items():
         _start(built.model, net, Path(run), {name: facts[name] for name in facts.keys() - unlike})
 
