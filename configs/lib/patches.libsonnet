@@ -5,13 +5,14 @@ local choose = import 'choose.libsonnet';
 {
   // A method's patch and what is tuned for it.
   //
-  // `methods` holds patches by name; one without an energy says `has_energy:: false`, one that is complete `tuned:: false`. Each of `tables` holds patches, too:
+  // `methods` holds patches by name; one without an energy says `has_energy:: false`, one that is complete `tuned:: false`,
+  // and one with the numbers of another method `tuned_as:: name`. Each of `tables` holds patches, too:
   // `every` for all methods, `with_energy` for those that have one, and under a method's name what it alone has. Later ones win.
   // `energy`: the user's choice among `energies`, or a table {type: …} of any other; null for that of the tables.
   method(methods, name, tables, energies={}, energy=null)::
     local method = choose.from(methods, name, 'method');
     local has_energy = std.get(method, 'has_energy', true);
-    local keys = ['every'] + (if has_energy then ['with_energy'] else []) + [name];
+    local keys = ['every'] + (if has_energy then ['with_energy'] else []) + [std.get(method, 'tuned_as', name)];
     local tuned = if std.get(method, 'tuned', true) then [std.get(table, key, {}) for table in tables for key in keys] else [];
     local chosen =
       if energy == null then {}

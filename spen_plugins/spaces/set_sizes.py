@@ -35,10 +35,11 @@ class SizeTree:
         self.labels, self.top = on.shape[1], top
         nodes = torch.stack([off, on]).transpose(1, 2)  # (size, node, batch): the inner loops are over examples
         self.levels = [_pad(nodes)]
-        while self.levels[-1].shape[1] > 1:
-            half = self.levels[-1].shape[1] // 2
-            nodes = _multiply(self.levels[-1][:, :half], self.levels[-1][:, half:], top)
-            self.levels.append(_pad(nodes) if half > 1 else nodes)
+        with torch.autocast(on.device.type, enabled=False):
+            while self.levels[-1].shape[1] > 1:
+                half = self.levels[-1].shape[1] // 2
+                nodes = _multiply(self.levels[-1][:, :half], self.levels[-1][:, half:], top)
+                self.levels.append(_pad(nodes) if half > 1 else nodes)
 
     @property
     def law(self) -> Tensor:
@@ -56,7 +57,8 @@ class SizeTree:
             degree, half = nodes.shape[0], nodes.shape[1] // 2
             left, right = nodes[:, :half], nodes[:, half:]
             table = _table(degree, self.top, down.dtype, down.device)
-            pairs = (table.t() @ down[:, :half].flatten(1)).view(degree, degree, half, -1)
+            with torch.autocast(down.device.type, enabled=False):
+                pairs = (table.t() @ down[:, :half].flatten(1)).view(degree, degree, half, -1)
             down = torch.cat([(pairs * right).sum(1), (pairs * left.unsqueeze(1)).sum(0)], 1)
         off, on = (down * self.levels[0])[:, : self.labels].unbind()
         return (on / (on + off).clamp(min=torch.finfo(on.dtype).tiny)).t()

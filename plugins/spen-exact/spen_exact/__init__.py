@@ -1,3 +1,19 @@
 """Output structures whose partition function, marginals and samples are exact."""
 
 from __future__ import annotations
+
+from spen_plugins import Classes, hookimpl
+
+
+@hookimpl
+def spen_energy() -> Classes:
+    return {
+        "counts": "spen_exact.counts:CountsEnergy",
+    }
+
+
+@hookimpl
+def spen_inference_net() -> Classes:
+    return {
+        "counts": "spen_exact.counts:Counts",
+    }
