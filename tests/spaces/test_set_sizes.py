@@ -1,4 +1,4 @@
-"""Sums over label sets by size and the maximiser of expected F1 under dependent labels, against enumeration; forests."""
+"""Sums over label sets by size, and expected F1 under dependent labels, against enumeration; forests."""
 
 from __future__ import annotations
 

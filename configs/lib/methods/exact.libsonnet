@@ -4,4 +4,5 @@ local baselines = import 'baselines.libsonnet';
 local taught(type) = baselines.cross_entropy { tuned_as:: 'cross_entropy', inference_net+: { type: 'exact.' + type } };
 {
   counts: taught('counts'),
+  hierarchy: taught('hierarchy'),
 }

@@ -9,6 +9,7 @@ from spen_plugins import Classes, hookimpl
 def spen_energy() -> Classes:
     return {
         "counts": "spen_exact.counts:CountsEnergy",
+        "hierarchy": "spen_exact.hierarchy:HierarchyEnergy",
     }
 
 
@@ -16,4 +17,5 @@ def spen_energy() -> Classes:
 def spen_inference_net() -> Classes:
     return {
         "counts": "spen_exact.counts:Counts",
+        "hierarchy": "spen_exact.hierarchy:Hierarchy",
     }

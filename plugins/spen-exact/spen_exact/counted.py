@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from spen_plugins import LabelSet, Proposal
 from spen_plugins.nn import SizeTree, at_least_float32, inner_product, label_sizes, log_sizes
 
+
 def potential(counts: Tensor, y: Tensor) -> Tensor:
     """c_|y| of label sets, and its expectation under independent labels of these means for a relaxed y.
 
@@ -28,7 +29,7 @@ def potential(counts: Tensor, y: Tensor) -> Tensor:
 
 
 def log_partition(scores: Tensor, log_law: Tensor, counts: Tensor) -> Tensor:
-    """ln Σ_y exp(Σ_i s_i y_i + c_|y|), `(batch,)`: that of independent labels, and the expectation of e^c under them."""
+    """ln Σ_y exp(Σ_i s_i y_i + c_|y|), `(batch,)`: that of independent labels, and of the mean of e^c under them."""
     softplus = F.softplus(scores).sum(-1)
     return softplus + torch.logsumexp(log_law + counts, -1)
 
@@ -132,7 +133,7 @@ def _list_best(scores: Tensor, counts: Tensor, k: int) -> tuple[Tensor, Tensor]:
         scores: in descending order, `(batch, label)`.
         counts: as of `CountedLabels`.
     """
-    batch, labels = scores.shape
+    labels = scores.shape[1]
     size, width = torch.arange(labels + 1, device=scores.device), min(k - 1, labels)
     value = F.pad(scores.cumsum(1), (1, 0)) + counts[:, size.clamp(max=counts.shape[1] - 1)]
     value, sizes = value.topk(min(k, labels + 1), 1)

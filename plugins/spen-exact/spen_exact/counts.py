@@ -16,7 +16,7 @@ MORE = 2
 
 
 def make_counts(component: nn.Module) -> nn.Linear:
-    """The layer of c_0(x), c_1(x), …, which start from 0. Sizes above the cap, the largest set in training and two more,
+    """The layer of c_0(x), c_1(x), …, which start from 0. Sizes above the cap, the largest set in training plus two,
     share the last one, so that no set has probability 0."""
     labels, largest = len(component.space.labels), component.space.largest
     top = labels if largest is None else min(labels, largest + MORE + 1)
