@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -102,6 +102,25 @@ class Mixture(Proposal):
     def log_prob(self, y: Tensor) -> Tensor:
         each = torch.stack([component.log_prob(y) for component in self.components])
         return torch.logsumexp(_align(self.log_weights, 2) + each, 0)
+
+    def label_sizes(self) -> Tensor | None:
+        """The mean of the components'."""
+        parts = [component.label_sizes() for component in self.components]
+        if any(part is None for part in parts):
+            return None
+        most = max(part.shape[1] for part in parts)
+        each = torch.stack([F.pad(part, (0, 0, 0, most - part.shape[1])) for part in parts])
+        return (_align(self.log_weights.detach().exp(), 3) * each).sum(0)
+
+    def tempered(self, temperature: float) -> Mixture:
+        """The mixture of the components at this temperature, with weights ∝ π_k^(1/T)."""
+        components = [component.tempered(temperature) for component in self.components]
+        return Mixture.of(components, self.log_weights / temperature, chosen=self.chosen)
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> Mixture:
+        components = tuple(component.map_rows(change) for component in self.components)
+        weights = self.log_weights.expand(self.logits.shape[0], -1)
+        return replace(super().map_rows(change), components=components, log_weights=change(weights))
 
     def detach(self) -> Mixture:
         components = tuple(component.detach() for component in self.components)

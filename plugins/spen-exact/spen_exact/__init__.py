@@ -8,6 +8,8 @@ from spen_plugins import Classes, hookimpl
 @hookimpl
 def spen_energy() -> Classes:
     return {
+        "counts": "spen_exact.counts:CountsEnergy",
+        "hierarchy": "spen_exact.hierarchy:HierarchyEnergy",
         "segments": "spen_exact.segments:Segments",
     }
 
@@ -15,6 +17,8 @@ def spen_energy() -> Classes:
 @hookimpl
 def spen_inference_net() -> Classes:
     return {
+        "counts": "spen_exact.counts:Counts",
+        "hierarchy": "spen_exact.hierarchy:Hierarchy",
         "segments": "spen_exact.segments:SegmentsNet",
     }
 

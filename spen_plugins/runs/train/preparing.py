@@ -30,7 +30,7 @@ from spen_plugins.task_parts import fitted_facts
 
 def warm_start(init: Init, built: Built) -> None:
     """Copy the initial weights of an experiment from other runs."""
-    facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split"}
+    facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split", "largest"}
     known = {name: facts[name] for name in facts.keys() - unlike}
     for net, runs in init.items():
         target = getattr(built.model, net)
