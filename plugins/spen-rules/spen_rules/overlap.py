@@ -49,9 +49,7 @@ class Overlap(Constraint):
             )
         kinds = [[tag[:2] == prefix and tag[2:] != "V" for tag in self.space.tags] for prefix in ("B-", "I-")]
         if not any(kinds[0]):
-            raise sp.ConfigError(
-                "energy 'rules.overlap' is about arguments; none of the task's tags is B-A0 or the like"
-            )
+            raise sp.ConfigError("energy 'rules.overlap' is about arguments; none of the task's tags is like B-A0")
         task.sentence_indexers()  # batches then say which rows share a sentence, and training keeps them together
         self.register_buffer("kinds", torch.tensor(kinds).t().double(), persistent=False)
 
