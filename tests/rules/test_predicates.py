@@ -199,6 +199,8 @@ def test_what_does_not_fit_is_refused(rolesets, tmp_path):
         energy("frame_roles", ToyTags(), rolesets=str(rolesets))
     with pytest.raises(sp.ConfigError, match="one example per sentence"):
         energy("overlap", ToyTags())
+    with pytest.raises(sp.ConfigError, match="is about arguments"):
+        energy("overlap", loaded("propbank.senses", corpus="sample"))
     for kind, fields in (("frame_roles", {"rolesets": str(rolesets)}), ("overlap", {})):
         with pytest.raises(sp.ConfigError, match="tag sequences"):
             energy(kind, ToyLabels(), **fields)

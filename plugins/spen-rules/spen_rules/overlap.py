@@ -47,8 +47,10 @@ class Overlap(Constraint):
                 "energy 'rules.overlap' is about several predicates of a sentence, and the task has one example per "
                 "sentence"
             )
-        task.sentence_indexers()  # batches then say which rows share a sentence, and training keeps them together
         kinds = [[tag[:2] == prefix and tag[2:] != "V" for tag in self.space.tags] for prefix in ("B-", "I-")]
+        if not any(kinds[0]):
+            raise sp.ConfigError("energy 'rules.overlap' is about arguments; none of the task's tags is like B-A0")
+        task.sentence_indexers()  # batches then say which rows share a sentence, and training keeps them together
         self.register_buffer("kinds", torch.tensor(kinds).t().double(), persistent=False)
 
     def encode(self, x: sp.X) -> tuple[Tensor | None, Tensor]:
