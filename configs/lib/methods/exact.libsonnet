@@ -5,4 +5,5 @@ local taught(type) = baselines.cross_entropy { tuned_as:: 'cross_entropy', infer
 {
   counts: taught('counts'),
   hierarchy: taught('hierarchy'),
+  star: taught('star'),
 }
