@@ -5,4 +5,5 @@ local taught(type) = baselines.cross_entropy { as:: ['cross_entropy'], inference
 {
   counts: taught('counts'),
   hierarchy: taught('hierarchy'),
+  star: taught('star'),
 }

@@ -10,6 +10,7 @@ def spen_energy() -> Classes:
     return {
         "counts": "spen_exact.counts:CountsEnergy",
         "hierarchy": "spen_exact.hierarchy:HierarchyEnergy",
+        "star": "spen_exact.star:StarEnergy",
         "segments": "spen_exact.segments:Segments",
     }
 
@@ -19,6 +20,7 @@ def spen_inference_net() -> Classes:
     return {
         "counts": "spen_exact.counts:Counts",
         "hierarchy": "spen_exact.hierarchy:Hierarchy",
+        "star": "spen_exact.star:StarNet",
         "segments": "spen_exact.segments:SegmentsNet",
     }
 
