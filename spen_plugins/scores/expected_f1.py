@@ -1,4 +1,8 @@
-"""Label sets of highest expected F1, if labels are independent (Lewis 1995; Dembczyński et al. 2011).
+"""Label sets of highest expected F1 (Lewis 1995; Dembczyński et al. 2011), if labels are independent, and under any
+distribution that knows the probability of each label beside each size of the set.
+
+For the latter, the gain of label i in a set of size k is Σ_s 2 / (k + s) P(y_i = 1, |y| = s): the best set of this size
+has the k largest gains. What follows is for independent labels.
 
 Of all sets of k labels, that of the k likeliest has the highest expected F1. With labels in this order, and S_i the
 number of labels besides i that are on, it is
@@ -20,12 +24,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spen_plugins.spaces import Proposal
+from spen_plugins.spaces.forest import Forest
+
 FIRST = 32
 """Sizes of sets that are tried first."""
 CELLS = 2**18
 """About the most probabilities times nodes in memory, 2 MB for each array: larger ones take longer for each number."""
 SAMPLED = 2**22
-"""About the most sizes times labels in memory, 32 MB for each array, where sets are given by samples."""
+"""About the most sizes times labels in memory, 32 MB for each array, where labels are dependent."""
+SAMPLES = 1000
+"""Samples of a distribution that doesn't know the joint law of its labels and sizes."""
 TINY = 1e-12  # probabilities nearer to 0 or 1 have the logit of this one
 EQUAL = 1e-9  # expected F1s this near count as equal: the smaller set is taken
 
@@ -50,7 +59,35 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
     return predicted.to(p.device)
 
 
-def find_best_set(y: Tensor, weights: Tensor) -> Tensor:
+def find_best_sets(proposal: Proposal, temperature: float = 1.0) -> Tensor:
+    """The label set of highest expected F1 under any distribution over label sets, boolean `(example, label)`.
+
+    By `Proposal.label_sizes`, or else under `SAMPLES` samples, which have a seed of their own. If labels imply their
+    parents, they are only chosen with them.
+
+    Args:
+        proposal: the distribution of a batch.
+        temperature: T, as of `Proposal.tempered`.
+    """
+    labels, home = proposal.logits.shape[-1], proposal.logits.device
+    rows = max(1, SAMPLED // max(1, 256 * labels))
+    chosen = [torch.zeros(0, labels, dtype=torch.bool)]
+    for start in range(0, proposal.logits.shape[0], rows):
+        chunk = proposal.map_rows(lambda values, at=slice(start, start + rows): values[at].detach().cpu())
+        chunk = chunk if temperature == 1 else chunk.tempered(temperature)
+        joint, forest = chunk.label_sizes(), chunk.space.forest
+        if joint is None:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                y = chunk.sample(SAMPLES)
+            chosen.append(find_best_set(y, torch.full(y.shape[:2], 1 / SAMPLES, dtype=torch.double), forest))
+        else:
+            size = torch.arange(1, joint.shape[1] + 1, dtype=joint.dtype).expand(joint.shape[:2])
+            chosen.append(_find_best_sets(joint, torch.ones_like(size), size, joint.sum(2), forest))
+    return torch.cat(chosen).to(home)
+
+
+def find_best_set(y: Tensor, weights: Tensor, forest: Forest | None = None) -> Tensor:
     """The label set of highest expected F1 under a distribution over given sets, boolean `(example, label)`.
 
     A set of k labels has Σ_i Σ_y w(y) y_i 2 / (k + |y|), so that the k labels with the largest inner sums are best.
@@ -59,28 +96,45 @@ def find_best_set(y: Tensor, weights: Tensor) -> Tensor:
     Args:
         y: sets, zeros and ones, `(example, set, label)`.
         weights: their probabilities, `(example, set)`.
+        forest: of labels that imply their parents.
     """
     rows = max(1, SAMPLED // max(1, y.shape[2] ** 2))
-    return torch.cat([_find_best_sets(*pair) for pair in zip(y.split(rows), weights.split(rows), strict=True)])
+    parts = []
+    for some, theirs in zip(y.split(rows), weights.split(rows), strict=True):
+        on = (some := some.to(theirs.dtype)).sum(2)
+        parts.append(_find_best_sets(some, theirs, on, theirs * on, forest))
+    return torch.cat(parts)
 
 
-def _find_best_sets(y: Tensor, weights: Tensor) -> Tensor:
-    y, labels = y.to(weights.dtype), y.shape[2]
-    on = y.sum(2)
+def _find_best_sets(y: Tensor, weights: Tensor, size: Tensor, expected: Tensor, forest: Forest | None = None) -> Tensor:
+    """The best sets from parts of the distribution in which sets have one size each.
+
+    Args:
+        y: probability of each label within a part, `(example, part, label)`.
+        weights: that of the part, `(example, part)`.
+        size: of the sets in a part, likewise.
+        expected: weights times sizes of the parts, likewise.
+        forest: of labels that imply their parents: gains of children are at most their parents', and of equal ones a
+            parent comes first.
+    """
+    labels = y.shape[2]
+    order = None if forest is None else torch.tensor(forest.preorder()[0], device=y.device)
     k = min(FIRST, labels)
     while True:
         sizes = torch.arange(1, k + 1, device=y.device, dtype=y.dtype)
-        gains = (2 * weights.unsqueeze(2) / (on.unsqueeze(2) + sizes)).transpose(1, 2) @ y  # (example, size, label)
-        ordered, order = gains.sort(dim=2, descending=True, stable=True)
+        gains = (2 * weights.unsqueeze(2) / (size.unsqueeze(2) + sizes)).transpose(1, 2) @ y  # (example, size, label)
+        if forest is not None:
+            gains = forest.limit(gains)[..., order]
+        ordered, ranking = gains.sort(dim=2, descending=True, stable=True)
         value, best = _best(ordered.cumsum(2).diagonal(dim1=1, dim2=2))
-        if k == labels or bool((value >= (2 * weights * on / (k + 1 + on)).sum(1)).all()):
+        if k == labels or bool((value >= (2 * expected / (k + 1 + size)).sum(1)).all()):
             break
         k = min(2 * k, labels)
     rows = torch.arange(len(y), device=y.device)
     chosen = torch.arange(labels, device=y.device) < best.unsqueeze(1)
-    return torch.zeros(chosen.shape, dtype=torch.bool, device=y.device).scatter_(
-        1, order[rows, best.clamp(min=1) - 1], chosen
-    )
+    ranking = ranking[rows, best.clamp(min=1) - 1]
+    ranking = ranking if order is None else order[ranking]
+    return torch.zeros(chosen.shape, dtype=torch.bool, device=y.device).scatter_(1, ranking, chosen)
 
 
 def tempered(p: Tensor, temperature: float) -> Tensor:

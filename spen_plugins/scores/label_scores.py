@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from spen_plugins.scores.expected_f1 import best_sets
+from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets
+from spen_plugins.spaces import IndependentLabels, Proposal
 
 DEFINITIONS = {
     "example_f1": "F1 of each example's label set, averaged over examples; 0 where prediction or gold is empty",
@@ -29,6 +30,7 @@ DEFINITIONS = {
     "label_ap": "average precision of each label's examples likewise; mean over labels that an example has",
 }
 AVERAGE_PRECISION = "average precision of all (example, label) probabilities together (micro); needs no threshold"
+INCOHERENT = "share of predicted label sets that have a label without its parent in the hierarchy; lower is better"
 GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
 
 
@@ -112,22 +114,52 @@ TEMPERATURES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 """Of which one is picked."""
 
 
+Outputs: TypeAlias = Tensor | Sequence[Proposal]
+"""What label sets are decided from: probabilities of independent labels, `(example, label)`, or the distributions of
+some batches, in which labels depend on each other."""
+
+
+def as_outputs(proposal: Proposal) -> Outputs:
+    """The outputs of a batch."""
+    return marginals(proposal) if isinstance(proposal, IndependentLabels) else [proposal]
+
+
+def marginals(proposal: Proposal) -> Tensor:
+    """The probability of each label, `(example, label)` float32, without gradient."""
+    return proposal.mean[:, 0].detach().float()
+
+
+def describe_law(proposal: Proposal) -> str:
+    """The law of dependent labels under which F1 is expected; empty for independent ones."""
+    if isinstance(proposal, IndependentLabels):
+        return ""
+    exact = proposal.map_rows(lambda values: values[:1].detach()).label_sizes() is not None
+    return "the exact law of labels and sizes" if exact else f"{SAMPLES} samples"
+
+
 @dataclass(frozen=True)
 class LabelDecoder:
     """Decides on label sets.
 
     Attributes:
         threshold: a label is predicted if its probability is above it.
-        temperature: None, or that of independent labels under which the set of highest expected F1 is predicted; then
+        temperature: None, or that of the distribution under which the set of highest expected F1 is predicted; then
             there is no threshold.
     """
 
     threshold: float = 0.5
     temperature: float | None = None
 
-    def __call__(self, p: Tensor) -> Tensor:
-        """The predicted labels, boolean, from probabilities `(example, label)`."""
-        return p > self.threshold if self.temperature is None else best_sets(p, self.temperature)
+    def __call__(self, outputs: Outputs) -> Tensor:
+        """The predicted labels, boolean `(example, label)`."""
+        if not isinstance(outputs, Tensor):
+            return torch.cat([self._decode(proposal) for proposal in outputs])
+        return outputs > self.threshold if self.temperature is None else best_sets(outputs, self.temperature)
+
+    def _decode(self, proposal: Proposal) -> Tensor:
+        if self.temperature is None:
+            return marginals(proposal) > self.threshold
+        return find_best_sets(proposal, self.temperature)
 
     def __str__(self) -> str:
         if self.temperature is None:
@@ -157,16 +189,17 @@ class Fit:
         decoders = [LabelDecoder(float(t)) for t in thresholds] if self.decode != "expected_f1" else []
         return decoders + [LabelDecoder(temperature=float(t)) for t in ts] if self.decode != "threshold" else decoders
 
-    def __call__(self, p: Tensor, gold: Tensor) -> LabelDecoder:
+    def __call__(self, outputs: Outputs, gold: Tensor) -> LabelDecoder:
         """Returns the decoder with the best example F1; of equal ones, the first.
 
         Args:
-            p, gold: probabilities and boolean labels of the validation part, `(example, label)`.
+            outputs: of the validation part.
+            gold: its labels, boolean `(example, label)`.
         """
         decoders = self.decoders()
         if len(decoders) == 1:
             return decoders[0]
-        return max(decoders, key=lambda decoder: round(example_f1(decoder(p), gold).mean().item(), 9))
+        return max(decoders, key=lambda decoder: round(example_f1(decoder(outputs), gold).mean().item(), 9))
 
     def __str__(self) -> str:
         """The way in which the decoder was chosen."""

@@ -113,6 +113,30 @@ class Proposal(ABC):
             "another net"
         )
 
+    def label_sizes(self) -> Tensor | None:
+        """P(y_i = 1, |y| = s | x) of each label i and size s from 1, `(batch, size, label)` float64, without gradient.
+
+        Of label sets alone; it decides which set has the highest expected F1. Larger sizes than the last one have
+        together a probability below 1e-9. Optional: None if the distribution doesn't know it.
+        """
+        return None
+
+    def tempered(self, temperature: float) -> Proposal:
+        """The distribution ∝ q(y | x)^(1/T): all scores and potentials are divided by T.
+
+        A subclass with other potentials than `logits` overrides it.
+        """
+        return replace(self, logits=self.logits / temperature, _kept={})
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> Proposal:
+        """The distribution with `change` applied to each tensor that has a row per example, such as the selection of
+        rows or a move to another device; without features and iterates.
+
+        A subclass with further tensors overrides it.
+        """
+        kept = {name: None if (value := getattr(self, name)) is None else change(value) for name in ("mask", "chosen")}
+        return replace(self, logits=change(self.logits), features=None, iterates=(), _kept={}, **kept)
+
     def span_posteriors(self, floor: float) -> Spans:
         """The spans of tags whose posterior, the probability that an output has exactly this span, is above `floor`,
         in float64, without gradient. Optional; of tag sequences under a scheme.

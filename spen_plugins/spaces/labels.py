@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +13,9 @@ from torch.nn import functional as F
 
 from spen_plugins.spaces.base import Box, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.forest import Forest
 from spen_plugins.spaces.k_best import cheapest_flips
+from spen_plugins.spaces.set_sizes import label_sizes
 from spen_plugins.spaces.sparse import SparseLabels, find_positive, find_true, sort_ascending
 
 
@@ -21,10 +24,15 @@ class LabelSet(Box):
 
     Args:
         labels: the labels' names, in the order of the last axis.
+        parents: of a hierarchy, in which a label implies its parent, the index of each label's parent; None for a root.
+        largest: the number of labels of the largest set in training, if it is known.
     """
 
-    def __init__(self, labels: list[str]) -> None:
-        self.labels = list(labels)
+    def __init__(
+        self, labels: list[str], parents: Sequence[int | None] | None = None, largest: int | None = None
+    ) -> None:
+        self.labels, self.largest = list(labels), largest
+        self.forest = None if parents is None else Forest(labels, parents)
 
     @property
     def shape(self) -> tuple[int | None, ...]:
@@ -111,3 +119,6 @@ class IndependentLabels(Proposal):
         best = (logits > 0).to(logits.dtype)
         flips, cost = cheapest_flips(logits[:, 0].abs(), k)
         return (best - flips.to(best.dtype)).abs(), self.log_prob(best).detach() - cost
+
+    def label_sizes(self) -> Tensor:
+        return label_sizes(self.logits[:, 0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -103,6 +103,25 @@ class Mixture(Proposal):
         each = torch.stack([component.log_prob(y) for component in self.components])
         return torch.logsumexp(_align(self.log_weights, 2) + each, 0)
 
+    def label_sizes(self) -> Tensor | None:
+        """The mean of the components'."""
+        parts = [component.label_sizes() for component in self.components]
+        if any(part is None for part in parts):
+            return None
+        most = max(part.shape[1] for part in parts)
+        each = torch.stack([F.pad(part, (0, 0, 0, most - part.shape[1])) for part in parts])
+        return (_align(self.log_weights.detach().exp(), 3) * each).sum(0)
+
+    def tempered(self, temperature: float) -> Mixture:
+        """The mixture of the components at this temperature, with weights ∝ π_k^(1/T)."""
+        components = [component.tempered(temperature) for component in self.components]
+        return Mixture.of(components, self.log_weights / temperature, chosen=self.chosen)
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> Mixture:
+        components = tuple(component.map_rows(change) for component in self.components)
+        weights = self.log_weights.expand(self.logits.shape[0], -1)
+        return replace(super().map_rows(change), components=components, log_weights=change(weights))
+
     def detach(self) -> Mixture:
         components = tuple(component.detach() for component in self.components)
         return replace(super().detach(), components=components, log_weights=self.log_weights.detach())
@@ -111,6 +130,11 @@ class Mixture(Proposal):
     def _closest_independent(self) -> Proposal:
         """The independent variables with the same mean."""
         return self.space.independent(self.logits, self.mask)
+
+
+def average(proposals: Sequence[Proposal]) -> Proposal:
+    """The mean of some distributions; of one, itself."""
+    return proposals[0] if len(proposals) == 1 else Mixture.of(proposals)
 
 
 def _align(weights: Tensor, dim: int) -> Tensor:

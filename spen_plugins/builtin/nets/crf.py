@@ -218,6 +218,10 @@ class CrfProposal(Proposal):
     def detach(self) -> CrfProposal:
         return replace(super().detach(), chain=self.chain.detach())
 
+    def tempered(self, temperature: float) -> CrfProposal:
+        chain = Chain(*(part / temperature for part in (self.chain.transitions, self.chain.start, self.chain.end)))
+        return replace(super().tempered(temperature), chain=chain)
+
     @property
     def _decoding(self) -> tuple[Tensor, Tensor, Tensor]:
         """Transitions, start and end to decode with: −∞ if they violate the scheme, if `constrained`."""

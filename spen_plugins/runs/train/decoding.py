@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from torch import Tensor
 
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import Built, Experiment, build, check
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing_folder
@@ -46,13 +46,10 @@ def decode(
     the scores that it has; the nets are those of the epoch that the run chose. `settings` replace the task's `decode`,
     `threshold` and, of label sets, `decode_temperature`; "validation" stands for those that the task lacks.
     """
-    source, registry = _open_finished(run), Registry()
+    source, registry = open_finished(run), Registry()
     config = source.config()
     experiment = check(config, str(run / "config.json"), registry)
-    if not issubclass(experiment.task.cls, FitsDecoder):
-        raise ConfigError(
-            f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets, or of spans in tags"
-        )
+    check_decodes(run, experiment)
     net = experiment.inference_net
     if net.cls.chooses:
         raise ConfigError(
@@ -89,7 +86,7 @@ def decode_by_energy(
     """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
     with the scores that it has. What the run's validation part chooses, such as the energy's weight, is chosen once.
     """
-    source, registry = _open_finished(run), Registry()
+    source, registry = open_finished(run), Registry()
     RunFolder.check_free(out, INSTEAD)
     predictor = Predictor(source, options.device or "cpu", registry, refine)
     config = source.config()
@@ -101,11 +98,20 @@ def decode_by_energy(
     return _write(source, out, config, weights, options)
 
 
-def _open_finished(run: Path) -> RunFolder:
+def open_finished(run: Path) -> RunFolder:
+    """The folder of a run that has scores; a ConfigError otherwise."""
     source = RunFolder.open(run)
     if source.metrics() is None:
         raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
     return source
+
+
+def check_decodes(run: Path, experiment: Experiment) -> None:
+    """Raise a ConfigError if a run's task has no decoder to choose."""
+    if not issubclass(experiment.task.cls, FitsDecoder):
+        raise ConfigError(
+            f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets, or of spans in tags"
+        )
 
 
 def _write(
@@ -115,28 +121,51 @@ def _write(
     weights: Mapping[str, Tensor],
     options: RunOptions,
 ) -> Path:
-    """A run folder with another config and a run's weights, by the names they have there, and its scores.
-
-    It is whole or not there: without its scores it would look like a run that can be resumed.
-    """
+    """A run folder with another config and a run's weights, by the names they have there, and its scores."""
     run = source.path
     experiment = check(config, f"spen decode {run}", Registry())  # not the run's own config, which is right
     RunFolder.check_free(out, INSTEAD)
     task = load_own_data(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
     copy_tensors(weights, list_tensors(built.model), run)
+
+    def fill(folder: RunFolder) -> None:
+        for name in KEPT:
+            if (run / name).exists():
+                shutil.copyfile(run / name, folder.path / name)
+        if source.assets.exists():
+            shutil.copytree(source.assets, folder.assets)
+
+    return save_scored(out, experiment, built, "test" in (source.metrics() or {}), fill, options)
+
+
+def save_scored(
+    out: Path,
+    experiment: Experiment,
+    built: Built,
+    tested: bool,
+    fill: Callable[[RunFolder], None],
+    options: RunOptions,
+) -> Path:
+    """Write the run folder of nets that are not trained here, with the scores that they have, and print these.
+
+    It is whole or not there: without its scores it would look like a run that can be resumed.
+
+    Args:
+        out: the folder, new or empty.
+        experiment: its config.
+        built: the nets with their weights, and the task with its data.
+        tested: if true, the test part is scored, too.
+        fill: writes the folder's other files.
+        options: device and output.
+    """
     accelerator = make_accelerator("no", options.device)
     built.model.to(accelerator.device)
     with writing_folder(out) as fresh:
         folder = RunFolder.create(fresh, experiment.table())
-        for name in KEPT:
-            if (run / name).exists():
-                shutil.copyfile(run / name, fresh / name)
-        if source.assets.exists():
-            shutil.copytree(source.assets, folder.assets)
+        fill(folder)
         folder.save_weights(built.model)
-        constant = Constant(task, built.trainer.config.evaluated_at_once)
-        tested = "test" in (source.metrics() or {})
+        constant = Constant(built.task, built.trainer.config.evaluated_at_once)
         finish(built, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
         RunFolder.check_free(out, INSTEAD)  # another process may have written there since
     print_scores(Console(quiet=options.quiet), RunFolder(out))

@@ -10,25 +10,45 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
-from spen_plugins.scores.label_scores import Fit, LabelDecoder, at_k, average_precision, example_f1, scores
-from spen_plugins.spaces import Proposal
+from spen_plugins.scores.label_scores import (
+    Fit,
+    LabelDecoder,
+    at_k,
+    average_precision,
+    describe_law,
+    example_f1,
+    marginals,
+    scores,
+)
+from spen_plugins.spaces import IndependentLabels, Proposal
+from spen_plugins.spaces.forest import Forest
 from spen_plugins.task import Metric
 
 
 class LabelMetric(Metric):
-    """Metric that collects probabilities and gold on the CPU, and decodes at the end, as `LabelTask.decode` does, by a
-    decoder that may be fitted first.
+    """Metric that collects probabilities and gold on the CPU, the distributions too if labels depend on each other, and
+    decodes at the end, as `LabelTask.decode` does, by a decoder that may be fitted first.
 
     Args:
         decoder: decides on the label sets; None: by the threshold 0.5.
         average_precision: if true, also computes `micro_ap`, which sorts all probabilities (27 ms for 1472 x 159).
         at: each k of the scores of the k likeliest labels, in `details`.
+        forest: of a hierarchy, whose incoherent predictions are counted.
+
+    Attributes:
+        law: the law of dependent labels under which F1 is expected; empty for independent ones.
     """
 
     def __init__(
-        self, decoder: LabelDecoder | None = None, average_precision: bool = False, at: Sequence[int] = (1, 3, 5)
+        self,
+        decoder: LabelDecoder | None = None,
+        average_precision: bool = False,
+        at: Sequence[int] = (1, 3, 5),
+        forest: Forest | None = None,
     ) -> None:
         self.decoder, self.average_precision, self.at = decoder or LabelDecoder(), average_precision, at
+        self.forest, self.law = forest, ""
+        self._dependent: list[Proposal] = []
         self._probabilities: list[Tensor] = []
         self._gold: list[Tensor] = []
         self._labelled: list[Tensor] = []
@@ -39,11 +59,14 @@ class LabelMetric(Metric):
         self._labelled.append(labelled.cpu())
         if batch.gold is None:
             return
-        p, gold = proposal.mean[:, 0].detach().float(), batch.gold[:, 0] > 0.5
+        p, gold = marginals(proposal), batch.gold[:, 0] > 0.5
         if not bool(batch.labelled.all()):
             p, gold = p[batch.labelled], gold[batch.labelled]
         self._probabilities.append(p.cpu())
         self._gold.append(gold.cpu())
+        if proposal.chosen is None and not isinstance(proposal, IndependentLabels):
+            self.law = self.law or describe_law(proposal)
+            self._dependent.append(proposal.map_rows(lambda values: values[batch.labelled].detach().cpu()))
         if proposal.chosen is not None:
             self._chosen.append((proposal.chosen[:, 0][batch.labelled] > 0.5).cpu())
 
@@ -59,7 +82,10 @@ class LabelMetric(Metric):
 
     def compute(self) -> dict[str, Any]:
         p, gold = self.collected()
-        result = scores(self._decode_labels(p), gold)
+        predicted = self._decode_labels(p)
+        result = scores(predicted, gold)
+        if self.forest is not None:
+            result["incoherent"] = (~self.forest.is_coherent(predicted)).double().mean().item()
         if self.average_precision:
             result["micro_ap"] = average_precision(p.flatten()[None], gold.flatten()[None]) or 0.0
         return result
@@ -80,12 +106,12 @@ class LabelMetric(Metric):
 
     def _decode_labels(self, p: Tensor) -> Tensor:
         """Labels of the chosen sets, else those that the decoder predicts, boolean `(example, label)`."""
-        return torch.cat(self._chosen) if self._chosen else self.decoder(p)
+        return torch.cat(self._chosen) if self._chosen else self.decoder(self._dependent or p)
 
     def fit(self, fit: Fit) -> LabelDecoder:
         """Take the decoder with the best example F1 of those that `fit` admits; unchanged if the net itself chose the
         label sets."""
         p, gold = self.collected()
         if not self._chosen:
-            self.decoder = fit(p, gold)
+            self.decoder = fit(self._dependent or p, gold)
         return self.decoder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -13,28 +13,37 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.labels.label_csv import label_csv
+from spen_plugins.builtin.tasks.labels.label_hierarchy import find_largest, read_parents
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.labels.label_parts import Columns, LabelParts
+from spen_plugins.data.catalogue import locate
 from spen_plugins.data.parts.gold import ClassWeightConfig, collate_weights, weigh_labels
-from spen_plugins.data.records import written
-from spen_plugins.data.texts.text_columns import Layout
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.data.text import sha256
+from spen_plugins.errors import ConfigError
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
-from spen_plugins.scores.label_scores import AVERAGE_PRECISION, DEFINITIONS, Fit, LabelDecoder, between
+from spen_plugins.scores.label_scores import (
+    AVERAGE_PRECISION,
+    DEFINITIONS,
+    INCOHERENT,
+    Fit,
+    LabelDecoder,
+    as_outputs,
+    between,
+    marginals,
+)
 from spen_plugins.settings.facts import number
-from spen_plugins.spaces import LabelSet, Proposal
+from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal
 from spen_plugins.task import Metric, Writer
 from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, NamesColumns, WritesFormats
-
-PREDICTED, PROBABILITY = "predicted", "p"
 
 
 class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, WritesFormats):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
     selection = "example_f1"
-    lower_is_better = ("hamming",)
-    fitted_facts = ("threshold", "decode_temperature")
+    lower_is_better = ("hamming", "incoherent")
+    fitted_facts = ("threshold", "decode_temperature", "decode_law")
     space: LabelSet
 
     class Config(ClassWeightConfig):
@@ -42,11 +51,16 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """A label is predicted above this probability; "validation" picks the best of 0.05 to 0.95 on the
         validation part, in steps of 0.05."""
         decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
-        """"threshold": labels above it are predicted; "expected_f1": the label set of highest expected F1 if labels are
-        independent; "validation": the one of both that is better on the validation part."""
+        """"threshold": labels above it are predicted; "expected_f1": the label set of highest expected F1 under the
+        net's distribution; "validation": the one of both that is better on the validation part."""
         decode_temperature: PositiveFloat | Literal["validation"] = "validation"
-        """T of the labels' probabilities sigmoid(logit / T) under which F1 is expected; "validation" picks the best of
-        0.5 to 4 on the validation part. Probabilities that are reported have another one, of calibration."""
+        """T by which all scores of the distribution under which F1 is expected are divided, sigmoid(logit / T) of
+        independent labels; "validation" picks the best of 0.5 to 4 on the validation part. Probabilities that are
+        reported have another one, of calibration."""
+        hierarchy: str | dict[str, str] | None = None
+        """File of lines `child parent`, or a table {child: parent}, of labels that imply their parent; each has at most
+        one. Predicted sets without a label's parent are then counted. An ARFF file with a hierarchical class says
+        itself what its parents are; null: none."""
         average_precision: bool = False
         """If true, also computes `micro_ap`, the average precision of all pairs of an example and a label together."""
         at: list[PositiveInt] = Field([1, 3, 5], min_length=1)
@@ -59,6 +73,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         if config.decode == "threshold" and config.decode_temperature != "validation":
             raise ConfigError("task.decode_temperature goes with task.decode=expected_f1 or validation")
         self._class_weights: Tensor | None = None
+        self._law = ""  # of dependent labels, under which F1 is expected
 
     @property
     def threshold(self) -> float:
@@ -96,26 +111,44 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
         return Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), labelled, rows, **weights)
 
-    def _weigh_classes(self) -> None:
-        """Set the labels' weights, once there is a training part."""
-        self._class_weights = weigh_labels(self.config.class_weight, self.space.labels, self._parts["train"])
+    def _describe_labels(self) -> None:
+        """Set what is known of the labels once there is a training part: their weights, parents and largest set."""
+        labels, train, hierarchy = self.space.labels, self._parts["train"], self.config.hierarchy
+        self._class_weights = weigh_labels(self.config.class_weight, labels, train)
+        parents = self._list_parents()
+        if hierarchy is not None:
+            if parents is not None:
+                raise ConfigError("task.hierarchy: the labels are paths, which tell their parents; leave it out")
+            parents = read_parents(hierarchy, labels)
+            if isinstance(hierarchy, str):
+                self._files[hierarchy] = sha256(locate(hierarchy))
+        self.space = LabelSet(labels, parents, find_largest(train))
+
+    def _list_parents(self) -> list[int | None] | None:
+        """The index of each label's parent if the labels' own file says it; None if it doesn't."""
+        return None
 
     def metric(self) -> LabelMetric:
-        return LabelMetric(self.decoder, self.config.average_precision, self.config.at)
+        return LabelMetric(self.decoder, self.config.average_precision, self.config.at, self.space.forest)
 
     def fit_threshold(self, metric: Metric) -> None:
-        if len(self._fit.decoders()) > 1 and isinstance(metric, LabelMetric):
+        if not isinstance(metric, LabelMetric):
+            return
+        self._law = metric.law
+        if len(self._fit.decoders()) > 1:
             self.decoder = metric.fit(self._fit)
 
     def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
         """The labels that the decoder predicts, unless the net itself chose a set."""
         if proposal.chosen is not None:
             return proposal.chosen
-        return self.decoder(proposal.mean[:, 0].detach().float()).float().unsqueeze(1)
+        return self.decoder(as_outputs(proposal)).float().unsqueeze(1)
 
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
-        """The `k` most probable sets, with probabilities shifted so that the threshold is at 1/2; if it is by expected
-        F1, so that the predicted labels are above 1/2."""
+        """The `k` most probable sets, those of independent labels with probabilities shifted so that the threshold is
+        at 1/2; if it is by expected F1, so that the predicted labels are above 1/2."""
+        if not isinstance(proposal, IndependentLabels):
+            return proposal.k_best(k)[0]
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
         if self.decoder.temperature is not None:
             even = between(proposal.logits.detach(), self.decode(proposal) > 0.5)
@@ -133,7 +166,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
         Probabilities are calibrated; the threshold, or expected F1, is of the uncalibrated ones.
         """
-        p = proposal.mean[:, 0].detach().float().cpu()
+        p = marginals(proposal).cpu()
         predicted = self.decode(proposal)[:, 0].cpu()
         sizes = predicted.sum(1).long()
         shown = p.shape[1] if self.shown is None else self.shown
@@ -163,66 +196,22 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def protocol(self) -> dict[str, Any]:
         more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
-        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}, {self._fit}"}
+        more |= {} if self.space.forest is None else {"incoherent": INCOHERENT}
+        law = f" under {self._law}" if self._law and self.decoder.temperature is not None else ""
+        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}{law}, {self._fit}"}
 
-    def decoder_facts(self) -> dict[str, Any]:
-        """Those of `facts` from which `restore_decoder` rebuilds the decoder."""
-        more = {} if self.decoder.temperature is None else {"decode_temperature": self.decoder.temperature}
-        return {"threshold": self.decoder.threshold, **more}
+    def label_facts(self) -> dict[str, Any]:
+        """Those of `facts` from which `restore_labels` rebuilds the decoder and what is known of the labels."""
+        forest = self.space.forest
+        return {
+            "threshold": self.decoder.threshold,
+            **({} if self.decoder.temperature is None else {"decode_temperature": self.decoder.temperature}),
+            **({"decode_law": self._law} if self._law else {}),
+            **({} if self.space.largest is None else {"largest": self.space.largest}),
+            **({} if forest is None else {"parents": forest.parents}),
+        }
 
-    def restore_decoder(self, facts: Mapping[str, Any]) -> None:
+    def restore_labels(self, facts: Mapping[str, Any]) -> None:
         temperature = number(facts, "decode_temperature") if "decode_temperature" in facts else None
-        self.decoder = LabelDecoder(number(facts, "threshold"), temperature)
-
-
-def label_csv(
-    labels: Sequence[str], columns: Callable[[Sequence[Any]], Columns], separator: str | None = None
-) -> Writer:
-    """The user's columns as they stand, then the predicted labels, then a probability for each label.
-
-    Predicted labels are in columns `predicted_LABEL` of 0 and 1, or in one column `predicted`; probabilities are in
-    columns `p_LABEL`. An underscore is added to names that the user's columns have.
-
-    Args:
-        labels: all labels.
-        columns: the user's columns, given the examples.
-        separator: between the labels of the one column; None for a column for each label.
-    """
-
-    def write(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        names, rows = columns(examples)
-        if separator is None:
-            heads = _rename_taken(names, [f"{PREDICTED}_{label}" for label in labels])
-        else:
-            heads = _rename_taken(names, [PREDICTED])
-        heads += _rename_taken(names, [f"{PROBABILITY}_{label}" for label in labels])
-        records: list[Sequence[Any]] = [[*names, *heads]]
-        for cells, prediction in zip(rows, predictions, strict=True):
-            on, p = prediction["labels"], prediction["probabilities"]
-            predicted = [_join_labels(on, separator)] if separator else [int(label in on) for label in labels]
-            records.append([*cells, *predicted, *(p[label] for label in labels)])
-        return written(records)
-
-    return write
-
-
-def find_label_separator(layout: Layout, usual: str) -> str | None:
-    """The separator of a layout's labels; None if they are in columns of 0 and 1."""
-    if isinstance(layout.labels, int) or (isinstance(layout.labels, str) and not layout.labels.endswith("*")):
-        return layout.separator or usual
-    return None
-
-
-def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Names, all with an underscore more until none is taken."""
-    while {*taken} & {*names}:
-        names = [f"{name}_" for name in names]
-    return list(names)
-
-
-def _join_labels(labels: Sequence[str], separator: str) -> str:
-    odd = next((name for name in labels if separator in name), None)
-    if odd is not None:
-        expected = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"
-        raise DataError("output", None, f"label {odd!r}", expected)
-    return separator.join(labels)
+        self.decoder, self._law = LabelDecoder(number(facts, "threshold"), temperature), facts.get("decode_law", "")
+        self.space = LabelSet(self.space.labels, facts.get("parents"), facts.get("largest"))

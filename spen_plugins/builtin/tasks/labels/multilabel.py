@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from spen_plugins.builtin.tasks.labels.label_hierarchy import list_path_parents
 from spen_plugins.builtin.tasks.labels.label_parts import Columns as OwnColumns
 from spen_plugins.builtin.tasks.labels.label_parts import find_table_columns
 from spen_plugins.builtin.tasks.labels.label_settings import VectorsConfig, check_data
@@ -47,7 +48,7 @@ class MultiLabel(VectorParts, TakesMatrices):
     def _finish(self) -> None:
         self._hide_gold()
         self._check_parts()
-        self._weigh_classes()
+        self._describe_labels()
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of vectors and labels.
@@ -78,7 +79,7 @@ class MultiLabel(VectorParts, TakesMatrices):
             train = zip(self._parts["train"], rows["train"], strict=True)
             self._parts["train"] = [replace(example, weight=weights[i]) for example, i in train]
         self._hide_gold()
-        self._weigh_classes()
+        self._describe_labels()
 
     def _check_config(self) -> None:
         check_data(self.config, ("corpus", "in_memory"), ("labels", "label_count"))
@@ -86,6 +87,9 @@ class MultiLabel(VectorParts, TakesMatrices):
             raise ConfigError(f"task.labels: found {self.config.labels}; expected names of columns, or label_count=")
         if self.config.labels is not None and self.config.label_count is not None:
             raise ConfigError("task: found labels and label_count; expected one of them")
+
+    def _list_parents(self) -> list[int | None] | None:
+        return None if self.columns.classes is None else list_path_parents(self.columns.labels)
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         return collate_vectors(self.inputs, examples)
@@ -149,7 +153,7 @@ class MultiLabel(VectorParts, TakesMatrices):
             "sparse": c.sparse,
             **({"listed": True} if c.listed else {}),
             "scaling": None if self.scaling is None else self.scaling.facts(),
-            **self.decoder_facts(),
+            **self.label_facts(),
             "split": self._split,
             **({"label_values": words} if words else {}),
         }
@@ -162,5 +166,5 @@ class MultiLabel(VectorParts, TakesMatrices):
         self._set_columns(Columns(features, labels, facts["classes"], drop, **flags, label_values=words))
         if facts["scaling"] is not None:
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
-        self.restore_decoder(facts)
+        self.restore_labels(facts)
         self._split = facts["split"]

@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
+from spen_plugins.builtin.tasks.labels.label_csv import find_label_separator
 from spen_plugins.builtin.tasks.labels.label_parts import Columns, find_text_columns
 from spen_plugins.builtin.tasks.labels.label_settings import TextsConfig, check_data
-from spen_plugins.builtin.tasks.labels.label_task import find_label_separator
 from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters
 from spen_plugins.builtin.tasks.labels.text_parts import Example, TextParts
 from spen_plugins.data.disk.shards import is_sharded
@@ -132,7 +132,7 @@ class TextLabels(TextParts, TakesRules, ReadsText):
             "labels": self.space.labels,
             "numbered": self._labels.numbered,
             "unspaced": self._unspaced,
-            **self.decoder_facts(),
+            **self.label_facts(),
             "split": self._split,
         }
 
@@ -140,5 +140,5 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         self._set_labels(listed(facts, "labels"), facts["numbered"])
         self._unspaced = facts["unspaced"]
         self.inputs = TextInputs(listed(facts, "words"))
-        self.restore_decoder(facts)
+        self.restore_labels(facts)
         self._split = facts["split"]

@@ -115,7 +115,7 @@ class TextParts(LabelTask):
             counts = Counter(dict(zip(self._index.values["words"], self._index.counts["words"].tolist(), strict=True)))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
-        self._weigh_classes()
+        self._describe_labels()
 
     def _look_at_script(self, texts: Iterable[str]) -> None:
         self._unspaced = self.config.words == "rule" and is_unspaced(texts)

@@ -23,7 +23,7 @@ from spen_plugins.data.schemes import complete_tags
 from spen_plugins.data.sentences.items import parse_one_predicate
 from spen_plugins.data.sentences.roles import FileExamples, read_roles
 from spen_plugins.data.sentences.srl import Proposition, Sentence
-from spen_plugins.errors import DataError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Confidences, Decisions, rounded
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.sentences.batches import (
@@ -38,14 +38,16 @@ from spen_plugins.sentences.tasks import PredicateTask, hide_roles, kept, read_p
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Metric, Shown, WordInputs, Writer
-from spen_plugins.task_parts import WritesFormats
+from spen_plugins.task_parts import NamesSenses, WritesFormats
 
 
-class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, WritesFormats):
+class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSenses, WritesFormats):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
     lower_is_better = ("ucr", "invalid_bio")
+    _senses: Mapping[str, int] | None = None
+    """Number of each sense in a batch; None: batches have no senses."""
 
     class Config(FilesConfig, PartlyLabelledConfig, RulesConfig, SpanConfig):
         corpus: Literal["sample"] | None = None
@@ -89,7 +91,7 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, WritesForm
     def _find_hits(self, example: Example) -> Any:
         items, name = example.entry.items, f"rules {example.predicate}"
         if name not in items:
-            items[name] = self.rules.index(MarkedWords(example.entry.words, example.predicate))
+            items[name] = self.rules.index(MarkedWords(example.entry.words, predicate=example.predicate))
         return items[name]
 
     def restore(self, facts: Mapping[str, Any]) -> None:
@@ -116,10 +118,20 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, WritesForm
         [proposition] = sentence.propositions
         return self._example(self._vocabulary.entry(sentence.words), proposition)
 
+    def number_senses(self, senses: Sequence[str]) -> None:
+        self._senses = {sense: i for i, sense in enumerate(senses)}
+        examples = self._parts["train"]
+        if examples and not any(example.sense in self._senses for example in examples):
+            found = next((example.sense for example in examples if example.sense is not None), None)
+            named = "names no senses" if found is None else f"has other senses, such as {found!r}"
+            raise ConfigError(f"task.train {named}; expected some of {', '.join([*senses][:3])}, …")
+
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
         if self.rules is not None:
             inputs |= self.rules.collate([self._find_hits(example) for example in examples])
+        if self._senses is not None:
+            inputs["sense"] = torch.tensor([self._senses.get(e.sense, -1) for e in examples])
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
 
@@ -179,7 +191,7 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, WritesForm
     def _example(self, entry: Entry, proposition: Proposition) -> Example:
         names = proposition.tags
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
-        return Example(entry, proposition.predicate, names, tags, proposition.pos)
+        return Example(entry, proposition.predicate, names, tags, proposition.pos, proposition.roleset)
 
     def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
         examples, words, rows = [], [], []

@@ -31,13 +31,14 @@ DEFINITIONS = {
 @dataclass(eq=False)
 class Example:
     """One predicate of a sentence; `names` are its gold BIO tags if known, `tags` their indices, -1 if unseen; `pos` is
-    its part of speech if the file has it."""
+    its part of speech, and `sense` its roleset, if the file has them."""
 
     entry: Entry
     predicate: int
     names: tuple[str, ...] | None
     tags: np.ndarray | None
     pos: str | None = None
+    sense: str | None = None
 
     @cached_property
     def arguments(self) -> list[Argument]:

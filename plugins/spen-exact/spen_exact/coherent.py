@@ -1,0 +1,168 @@
+"""The distribution of label sets that have each label's parent: sums over forests."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins import LabelSet, Proposal
+from spen_plugins.nn import Forest, at_least_float32, inner_product
+
+TAIL = 1e-10
+"""Probability of sizes that are left out."""
+BASES = (1.2, 1.5, 2.0, 3.0, 5.0, 9.0)
+"""Numbers t of the bounds E[t^|y|] / t^n of P(|y| ≥ n)."""
+
+
+def sum_upward(scores: Tensor, forest: Forest) -> Tensor:
+    """Log-odds of each label if its parent is on, s_i + Σ_c ln(1 + exp(those of child c)), `(..., label)`."""
+    odds = at_least_float32(scores)
+    for level in reversed(forest.levels):
+        labels, parents = level.labels.to(odds.device), level.parents.to(odds.device)
+        odds = odds.index_add(-1, parents, F.softplus(odds[..., labels]))
+    return odds
+
+
+def log_partition(odds: Tensor, forest: Forest) -> Tensor:
+    """ln Σ exp(Σ_i s_i y_i) over all coherent sets, `(...)`, from `sum_upward`'s log-odds."""
+    roots = torch.tensor([i for i, parent in enumerate(forest.parents) if parent is None], device=odds.device)
+    return F.softplus(odds[..., roots]).sum(-1)
+
+
+def multiply_downward(p: Tensor, forest: Forest) -> Tensor:
+    """Products of each label's number with those of its ancestors, `(..., label)`: P(y_i = 1) from P(y_i = 1 | parent).
+
+    A product is at most its parent's, also when rounded.
+    """
+    for level in forest.levels:
+        labels, parents = level.labels.to(p.device), level.parents.to(p.device)
+        p = p.index_copy(-1, labels, p[..., labels] * p[..., parents])
+    return p
+
+
+@dataclass(frozen=True)
+class CoherentLabels(Proposal):
+    """q(y | x) ∝ exp(Σ_i s_i y_i) over sets in which a label implies its parent; `logits` are the s_i.
+
+    `log_prob` is −∞ of any other set, and of a relaxed y in which a label is above its parent.
+    """
+
+    space: LabelSet
+
+    @property
+    def _forest(self) -> Forest:
+        assert self.space.forest is not None
+        return self.space.forest
+
+    @cached_property
+    def _odds(self) -> Tensor:
+        with self.restore_grad_mode():
+            return sum_upward(self.logits[:, 0], self._forest)
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """ln Z, `(batch,)`."""
+        with self.restore_grad_mode():
+            return log_partition(self._odds, self._forest)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """Marginals, `(batch, 1, label)`, differentiable; no label's is above its parent's."""
+        with self.restore_grad_mode():
+            return multiply_downward(torch.sigmoid(self._odds), self._forest).unsqueeze(1)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        children, above = self._forest.children.to(y.device), self._forest.above.to(y.device)
+        is_coherent = (y[..., children] <= y[..., above]).all(-1)
+        log_q = inner_product(at_least_float32(self.logits[:, 0]), y) - self.log_z.unsqueeze(1)
+        return log_q.masked_fill(~is_coherent, -torch.inf)
+
+    def sample(self, n: int) -> Tensor:
+        """Exact draws, from the roots to the leaves."""
+        p = torch.sigmoid(self._odds.detach()).unsqueeze(1)
+        noise = torch.rand(p.shape[0], n, p.shape[-1], device=p.device, dtype=p.dtype)
+        return multiply_downward((noise < p).to(self.logits.dtype), self._forest)
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        """Relaxed draws of each label if its parent is on (concrete), times those of its ancestors."""
+        odds = self._odds.unsqueeze(1)
+        u = torch.rand(odds.shape[0], n, odds.shape[-1], device=odds.device, dtype=odds.dtype)
+        return multiply_downward(torch.sigmoid((odds + torch.logit(u, eps=1e-7)) / temperature), self._forest)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        """Marginals under Gaussian noise on the scores."""
+        batch, _, labels = self.logits.shape
+        noise = torch.randn(batch, n, labels, device=self.logits.device, dtype=self.logits.dtype)
+        return multiply_downward(torch.sigmoid(sum_upward(self.logits + std * noise, self._forest)), self._forest)
+
+    @cached_property
+    def mode(self) -> Tensor:
+        """By the largest instead of the sum of a subtree's scores: on, if that is above 0 and the parent is on."""
+        odds = at_least_float32(self.logits[:, 0].detach())
+        for level in reversed(self._forest.levels):
+            labels, parents = level.labels.to(odds.device), level.parents.to(odds.device)
+            odds = odds.index_add(-1, parents, F.relu(odds[..., labels]))
+        return multiply_downward((odds > 0).to(self.logits.dtype), self._forest).unsqueeze(1)
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k best ways through the labels in preorder, in which a label that is off leads past its descendants."""
+        with torch.no_grad():
+            scores = at_least_float32(self.logits[:, 0])
+            order, ends = self._forest.preorder()
+            last = scores.new_full((len(scores), k), -torch.inf)
+            last[:, 0] = 0
+            best, pointers = {len(order): last}, {}
+            for place in range(len(order) - 1, -1, -1):
+                taken = best[place + 1] + scores[:, order[place], None]
+                best[place], pointers[place] = torch.cat([best[ends[place]], taken], 1).topk(k, 1)
+            value = best[0]
+            rank = torch.arange(k, device=scores.device).expand(len(scores), k)
+            rank = torch.where(value == -torch.inf, 0, rank)
+            y = torch.zeros(len(scores), k, len(order), device=scores.device, dtype=self.logits.dtype)
+            at = torch.zeros_like(rank)
+            for place, label in enumerate(order):
+                pointer = pointers[place].gather(1, rank)
+                here, is_on = at == place, pointer >= k
+                y[:, :, label] = (here & is_on).to(y.dtype)
+                at = torch.where(here, torch.where(is_on, place + 1, ends[place]), at)
+                rank = torch.where(here, pointer % k, rank)
+            return y, value - self.log_z.detach().unsqueeze(1)
+
+    def label_sizes(self) -> Tensor:
+        """By the generating function E[z^|y| y_i] at as many points z of the unit circle as there may be sizes."""
+        with torch.no_grad():
+            odds = sum_upward(self.logits[:, 0].double(), self._forest)
+            count = self._count_sizes()
+            angle = -2 * math.pi / count * torch.arange(count // 2 + 1, device=odds.device, dtype=odds.dtype)
+            point = torch.polar(torch.ones_like(angle), angle)
+            on, off = torch.sigmoid(odds).unsqueeze(2) * point, torch.sigmoid(-odds).unsqueeze(2)
+            order, ends = self._forest.preorder()
+            after = {len(order): torch.ones_like(on[:, 0])}  # of the labels from a place on, given that it is reached
+            for place in range(len(order) - 1, -1, -1):
+                label = order[place]
+                after[place] = on[:, label] * after[place + 1] + off[:, label] * after[ends[place]]
+            before = [torch.zeros_like(on[:, 0]) for _ in range(len(order) + 1)]  # of ways that lead to a place
+            before[0] += 1
+            joint = torch.empty_like(on)
+            for place, label in enumerate(order):
+                taken = before[place] * on[:, label]
+                joint[:, label] = taken * after[place + 1]
+                before[place + 1] += taken
+                before[ends[place]] += before[place] * off[:, label]
+            return torch.fft.irfft(joint, n=count)[..., 1:].clamp(min=0).transpose(1, 2)
+
+    def _count_sizes(self) -> int:
+        """A number of sizes, from 0, beyond which P(|y|) is below `TAIL` (Chernoff), or one more than the labels."""
+        scores, forest = self.logits[:, 0].double(), self._forest
+        log_z = log_partition(sum_upward(scores, forest), forest)
+        bounds = [
+            (log_partition(sum_upward(scores + t, forest), forest) - log_z - math.log(TAIL)) / t
+            for t in map(math.log, BASES)
+        ]
+        needed = int(torch.stack(bounds).amin(0).amax().ceil().item()) + 1 if len(scores) else 2
+        return max(2, min(needed, len(self.space.labels) + 1))

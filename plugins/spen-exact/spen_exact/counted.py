@@ -1,0 +1,164 @@
+"""The distribution of label sets with a free potential on the number of labels (Tarlow et al. 2012)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins import LabelSet, Proposal
+from spen_plugins.nn import SizeTree, at_least_float32, inner_product, label_sizes, log_sizes
+
+
+def potential(counts: Tensor, y: Tensor) -> Tensor:
+    """c_|y| of label sets, and its expectation under independent labels of these means for a relaxed y.
+
+    Shapes: counts `(batch, size)` from size 0, the last one shared by all larger sizes; y `(batch, sample, label)`;
+    returns `(batch, sample)`.
+    """
+    if not y.requires_grad and bool(((y == 0) | (y == 1)).all()):
+        return counts.gather(1, y.sum(-1).round().long().clamp(max=counts.shape[1] - 1))
+    flat = at_least_float32(y).flatten(0, 1)
+    law = SizeTree(flat, 1 - flat, counts.shape[1] - 1).law.view(*y.shape[:2], -1)
+    return (law * counts.unsqueeze(1)).sum(-1)
+
+
+def log_partition(scores: Tensor, log_law: Tensor, counts: Tensor) -> Tensor:
+    """ln Σ_y exp(Σ_i s_i y_i + c_|y|), `(batch,)`: that of independent labels, and of the mean of e^c under them."""
+    softplus = F.softplus(scores).sum(-1)
+    return softplus + torch.logsumexp(log_law + counts, -1)
+
+
+@dataclass(frozen=True)
+class CountedLabels(Proposal):
+    """q(y | x) ∝ exp(Σ_i s_i y_i + c_|y|); `logits` are the s_i, `(batch, 1, label)`.
+
+    `rsample` and `perturb` are of the independent labels with the same marginals.
+
+    Args:
+        counts: c of sizes 0, 1, …, `(batch, size)`, the last one shared by all larger sizes.
+    """
+
+    space: LabelSet
+    counts: Tensor | None = None
+
+    @property
+    def _scores(self) -> Tensor:
+        return at_least_float32(self.logits[:, 0])
+
+    @property
+    def _counts(self) -> Tensor:
+        return at_least_float32(self.counts)
+
+    @cached_property
+    def _sizes(self) -> tuple[SizeTree, Tensor]:
+        """The product tree, and ln P(|y|) under independent labels."""
+        with self.restore_grad_mode():
+            return log_sizes(self._scores, self.counts.shape[1] - 1)
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """ln Z, `(batch,)`."""
+        with self.restore_grad_mode():
+            return log_partition(self._scores, self._sizes[1], self._counts)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """Marginals, `(batch, 1, label)`, differentiable."""
+        with self.restore_grad_mode():
+            tree, log_law = self._sizes
+            largest = (log_law + self._counts).amax(1, keepdim=True)
+            # Without overflow where e^c is large because no set of the size has a probability above 0.
+            limit = math.log(torch.finfo(largest.dtype).max) - 5
+            return tree.marginals((self._counts - largest).clamp(max=limit).exp()).unsqueeze(1)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        return inner_product(self._scores, y) + potential(self._counts, y) - self.log_z.unsqueeze(1)
+
+    def sample(self, n: int) -> Tensor:
+        """Exact draws: a size, then that many labels (conditional Bernoulli, Chen & Liu 1997)."""
+        with torch.no_grad():
+            tree, log_law = self._sizes
+            sizes = torch.multinomial(torch.softmax(log_law + self._counts, -1), n, replacement=True)
+            return tree.sample(sizes).to(self.logits.dtype)
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        return self._closest_independent.perturb(n, std)
+
+    @cached_property
+    def mode(self) -> Tensor:
+        return self.k_best(1)[0]
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            scores, order = self._scores.sort(dim=-1, descending=True, stable=True)
+            y, value = _list_best(scores, self._counts, k)
+            sets = torch.zeros_like(y).scatter_(2, order.unsqueeze(1).expand_as(y), y)
+            return sets.to(self.logits.dtype), value - self.log_z.detach().unsqueeze(1)
+
+    def label_sizes(self) -> Tensor:
+        return label_sizes(self.logits[:, 0], self.counts)
+
+    def tempered(self, temperature: float) -> CountedLabels:
+        return replace(super().tempered(temperature), counts=self.counts / temperature)
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> CountedLabels:
+        return replace(super().map_rows(change), counts=change(self.counts))
+
+    def detach(self) -> CountedLabels:
+        return replace(super().detach(), counts=self.counts.detach())
+
+    @cached_property
+    def _closest_independent(self) -> Proposal:
+        """The independent labels with the same marginals."""
+        return self.space.independent(torch.logit(self.mean, eps=1e-7))
+
+
+def _list_best(scores: Tensor, counts: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best sets, `(batch, k, label)`, and their scores, `(batch, k)`, −∞ where there are no more.
+
+    Only sizes count whose best set, that of the largest scores, is among the k best of these. Of each, the k best sets
+    differ from the best in the k − 1 labels on either side of its end: all others would make room for a better set by
+    more than k − 1 exchanges of one label.
+
+    Args:
+        scores: in descending order, `(batch, label)`.
+        counts: as of `CountedLabels`.
+    """
+    labels = scores.shape[1]
+    size, width = torch.arange(labels + 1, device=scores.device), min(k - 1, labels)
+    value = F.pad(scores.cumsum(1), (1, 0)) + counts[:, size.clamp(max=counts.shape[1] - 1)]
+    value, sizes = value.topk(min(k, labels + 1), 1)
+    at = sizes.unsqueeze(2) + torch.arange(-width, width, device=scores.device)  # (batch, size, place)
+    exists = (at >= 0) & (at < labels)
+    near = scores.gather(1, at.clamp(0, labels - 1).flatten(1)).view_as(at).masked_fill(~exists, -torch.inf)
+    before = torch.where(exists & (at < sizes.unsqueeze(2)), near, 0).sum(2)
+
+    best = scores.new_full((*sizes.shape, width + 1, k), -torch.inf)  # by the number of places taken
+    best[:, :, 0, 0] = 0
+    pointers = []
+    for place in range(2 * width):
+        taken = F.pad(best[:, :, :-1], (0, 0, 1, 0), value=-torch.inf) + near[:, :, place, None, None]
+        best, pointer = torch.cat([best, taken], 3).topk(k, 3)
+        pointers.append(pointer.flatten(1))
+    state = sizes.clamp(max=width)
+    ends = best.gather(2, state[:, :, None, None].expand(-1, -1, 1, k))[:, :, 0]
+    value, found = (value.unsqueeze(2) - before.unsqueeze(2) + ends).flatten(1).topk(k, 1)
+    found = torch.where(value == -torch.inf, found[:, :1], found)
+    which, rank = found // k, found % k
+    state = state.gather(1, which)
+    y = (torch.arange(labels + 1, device=scores.device) < sizes.gather(1, which).unsqueeze(2)).to(scores.dtype)
+    places = at.masked_fill(~exists, labels).gather(1, which.unsqueeze(2).expand(-1, -1, 2 * width))
+    for place in range(2 * width - 1, -1, -1):
+        pointer = pointers[place].gather(1, (which * (width + 1) + state) * k + rank)
+        y.scatter_(2, places[:, :, place, None], (pointer >= k).to(y.dtype).unsqueeze(2))
+        state, rank = state - (pointer >= k).long(), pointer % k
+    return y[..., :labels], value

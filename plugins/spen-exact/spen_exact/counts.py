@@ -1,0 +1,67 @@
+"""Energy and inference net `counts`: label sets with a free potential on how many labels there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from spen_exact.counted import CountedLabels, log_partition, potential
+from spen_exact.label_scores import LabelScoresConfig, make_scores
+from spen_plugins import BoundEnergy, Energy, FeatureNetwork, InferenceNet, Proposal, Task, X
+from spen_plugins.nn import at_least_float32, inner_product, log_sizes
+
+MORE = 2
+"""Sizes above the largest of the training part that have a potential of their own."""
+
+
+def make_counts(component: nn.Module) -> nn.Linear:
+    """The layer of c_0(x), c_1(x), …, which start from 0. Sizes above the cap, the largest set in training plus two,
+    share the last one, so that no set has probability 0."""
+    labels, largest = len(component.space.labels), component.space.largest
+    top = labels if largest is None else min(labels, largest + MORE + 1)
+    layer = nn.Linear(component.features.output_dim, top + 1)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Counts(InferenceNet):
+    """q(y | x) ∝ exp(Σ_i s_i(x) y_i + c_|y|(x)) (Tarlow et al. 2012; Swersky et al. 2012)."""
+
+    uses_features = True
+    Config = LabelScoresConfig
+
+    def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.output = make_scores(self, config.bias)
+        self.counts = make_counts(self)
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        features = self.features(x)
+        logits = self.output(features).unsqueeze(1)
+        return CountedLabels(self.space, logits, features=features, counts=self.counts(features))
+
+
+class CountsEnergy(Energy):
+    """E(x, y) = −Σ_i s_i(x) y_i − c_|y|(x); of a relaxed y, with the expectation of c under independent labels of these
+    means, its multilinear extension."""
+
+    uses_features = True
+
+    def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.local = make_scores(self)
+        self.counts = make_counts(self)
+
+    def encode(self, x: X) -> tuple[Tensor, Tensor]:
+        features = self.features(x)
+        return self.local(features), at_least_float32(self.counts(features))
+
+    def forward(self, features: tuple[Tensor, Tensor], y: Tensor) -> Tensor:
+        scores, counts = features
+        return -inner_product(scores, y) - potential(counts, y)
+
+    def log_z(self, features: tuple[Tensor, Tensor]) -> Tensor:
+        scores, counts = features
+        return log_partition(at_least_float32(scores), log_sizes(scores, counts.shape[1] - 1)[1], counts)

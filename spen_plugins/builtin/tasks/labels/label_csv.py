@@ -1,0 +1,67 @@
+"""Predicted label sets as CSV, beside the user's own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from spen_plugins.builtin.tasks.labels.label_parts import Columns
+from spen_plugins.data.records import written
+from spen_plugins.data.texts.text_columns import Layout
+from spen_plugins.errors import DataError
+from spen_plugins.task import Writer
+
+PREDICTED, PROBABILITY = "predicted", "p"
+
+
+def label_csv(
+    labels: Sequence[str], columns: Callable[[Sequence[Any]], Columns], separator: str | None = None
+) -> Writer:
+    """The user's columns as they stand, then the predicted labels, then a probability for each label.
+
+    Predicted labels are in columns `predicted_LABEL` of 0 and 1, or in one column `predicted`; probabilities are in
+    columns `p_LABEL`. An underscore is added to names that the user's columns have.
+
+    Args:
+        labels: all labels.
+        columns: the user's columns, given the examples.
+        separator: between the labels of the one column; None for a column for each label.
+    """
+
+    def write(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
+        names, rows = columns(examples)
+        if separator is None:
+            heads = _rename_taken(names, [f"{PREDICTED}_{label}" for label in labels])
+        else:
+            heads = _rename_taken(names, [PREDICTED])
+        heads += _rename_taken(names, [f"{PROBABILITY}_{label}" for label in labels])
+        records: list[Sequence[Any]] = [[*names, *heads]]
+        for cells, prediction in zip(rows, predictions, strict=True):
+            on, p = prediction["labels"], prediction["probabilities"]
+            predicted = [_join_labels(on, separator)] if separator else [int(label in on) for label in labels]
+            records.append([*cells, *predicted, *(p[label] for label in labels)])
+        return written(records)
+
+    return write
+
+
+def find_label_separator(layout: Layout, usual: str) -> str | None:
+    """The separator of a layout's labels; None if they are in columns of 0 and 1."""
+    if isinstance(layout.labels, int) or (isinstance(layout.labels, str) and not layout.labels.endswith("*")):
+        return layout.separator or usual
+    return None
+
+
+def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Names, all with an underscore more until none is taken."""
+    while {*taken} & {*names}:
+        names = [f"{name}_" for name in names]
+    return list(names)
+
+
+def _join_labels(labels: Sequence[str], separator: str) -> str:
+    odd = next((name for name in labels if separator in name), None)
+    if odd is not None:
+        expected = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"
+        raise DataError("output", None, f"label {odd!r}", expected)
+    return separator.join(labels)

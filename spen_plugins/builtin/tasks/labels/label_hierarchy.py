@@ -1,0 +1,67 @@
+"""Facts about label sets beside their labels: the hierarchy, from a file or from paths, and the largest set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.disk.on_disk import chosen
+from spen_plugins.data.tables.table_columns import ROOT
+from spen_plugins.data.text import read_lines, shorten
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+
+COUNTED = 100_000
+"""About the most training examples whose labels are counted; of more, some evenly apart."""
+
+
+def find_largest(examples: Sequence[Any]) -> int:
+    """The number of labels of the largest set among training examples; 0 without gold."""
+    some = chosen(examples, range(0, len(examples), max(1, -(-len(examples) // COUNTED))))
+    return max((len(example.gold) for example in some if example.gold is not None), default=0)
+
+
+def read_parents(hierarchy: str | Mapping[str, str], labels: Sequence[str]) -> list[int | None]:
+    """The index of each label's parent, None for a root, from a table {child: parent} or a file of lines with a child
+    and its parent, between which is a tab or, if there is none, a blank.
+
+    Raises:
+        ConfigError: a label has a second parent, or a table has an unknown one.
+        DataError: a line with another number of labels, or an unknown one.
+    """
+    place = {label: i for i, label in enumerate(labels)}
+    parents: list[int | None] = [None] * len(labels)
+    if isinstance(hierarchy, str):
+        pairs = [(n, _split(hierarchy, n, line)) for n, line in enumerate(read_lines(locate(hierarchy)), 1) if line]
+    else:
+        pairs = [(0, pair) for pair in hierarchy.items()]
+    for line, pair in pairs:
+        for name in pair:
+            if name not in place:
+                problem, wanted = f"label {name!r}", f"one of the {len(labels)} labels.{did_you_mean(name, labels)}"
+                if line:
+                    raise DataError(hierarchy, line, problem, wanted)
+                raise ConfigError(f"task.hierarchy: found {problem}; expected {wanted}")
+        child, parent = (place[name] for name in pair)
+        if parents[child] not in (None, parent):
+            raise ConfigError(
+                f"task.hierarchy: {pair[0]!r} has two parents, {labels[parents[child] or 0]!r} and {pair[1]!r}; "
+                "expected at most one for each label"
+            )
+        parents[child] = parent
+    return parents
+
+
+def _split(path: str, number: int, line: str) -> tuple[str, str]:
+    cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split())]
+    if len(cells) != 2:
+        raise DataError(path, number, shorten(line), "a label and its parent, with a tab or a blank between them")
+    return cells[0], cells[1]
+
+
+def list_path_parents(labels: Sequence[str]) -> list[int | None]:
+    """The index of each label's parent, of labels that are paths: `01/01` below `01`, and that below the root, if it
+    is a label."""
+    place = {label: i for i, label in enumerate(labels)}
+    root = place.get(ROOT)
+    return [None if label == ROOT else place.get(label.rpartition("/")[0], root) for label in labels]

@@ -1,0 +1,193 @@
+"""Label sets whose pairs all have one of a few hubs: sums in closed form, given the hubs' values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins.spaces.base import at_least_float32, inner_product
+from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.k_best import cheapest_flips
+from spen_plugins.spaces.labels import LabelSet
+from spen_plugins.spaces.set_sizes import label_sizes
+
+SURE = 1e4
+"""Log-odds of a hub whose value is given."""
+RARE = 1e-10
+"""Probability of hubs' values that are left out of sums over sizes."""
+
+
+@dataclass(frozen=True)
+class Star:
+    """The sum-product of exp(Σ_i s_i y_i + Σ_h Σ_i w_hi y_h y_i) over label sets, h running over the hubs.
+
+    Args:
+        scores: s, `(batch, label)`.
+        pairs: w, `(batch, hub, label)`; that of two hubs counts in the row of the first one, and no other hub's.
+        hubs: indices of the hubs, `(hub,)`, all different.
+    """
+
+    scores: Tensor
+    pairs: Tensor
+    hubs: Tensor
+
+    @cached_property
+    def values(self) -> Tensor:
+        """All values of the hubs, zeros and ones, `(value, hub)`."""
+        count = len(self.hubs)
+        bits = torch.arange(2**count, device=self.scores.device).unsqueeze(1) >> torch.arange(
+            count, device=self.scores.device
+        )
+        return (bits & 1).to(self.scores.dtype)
+
+    @cached_property
+    def is_hub(self) -> Tensor:
+        """True for the hubs, `(label,)`."""
+        labels = torch.zeros(self.scores.shape[1], dtype=torch.bool, device=self.scores.device)
+        return labels.index_fill(0, self.hubs, True)
+
+    @cached_property
+    def between(self) -> Tensor:
+        """The pairs that count, `(batch, hub, label)`: not those of a hub with itself or an earlier one."""
+        place = torch.arange(len(self.hubs), device=self.hubs.device)
+        counts = torch.ones_like(self.pairs[0]).index_copy(
+            1, self.hubs, (place.unsqueeze(1) < place).to(self.pairs.dtype)
+        )
+        return self.pairs * counts
+
+    @cached_property
+    def odds(self) -> Tensor:
+        """Log-odds of each label given the hubs' values, `(batch, value, label)`; those of hubs are of no use."""
+        with torch.autocast(self.scores.device.type, enabled=False):
+            return self.scores.unsqueeze(1) + self.values @ self.between
+
+    @cached_property
+    def hub_scores(self) -> Tensor:
+        """Scores of the hubs' values themselves, `(batch, value)`."""
+        own = self.between[:, :, self.hubs]
+        pairs = torch.einsum("ah,bhg,ag->ba", self.values, own, self.values)
+        return self.scores[:, self.hubs] @ self.values.t() + pairs
+
+    @cached_property
+    def log_weights(self) -> Tensor:
+        """Scores of the hubs' values, summed over all other labels, `(batch, value)`."""
+        others = F.softplus(self.odds).masked_fill(self.is_hub, 0)
+        return self.hub_scores + others.sum(-1)
+
+    def log_z(self) -> Tensor:
+        """`(batch,)`."""
+        return torch.logsumexp(self.log_weights, 1)
+
+    def marginals(self) -> Tensor:
+        """`(batch, label)`."""
+        weights = torch.softmax(self.log_weights, 1)
+        given = torch.sigmoid(self.odds).index_copy(2, self.hubs, self.values.expand(len(weights), -1, -1))
+        return (weights.unsqueeze(2) * given).sum(1)
+
+    def score(self, y: Tensor) -> Tensor:
+        """The exponent of outputs `(batch, sample, label)`, multilinear in y: `(batch, sample)`."""
+        y = at_least_float32(y)
+        with torch.autocast(y.device.type, enabled=False):
+            pairs = (y[..., self.hubs] * (y @ self.between.transpose(1, 2).to(y.dtype))).sum(-1)
+        return inner_product(self.scores, y) + pairs
+
+
+@dataclass(frozen=True)
+class StarLabels(Proposal):
+    """q(y | x) of a `Star`; `logits` are its scores, `(batch, 1, label)`.
+
+    `rsample` and `perturb` are of the independent labels with the same marginals.
+
+    Args:
+        pairs, hubs: as of `Star`.
+    """
+
+    space: LabelSet
+    pairs: Tensor | None = None
+    hubs: Tensor | None = None
+
+    @cached_property
+    def star(self) -> Star:
+        """The scores with all sums over them."""
+        with self.restore_grad_mode():
+            return Star(at_least_float32(self.logits[:, 0]), at_least_float32(self.pairs), self.hubs)
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """ln Z, `(batch,)`."""
+        with self.restore_grad_mode():
+            return self.star.log_z()
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """Marginals, `(batch, 1, label)`, differentiable."""
+        with self.restore_grad_mode():
+            return self.star.marginals().unsqueeze(1)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        return self.star.score(y) - self.log_z.unsqueeze(1)
+
+    @cached_property
+    def _given_hubs(self) -> Tensor:
+        """Log-odds of all labels given the hubs' values, `(batch, value, label)`, without gradient."""
+        star = self.star
+        known = (2 * star.values - 1) * SURE
+        return star.odds.detach().index_copy(2, star.hubs, known.expand(len(star.scores), -1, -1))
+
+    def sample(self, n: int) -> Tensor:
+        """Exact draws: of the hubs' values, then of the other labels, which are independent given these."""
+        weights = torch.softmax(self.star.log_weights.detach(), 1)
+        value = torch.multinomial(weights, n, replacement=True)
+        p = torch.sigmoid(self._given_hubs.gather(1, value.unsqueeze(2).expand(-1, -1, self.logits.shape[2])))
+        return (torch.rand_like(p) < p).to(self.logits.dtype)
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        return self._closest_independent.perturb(n, std)
+
+    @cached_property
+    def mode(self) -> Tensor:
+        return self.k_best(1)[0]
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k best of those given each value of the hubs."""
+        with torch.no_grad():
+            star, odds = self.star, self._given_hubs
+            batch, values, labels = odds.shape
+            free = star.odds.masked_fill(star.is_hub, 0)
+            best = star.hub_scores + F.relu(free).sum(2)
+            costs = free.abs().masked_fill(star.is_hub, torch.inf).flatten(0, 1)
+            flips, cost = cheapest_flips(costs, k)
+            value, at = (best.unsqueeze(2) - cost.view(batch, values, k)).flatten(1).topk(k, 1)
+            at = torch.where(value == -torch.inf, at[:, :1], at)
+            rows = torch.arange(batch, device=odds.device).unsqueeze(1)
+            y = (odds[rows, at // k] > 0) ^ flips.view(batch, values, k, labels)[rows, at // k, at % k]
+            return y.to(self.logits.dtype), value - self.log_z.detach().unsqueeze(1)
+
+    def label_sizes(self) -> Tensor:
+        weights = torch.softmax(self.star.log_weights.detach().double(), 1)
+        rows, values = (weights > RARE).nonzero(as_tuple=True)
+        given = label_sizes(self._given_hubs[rows, values]) * weights[rows, values][:, None, None]
+        return given.new_zeros(len(weights), *given.shape[1:]).index_add(0, rows, given)
+
+    def tempered(self, temperature: float) -> StarLabels:
+        return replace(super().tempered(temperature), pairs=self.pairs / temperature)
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> StarLabels:
+        changed = super().map_rows(change)
+        return replace(changed, pairs=change(self.pairs), hubs=self.hubs.to(changed.logits.device))
+
+    def detach(self) -> StarLabels:
+        return replace(super().detach(), pairs=self.pairs.detach())
+
+    @cached_property
+    def _closest_independent(self) -> Proposal:
+        """The independent labels with the same marginals."""
+        return self.space.independent(torch.logit(self.mean, eps=1e-7))

@@ -1,0 +1,64 @@
+"""Enumeration of all label sets, against which the structures are checked."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+
+
+def all_sets(labels: int) -> Tensor:
+    """`(set, label)` float64, the set's number in binary."""
+    return torch.tensor(list(itertools.product([0.0, 1.0], repeat=labels)), dtype=torch.double)
+
+
+def space_of(labels: int, **facts) -> sp.LabelSet:
+    return sp.LabelSet([f"label{i}" for i in range(labels)], **facts)
+
+
+def check_against_enumeration(q: sp.Proposal, log_p: Tensor) -> None:
+    """All that a distribution knows against ln p, up to a constant, of all label sets, `(batch, set)`; −∞ for those
+    that can't be."""
+    labels = q.logits.shape[-1]
+    y, log_p = all_sets(labels), log_p.detach().log_softmax(1)
+    p = log_p.exp()
+    torch.testing.assert_close(q.log_prob(y.expand(len(p), -1, -1)).detach(), log_p, rtol=0, atol=1e-9)
+    torch.testing.assert_close(q.mean[:, 0].detach(), p @ y, rtol=0, atol=1e-10)
+    joint = p.new_zeros(len(p), labels + 1, labels).index_add(1, y.sum(1).long(), p.unsqueeze(2) * y)[:, 1:]
+    sizes = q.label_sizes()
+    torch.testing.assert_close(sizes, joint[:, : sizes.shape[1]], rtol=0, atol=1e-9)
+    assert not joint[:, sizes.shape[1] :].gt(1e-9).any()
+    best, order = log_p.sort(1, descending=True)
+    possible = int(log_p[0].isfinite().sum())
+    torch.testing.assert_close(q.log_prob(q.mode)[:, 0].detach(), best[:, 0])
+    for k in (1, 2, 5, possible // 2 + 1, possible + 2):
+        found, log_q = q.k_best(k)
+        torch.testing.assert_close(log_q[:, :possible], best[:, : min(k, possible)], rtol=0, atol=1e-9)
+        torch.testing.assert_close(found[:, :possible], y[order][:, : min(k, possible)])
+        assert (log_q[:, possible:] == -torch.inf).all()
+        assert torch.equal(found[:, possible:], found[:, :1].expand_as(found[:, possible:]))
+    check_draws(q, p)
+
+
+def check_draws(q: sp.Proposal, p: Tensor, n: int = 20_000) -> None:
+    """Pearson's χ² of samples against the probabilities of all sets, within five deviations."""
+    torch.manual_seed(0)
+    drawn = q.sample(n).double()
+    number = (drawn @ 2.0 ** torch.arange(drawn.shape[-1] - 1, -1, -1, dtype=torch.double)).long()
+    for row, law in zip(number, p, strict=True):
+        count = torch.bincount(row, minlength=len(law)).double()
+        assert not count[law == 0].any()
+        usual = n * law >= 5  # the others as one
+        expected = torch.cat([n * law[usual], (n * law[~usual].sum()).clamp(min=1e-9)[None]])
+        found = torch.cat([count[usual], count[~usual].sum()[None]])
+        chi = ((found - expected).square() / expected.clamp(min=1)).sum()
+        assert chi < len(expected) + 5 * (2 * len(expected)) ** 0.5
+
+
+def check_gradients(log_z: Tensor, logits: Tensor, mean: Tensor) -> None:
+    """The gradient of ln Z in the scores is the mean."""
+    [gradient] = torch.autograd.grad(log_z.sum(), logits, retain_graph=True)
+    torch.testing.assert_close(gradient, mean.view_as(gradient), rtol=0, atol=1e-10)

@@ -1,0 +1,137 @@
+"""Sums over label sets by size, and expected F1 under dependent labels, against enumeration; forests."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets
+from spen_plugins.scores.label_scores import Fit, LabelDecoder, describe_law, example_f1
+from spen_plugins.spaces import LabelSet, Mixture
+from spen_plugins.spaces.forest import Forest
+from spen_plugins.spaces.set_sizes import SizeTree, label_sizes, log_sizes
+
+
+def all_sets(labels: int) -> Tensor:
+    """`(set, label)` float64."""
+    return torch.tensor(list(itertools.product([0.0, 1.0], repeat=labels)), dtype=torch.double)
+
+
+def mixture(labels: int, batch: int = 3, seed: int = 0, parts: int = 3) -> Mixture:
+    rng = torch.Generator().manual_seed(seed)
+    space = LabelSet([str(i) for i in range(labels)])
+    logits = 2 * torch.randn(parts, batch, 1, labels, generator=rng, dtype=torch.double) - 0.5
+    return Mixture.of([space.independent(one) for one in logits], torch.randn(batch, parts, generator=rng).double())
+
+
+@pytest.mark.parametrize("labels", [1, 2, 3, 5, 8, 9])
+def test_sums_by_size_are_those_of_all_sets(labels: int) -> None:
+    torch.manual_seed(labels)
+    logits, y = 2 * torch.randn(4, labels, dtype=torch.double), all_sets(labels)
+    p = torch.where(y > 0, logits.sigmoid().unsqueeze(1), (-logits).sigmoid().unsqueeze(1)).prod(2)
+    size = y.sum(1).long()
+    for top in range(1, labels + 1):
+        tree, log_law = log_sizes(logits, top)
+        law = torch.zeros(4, top + 1, dtype=torch.double).index_add(1, size.clamp(max=top), p)
+        torch.testing.assert_close(log_law.exp(), law)
+        weights = torch.rand(4, top + 1, dtype=torch.double)
+        weighted = p * weights[:, size.clamp(max=top)]
+        torch.testing.assert_close(tree.marginals(weights), weighted @ y / weighted.sum(1, keepdim=True))
+    counts = torch.randn(4, min(labels, 3) + 1, dtype=torch.double)
+    weighted = p * counts[:, size.clamp(max=counts.shape[1] - 1)].exp()
+    joint = torch.zeros(4, labels + 1, labels, dtype=torch.double)
+    joint.index_add_(1, size, weighted.unsqueeze(2) * y / weighted.sum(1)[:, None, None])
+    torch.testing.assert_close(label_sizes(logits, counts), joint[:, 1:])
+
+
+def test_sizes_in_single_precision_and_of_many_labels() -> None:
+    torch.manual_seed(0)
+    logits = (3 * torch.randn(2, 1000, dtype=torch.double) - 6).requires_grad_()
+    _, exact = log_sizes(logits, 30)
+    _, single = log_sizes(logits.float(), 30)
+    near = exact > -40
+    torch.testing.assert_close(single[near].double(), exact[near], rtol=1e-4, atol=1e-4)
+    for wild in (100.0, 0.0, -100.0):
+        tree, log_law = log_sizes(torch.full((1, 1000), wild), 30)
+        assert log_law.isfinite().all()
+        torch.testing.assert_close(log_law.exp().sum(), torch.tensor(1.0))
+        assert tree.marginals(torch.ones(1, 31)).isfinite().all()
+    sizes = label_sizes(logits)
+    torch.testing.assert_close(sizes.sum(1), logits.detach().sigmoid(), rtol=0, atol=1e-8)
+
+
+def test_conditional_samples_have_the_right_sizes_and_frequencies() -> None:
+    torch.manual_seed(0)
+    on = torch.tensor([[0.3, 0.9, 0.6, 0.2, 0.5, 0.7]], dtype=torch.double)
+    tree, y, n = SizeTree(on, 1 - on, 4), all_sets(6), 20_000
+    p = torch.where(y > 0, on, 1 - on).prod(1)
+    for size in range(5):
+        drawn = tree.sample(torch.full((1, n), size))[0].double()
+        among = y.sum(1) == size if size < 4 else y.sum(1) >= 4
+        count = torch.bincount((drawn @ 2.0 ** torch.arange(5, -1, -1, dtype=torch.double)).long(), minlength=64)
+        assert count[~among].sum() == 0
+        expected = n * p[among] / p[among].sum()
+        chi = ((count[among] - expected).square() / expected).sum()
+        free = int(among.sum()) - 1
+        assert chi < free + 5 * (2 * max(free, 1)) ** 0.5
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+@pytest.mark.parametrize("labels", [1, 2, 4, 7])
+def test_no_label_set_has_a_higher_expected_f1_under_dependent_labels(labels: int, temperature: float) -> None:
+    proposal, y = mixture(labels), all_sets(labels)
+    p = proposal.tempered(temperature).log_prob(y.expand(3, -1, -1)).exp()
+    torch.testing.assert_close(p.sum(1), torch.ones(3, dtype=torch.double))
+    f1 = torch.stack([example_f1(one.expand(len(y), -1) > 0, y > 0) for one in y])
+    expected = p @ f1.t()
+    for row, chosen in enumerate(find_best_sets(proposal, temperature)):
+        best = expected[row, (y == chosen).all(1)]
+        assert best.item() == pytest.approx(expected[row].max().item(), abs=1e-9)
+
+
+def test_independent_labels_have_the_same_sets_by_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    proposal = mixture(60, batch=9, parts=1)
+    p = proposal.components[0].mean[:, 0]
+    assert torch.equal(find_best_sets(proposal), best_sets(p))
+    assert torch.equal(find_best_sets(proposal.components[0], 2.0), best_sets(p, 2.0))
+    assert describe_law(proposal.components[0]) == "" and describe_law(proposal) == "the exact law of labels and sizes"
+    monkeypatch.setattr(Mixture, "label_sizes", lambda _: None)
+    state = torch.get_rng_state()
+    sampled = find_best_sets(proposal)
+    assert torch.equal(sampled, find_best_sets(proposal)) and torch.equal(state, torch.get_rng_state())
+    assert example_f1(sampled, best_sets(p)).mean() > 0.9
+    assert describe_law(proposal) == f"{SAMPLES} samples"
+
+
+def test_decoders_of_dependent_labels_are_chosen_by_their_distributions() -> None:
+    proposals = [mixture(7, batch=20, seed=seed) for seed in range(2)]
+    torch.manual_seed(0)
+    gold = torch.cat([proposal.sample(1)[:, 0] > 0 for proposal in proposals])
+    fit = Fit("validation", "validation")
+    decoder = fit(proposals, gold)
+    scores = [example_f1(one(proposals), gold).mean().item() for one in fit.decoders()]
+    assert example_f1(decoder(proposals), gold).mean().item() == pytest.approx(max(scores))
+    half = torch.cat([proposal.mean[:, 0].float() > 0.5 for proposal in proposals])
+    assert torch.equal(LabelDecoder()(proposals), half)
+
+
+def test_forests() -> None:
+    names = list("abcdef")
+    forest = Forest(names, [1, None, 0, None, 1, 3])
+    assert [(level.labels.tolist(), level.parents.tolist()) for level in forest.levels] == [
+        ([0, 4, 5], [1, 1, 3]),
+        ([2], [0]),
+    ]
+    order, ends = forest.preorder()
+    assert order == [1, 0, 2, 4, 3, 5] and ends == [4, 3, 3, 4, 6, 6]
+    coherent = torch.tensor([[True, True, False, False, False, False], [True, False, False, True, False, False]])
+    assert forest.is_coherent(coherent).tolist() == [True, False]
+    values = torch.tensor([0.5, 0.4, 0.9, 0.1, 0.3, 0.2])
+    torch.testing.assert_close(forest.limit(values), torch.tensor([0.4, 0.4, 0.4, 0.1, 0.3, 0.1]))
+    with pytest.raises(ConfigError, match=r"found a -> b -> a; expected parents that are no descendants"):
+        Forest(names, [1, 0, None, None, None, None])
+    assert Forest(names, [None] * 6).is_coherent(torch.ones(2, 6, dtype=torch.bool)).all()
