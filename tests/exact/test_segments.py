@@ -292,6 +292,24 @@ def test_the_energy_is_the_net_with_its_weights():
     torch.testing.assert_close(-bound(y) - bound.log_z().unsqueeze(1), proposal.log_prob(y))
 
 
+@pytest.mark.parametrize(("scheme", "longest"), CASES)
+def test_the_energy_has_marginals_and_modes(scheme, longest):
+    """Modes of shifted energies, for two shifts, by all tags that obey the scheme."""
+    scorer, proposal, vectors = make(scheme, longest)
+    task = ToyTags()
+    task.space = proposal.space
+    energy = Segments(Segments.Config(longest=longest, size=4), task, ToyFeatures(task)).double()
+    features = scorer(vectors, MASK)
+    torch.testing.assert_close(energy.marginals(features), proposal.mean)
+    shift = 2 * torch.randn(4, 2, WORDS, len(task.space.tags), dtype=torch.double)
+    modes = energy.modes(features, shift)
+    for row in range(4):
+        y, _, log_p, _ = every(scorer, proposal, vectors, row)
+        for sample in range(2):
+            total = log_p + (y[0] * shift[row, sample]).sum((1, 2))
+            assert torch.equal(modes[row, sample], y[0, total.argmax()])
+
+
 def test_outputs_without_spans_are_errors():
     for task, says in (
         (ToyLabels(), "labelled spans"),

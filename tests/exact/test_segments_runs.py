@@ -37,12 +37,20 @@ def test_roles_have_unique_core_roles_if_asked(tmp_path: Path) -> None:
     assert RunFolder.open(tmp_path / "run").metrics()["test"]["ucr"] == 0
 
 
-def test_the_energy_learns_by_its_likelihood(tmp_path: Path) -> None:
-    """As a chain's that teaches: its sum is over the same tags as the net's."""
-    settings = {"energy.type": "exact.segments", "trainer.energy_epochs": 1, "trainer.epochs": 1}
-    sp.train("names", method="static_crf", out=tmp_path / "run", quiet=True, device="cpu", **settings)
+@pytest.mark.parametrize("config", ["names", "roles"])
+def test_the_energy_learns_by_its_likelihood_and_teaches(config: str, tmp_path: Path) -> None:
+    settings = {"energy.size": 4, "trainer.energy_epochs": 1, "trainer.epochs": 1, "features.hidden": 8}
+    sp.train(config, method="static_segments", out=tmp_path / "run", quiet=True, device="cpu", **settings)
+    assert RunFolder.open(tmp_path / "run").config()["energy"]["type"] == "exact.segments"
     history = (tmp_path / "run/history.jsonl").read_text()
-    assert '"energy"' in history and "NaN" not in history
+    assert "distillation" in history and "NaN" not in history
+
+
+def test_noise_contrast_takes_their_samples(tmp_path: Path) -> None:
+    settings = {"inference_net.type": "exact.segments", "inference_net.size": 4, "trainer.epochs": 1}
+    settings |= {"features.hidden": 8, "energy_loss.samples": 3, "trainer.batch_size": 128}
+    sp.train("roles", method="nce", out=tmp_path / "run", quiet=True, device="cpu", **settings)
+    assert "NaN" not in (tmp_path / "run/history.jsonl").read_text()
 
 
 @pytest.mark.parametrize("config", ["names", "roles", "tags"])

@@ -61,6 +61,19 @@ class Segments(sp.Energy):
     def log_z(self, features: SegmentScores) -> Tensor:
         return forward_sums(features).log_z
 
+    def marginals(self, features: SegmentScores) -> Tensor:
+        words = WordMarginals.of(features, forward_sums(features), backward_sums(features))
+        return (tag_marginals(self.kinds, words) * features.mask.unsqueeze(-1)).unsqueeze(1)
+
+    def modes(self, features: SegmentScores, shift: Tensor) -> Tensor:
+        """By Viterbi over segments, of the tags that obey the space's scheme."""
+        with torch.no_grad():
+            scores = features.detach().shifted(self.kinds, shift.detach())
+            starts, kinds, _ = k_best(scores, 1)
+            mask = scores.mask.unsqueeze(1)
+            tags = (self.kinds.write(starts, kinds, mask) * mask).view(shift.shape[:3])
+            return self.space.one_hot(tags, features.mask).to(shift)
+
 
 class SegmentsNet(sp.InferenceNet):
     """ln q(y | x) = the score of y's segments − ln Z over the tags that obey the space's scheme."""
