@@ -23,7 +23,7 @@ function(
   encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   threshold=null,  // a number, or "validation", which null is too: chosen on the validation part
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
-  method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; runs that teach, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   encoder='ngrams',  // ngrams, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   class_weight=null,  // weights of labels in the cross entropy: balanced, or a table {"rare": 5}; null: none
   precision='no',  // no, bf16 or fp16

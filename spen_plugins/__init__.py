@@ -44,13 +44,22 @@ if TYPE_CHECKING:
         energy_phase,
         energy_stage,
         frozen_except,
+        loss_parts,
         net_stage,
         net_terms,
     )
     from spen_plugins.component import Component
     from spen_plugins.data.catalogue import DataSet, locate
     from spen_plugins.data.disk.shards import checksum
-    from spen_plugins.data.parts.rules import FIRED, VOTES, Rules, RulesConfig, TakesRules
+    from spen_plugins.data.parts.rules import (
+        FIRED,
+        VOTES,
+        MarkedWords,
+        Rules,
+        RulesConfig,
+        TakesRules,
+        require_rules,
+    )
     from spen_plugins.data.records import read_json_lines
     from spen_plugins.data.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.energy import BoundEnergy, Energy
@@ -84,6 +93,7 @@ if TYPE_CHECKING:
         OutputSpace,
         Proposal,
         RealGrid,
+        Spans,
         SparseLabels,
         TagSequence,
     )
@@ -94,6 +104,7 @@ if TYPE_CHECKING:
         FitsDecoder,
         ListsLabels,
         NamesColumns,
+        NamesSenses,
         PartlyLabelled,
         ReadsInputs,
         ReadsText,

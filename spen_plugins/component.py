@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
+from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.settings.config import Config
 from spen_plugins.task import Task
@@ -34,3 +35,23 @@ class Component(nn.Module):
         self.config = config
         self.space = task.space
         self.features = features
+
+    def checksums(self) -> dict[str, str]:
+        """sha256 of each file read, by path; a run can be resumed only if they are unchanged."""
+        return {}
+
+
+def name_parts(parts: Mapping[str, Component], where: str) -> nn.ModuleDict:
+    """The components of a starred key of `Component.parts`, as modules.
+
+    Args:
+        parts: the components by name.
+        where: the key's path in the config, for messages.
+
+    Raises:
+        ConfigError: PyTorch can't take a name.
+    """
+    for name in parts:
+        if "." in name or not name or hasattr(nn.ModuleDict(), name):
+            raise ConfigError(f"{where}: PyTorch has no room for the name {name!r}; choose another one")
+    return nn.ModuleDict(parts)

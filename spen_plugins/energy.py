@@ -23,6 +23,8 @@ class Energy(Component):
 
     takes_sparse: ClassVar[bool] = False
     """If true, `forward` also takes label sets as `SparseLabels`; otherwise it gets the dense tensor."""
+    takes_runs: ClassVar[bool] = False
+    """If true, `init.energy` names finished runs, whose inference nets become its part `nets`."""
 
     def __call__(self, features: Any, y: Tensor | SparseLabels) -> Tensor:
         """`forward`, of which the shape is checked: another would be broadcast, and train at a wrong scale.
@@ -65,7 +67,33 @@ class Energy(Component):
         """
         raise ConfigError(
             f"{type(self).__name__} has no sum over all outputs in closed form; learning by likelihood takes energies "
-            "that have it: local, linear_chain"
+            "that have it: local, linear_chain, mean"
+        )
+
+    def marginals(self, features: Any) -> Tensor:
+        """The mean of y under p ∝ exp(−E), `(batch, 1, *variables)`, of an energy that has it in closed form.
+
+        Raises:
+            ConfigError: it has not.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} has no marginals in closed form; energy_loss.marginals takes energies that have "
+            "them: local, linear_chain, mean"
+        )
+
+    def modes(self, features: Any, shift: Tensor) -> Tensor:
+        """Discrete outputs of the least E(x, y) − Σ shift · y, `(batch, sample, *variables)`, without gradient.
+
+        Args:
+            features: `encode(x)`.
+            shift: `(batch, sample, *variables)`, added to the scores of single variables.
+
+        Raises:
+            ConfigError: the energy has no exact search for them.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} has no exact search for the output of least energy; expected an energy that has "
+            "one: local, linear_chain"
         )
 
     def at(self, x: X) -> BoundEnergy:
@@ -90,6 +118,11 @@ class BoundEnergy:
         """dE/dy, of y's shape; see `Energy.gradient`."""
         return self.energy.gradient(self.features, y)
 
+    def modes(self, shift: Tensor) -> Tensor:
+        """Outputs of the least E(x, y) − Σ shift · y, of the shape of `shift`; see `Energy.modes`."""
+        with torch.no_grad():
+            return self.energy.modes(self.features, shift)
+
     def log_z(self) -> Tensor:
         """ln Z(x), `(batch,)`; see `Energy.log_z`."""
         value = self.energy.log_z(self.features)
@@ -97,6 +130,10 @@ class BoundEnergy:
             shape = f"gave shape {tuple(value.shape)}; expected (batch,) = ({self.x.size},)"
             raise PluginError(f"{type(self.energy).__name__}.log_z {shape}")
         return value
+
+    def marginals(self) -> Tensor:
+        """The mean of y under p ∝ exp(−E_x), `(batch, 1, *variables)`; see `Energy.marginals`."""
+        return self.energy.marginals(self.features)
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`.

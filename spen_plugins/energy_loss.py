@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -23,6 +24,8 @@ class EnergyLoss(Component):
     phase decides which parameters are trained.
     """
 
+    moves_with: ClassVar[Literal["nets", "energy"]] = "nets"
+    """The player that trains parameters of its own: "nets", as a cost net; or "energy", by the loss of the energy."""
     running: Tensor | None = None
     """Running sums over batches, if `net_terms` depend on some: saved with checkpoints, but not with the weights. The
     loop then rejects accumulation and several processes, as the terms of a batch are no sum over its parts."""
@@ -42,4 +45,9 @@ class EnergyLoss(Component):
 
     def measures(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
         """Values logged with the terms of the energy's phase, without effect on training."""
+        return {}
+
+    def likelihoods(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
+        """Negative log-likelihoods of the gold outputs in nats, and measures of their estimate, `(batch,)` each, for
+        the scores of a finished run; none by default, as not every loss makes exp(−E) a density up to its sum."""
         return {}

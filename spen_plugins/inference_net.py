@@ -8,6 +8,7 @@ from typing import ClassVar
 from spen_plugins.batch import Batch, X
 from spen_plugins.component import Component
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import Proposal
 
 
@@ -39,6 +40,21 @@ class InferenceNet(Component):
     def choose(self, choice: Mapping[str, float]) -> None:
         """Predict with one of `choices` from here on."""
         raise NotImplementedError
+
+
+def check_alone(net: InferenceNet | type[InferenceNet], where: str) -> None:
+    """Raise a ConfigError if a net predicts by an energy.
+
+    Args:
+        net: the net, or its class.
+        where: its name in messages.
+    """
+    if net.uses_energy or net.chooses:
+        kind = net.__name__ if isinstance(net, type) else type(net).__name__
+        raise ConfigError(
+            f"{where}: {kind} predicts by an energy, and a mean is one of probabilities; expected a net that predicts "
+            "by itself, as 'independent' and 'crf' do"
+        )
 
 
 class CostNet(Component):

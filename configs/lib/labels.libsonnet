@@ -9,8 +9,9 @@ local implicit = import 'methods/implicit.libsonnet';
 local label_sets = import 'methods/label_sets.libsonnet';
 local linear = import 'methods/linear.libsonnet';
 local seal = import 'methods/seal.libsonnet';
+local teachers = import 'methods/teachers.libsonnet';
 
-local methods = { cross_entropy: baselines.cross_entropy } + linear + exact + seal + label_sets + e2e + implicit;
+local methods = { cross_entropy: baselines.cross_entropy } + linear + exact + seal + label_sets + e2e + implicit + teachers;
 
 local folder = 'data:multilabel/';
 local with_split(name) = { file: folder + '%s/%s.arff' % [name, name], split: folder + 'splits/%s.json' % name };

@@ -5,18 +5,19 @@ local choose = import 'choose.libsonnet';
 {
   // A method's patch and what is tuned for it.
   //
-  // `methods` holds patches by name; one without an energy says `has_energy:: false`, one that is complete `tuned:: false`,
-  // and one with the numbers of another method `tuned_as:: name`. Each of `tables` holds patches, too:
+  // `methods` holds patches by name; one without an energy says `has_energy:: false`, and `takes_energy:: true` if a fixed one may be
+  // chosen; one that is complete `tuned:: false`; one that takes what is tuned for another one, too, `as:: [other]`. Each of `tables`
+  // holds patches, too:
   // `every` for all methods, `with_energy` for those that have one, and under a method's name what it alone has. Later ones win.
   // `energy`: the user's choice among `energies`, or a table {type: …} of any other; null for that of the tables.
   method(methods, name, tables, energies={}, energy=null)::
     local method = choose.from(methods, name, 'method');
     local has_energy = std.get(method, 'has_energy', true);
-    local keys = ['every'] + (if has_energy then ['with_energy'] else []) + [std.get(method, 'tuned_as', name)];
+    local keys = ['every'] + (if has_energy then ['with_energy'] else []) + std.get(method, 'as', []) + [name];
     local tuned = if std.get(method, 'tuned', true) then [std.get(table, key, {}) for table in tables for key in keys] else [];
     local chosen =
       if energy == null then {}
-      else if !has_energy then error 'method %s does not take energy: it has none' % name
+      else if !std.get(method, 'takes_energy', has_energy) then error 'method %s does not take energy: it has none' % name
       else if std.isObject(energy) then { energy: energy }
       else choose.from(energies, energy, 'energy');
     std.foldl(function(sum, patch) sum + patch, tuned, method) + chosen,

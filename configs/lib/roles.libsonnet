@@ -6,8 +6,10 @@ local baselines = import 'methods/baselines.libsonnet';
 local chains = import 'methods/chains.libsonnet';
 local rules = import 'methods/rules.libsonnet';
 local seal = import 'methods/seal.libsonnet';
+local segments = import 'methods/segments.libsonnet';
+local teachers = import 'methods/teachers.libsonnet';
 
-local methods = baselines + seal + chains + rules + rules.of_file(baselines.crf);
+local methods = baselines + segments + seal + chains + teachers + rules + rules.of_file(baselines.crf);
 
 local ewt(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local data_sets = {
@@ -21,6 +23,18 @@ local energies = {
   'local': { energy: { type: 'local' } },
   linear_chain: { energy: { type: 'linear_chain' } },
   self_attention: { energy: { type: 'seal.self_attention' } },
+  // Those of structured tuning, with the weights of Li et al. (2020).
+  constraints: {
+    energy: {
+      type: 'sum',
+      terms: {
+        unique: { type: 'rules.unique_role' },
+        frames: { type: 'rules.frame_roles', rolesets: 'data:srl/frames/rolesets.jsonl' },
+        overlap: { type: 'rules.overlap' },
+      },
+      weights: { frames: 0.5, overlap: 0.1 },
+    },
+  },
 };
 
 local start = {

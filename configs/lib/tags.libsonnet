@@ -12,6 +12,8 @@ local infnet = import 'methods/infnet.libsonnet';
 local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 local rules = import 'methods/rules.libsonnet';
+local segments = import 'methods/segments.libsonnet';
+local teachers = import 'methods/teachers.libsonnet';
 
 // A pretrained encoder is fine-tuned gently.
 local pretrained = {
@@ -106,7 +108,7 @@ local word(data, has, given) =
       token:: { type: 'encoder', encoder: 'pass_through', dropout: set.bilstm.dropout } + seen { affix_dim: 0, char_dim: 0 },
     },
 
-  method(data_sets, data, encoder, name, energy=null, methods=baselines + infnet + chains + e2e + implicit + rules.of_file(baselines.crf))::
+  method(data_sets, data, encoder, name, energy=null, methods=baselines + segments + infnet + chains + e2e + implicit + teachers + rules.of_file(baselines.crf))::
     local tables = [choose.data(data_sets, data)] + (if choose.is_pretrained(encoder) then [pretrained] else []);
     patches.method(methods, name, tables, energies, energy),
 }

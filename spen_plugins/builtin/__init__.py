@@ -36,6 +36,7 @@ def spen_inference_net() -> Classes:
         "independent": "spen_plugins.builtin.nets.independent:Independent",
         "choice": "spen_plugins.builtin.nets.choice:Choice",
         "crf": "spen_plugins.builtin.nets.crf:Crf",
+        "mean": "spen_plugins.builtin.nets.mean:Mean",
         "gbi": "spen_plugins.inference.gbi:Gbi",
         "rerank": "spen_plugins.builtin.nets.choosers:Rerank",
         "reweight": "spen_plugins.builtin.nets.choosers:Reweight",
@@ -47,6 +48,7 @@ def spen_energy() -> Classes:
     return {
         "local": "spen_plugins.builtin.energies.basic:Local",
         "linear_chain": "spen_plugins.builtin.energies.basic:LinearChain",
+        "mean": "spen_plugins.builtin.energies.mean:MeanOfRuns",
         "sum": "spen_plugins.builtin.energies.basic:Sum",
     }
 

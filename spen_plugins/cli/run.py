@@ -44,6 +44,12 @@ Every = Annotated[
     typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints."),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Number of seeds and methods that run in parallel, one thread each.")]
+Best = Annotated[
+    bool,
+    typer.Option(
+        "--best", help="With methods=… and seeds=…: the folder predicts with its best run, not with a mean of its runs."
+    ),
+]
 Listing = Annotated[
     bool,
     typer.Option(
@@ -65,6 +71,7 @@ def run(
     quiet: Quiet = False,
     checkpoint_every: Every = 60.0,
     jobs: Jobs = 1,
+    best: Best = False,
     listing: Listing = False,
     version: Version = False,
 ) -> None:
@@ -72,7 +79,7 @@ def run(
 
     Exit status: 0 done, 1 the run failed, 2 the config, the data or a plugin is wrong.
     """
-    options = RunOptions(device, quiet, checkpoint_every, jobs)
+    options = RunOptions(device, quiet, checkpoint_every, jobs, best)
     if resume is not None:
         if config is not None or out is not None:
             raise ConfigError(f"--resume {resume} takes all from the run; omit CONFIG, NAME=VALUE and --out")
@@ -116,6 +123,8 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
 
         seeds = [first.get("seed", 0)] if seeds is None else seeds
         return _print_choice(run_many(evaluate_run, methods, seeds, str(config), out, options), options)
+    if options.best:
+        raise ConfigError("--best is of several methods with several seeds: give methods=… and seeds=…, or omit it")
     if options.jobs > 1:
         raise ConfigError(
             f"--jobs {options.jobs} runs several seeds or methods side by side; give them, as in seeds=0..4"

@@ -77,14 +77,32 @@ Precision = Annotated[
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; low is good.")]
 Finished = Annotated[
-    Path, typer.Argument(help="A finished run: of label sets, or with --refine of any task.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="RUN...",
+        help="A finished run: of label sets or spans, or with --refine of any task. With --mean several runs, or "
+        "folders of them, of any task.",
+        show_default=False,
+    ),
 ]
 New = Annotated[Path, typer.Argument(help="The new run folder.", show_default=False)]
 By = Annotated[
-    Literal["threshold", "expected_f1", "validation"], typer.Option("--by", help="task.decode: how labels are decided.")
+    Literal["threshold", "viterbi", "expected_f1", "validation"],
+    typer.Option("--by", help="task.decode: how labels (threshold) or spans (viterbi) are decided."),
 ]
 Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
-Temperature = Annotated[str, typer.Option(help="task.decode_temperature of expected F1: a number, or validation.")]
+Temperature = Annotated[
+    str, typer.Option(help="task.decode_temperature of label sets' expected F1: a number, or validation.")
+]
+AsMean = Annotated[
+    bool, typer.Option("--mean", help="Average the probabilities of all runs, as methods=… or seeds=… wrote them.")
+]
+Choose = Annotated[
+    bool,
+    typer.Option(
+        "--choose", help="With --mean: of these runs only those whose mean scores best on validation (greedily)."
+    ),
+]
 
 
 @report_errors
@@ -191,26 +209,38 @@ def calibrate(
 
 @report_errors
 def decode(
-    run: Finished,
+    runs: Finished,
     out: New,
     by: By = "validation",
     threshold: Threshold = "validation",
     temperature: Temperature = "validation",
     refine: Refine = None,
+    mean: AsMean = False,
+    choose: Choose = False,
     device: Device = "cpu",
 ) -> None:
-    """Decide on a run's outputs in another way, fitted to its validation part: a new run folder, with its scores."""
+    """Decide on a run's outputs in another way, fitted to its validation part, or on the mean of several runs: a new
+    run folder, with its scores."""
     from spen_plugins.config.evaluation import parse_value
     from spen_plugins.runs.train.decoding import decode as decoding
     from spen_plugins.runs.train.decoding import decode_by_energy
 
+    if choose and not mean:
+        raise ConfigError("--choose is of the runs of a mean: add --mean, or omit it")
+    if refine is not None and mean:
+        raise ConfigError("--refine lets an energy decide, and a mean of runs has none: omit --refine or --mean")
+    if len(runs) > 1 and not mean:
+        raise ConfigError(f"found {len(runs)} runs and OUT; expected one run, or --mean for the mean of all")
+    run = runs[0]
     if refine is not None:
         if (by, threshold, temperature) != ("validation", "validation", "validation"):
             raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
         decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
-    for name, value, other in (("threshold", threshold, "expected_f1"), ("temperature", temperature, "threshold")):
-        if by == other and value != "validation":
-            raise ConfigError(f"--by {by} has no {name}: omit --{name}, or take another --by")
     settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
-    decoding(run, out, settings, RunOptions(device))
+    if mean:
+        from spen_plugins.runs.many.means import average_folders
+
+        say_all(average_folders(runs, out, settings, choose, RunOptions(device)))
+    else:
+        decoding(run, out, settings, RunOptions(device))

@@ -35,13 +35,14 @@ NODES = ("task", "features", *NETS, "trainer")
 class Init(Config):
     """Warm starts: run folders to take weights from."""
 
-    energy: str | None = None
-    """Run folder with the initial weights of the energy."""
+    energy: str | list[str] | None = None
+    """Run folder with the initial weights of the energy; of energy `mean` its runs: a run folder, a folder of them, or
+    a list of both."""
     inference_net: str | None = None
     """Run folder with the initial weights of the inference net."""
 
-    def items(self) -> Iterator[tuple[str, str]]:
-        """Pairs of net and run folder, for the nets that have one."""
+    def items(self) -> Iterator[tuple[str, str | list[str]]]:
+        """Pairs of net and run folder, or run folders, for the nets that have one."""
         return ((net, run) for net, run in self.model_dump().items() if run is not None)
 
 
@@ -142,6 +143,11 @@ def _check_together(experiment: Experiment, source: object) -> None:
             raise ConfigError(f"{source}: inference_net {net.type!r} predicts with an energy; give 'energy'.")
         if experiment.init.energy is not None:
             raise ConfigError(f"{source}: init.energy is given, but the config has no 'energy'.")
+    elif isinstance(experiment.init.energy, list) and not experiment.energy.cls.takes_runs:
+        raise ConfigError(
+            f"{source}: init.energy: found a list, and energy {experiment.energy.type!r} starts from one run; expected "
+            "one, or energy.type=mean"
+        )
 
 
 def build(experiment: Experiment, task: Task | None = None, assets: Path | None = None) -> Built:

@@ -55,6 +55,16 @@ class Node:
             table[key] = part.table() if isinstance(part, Node) else {name: n.table() for name, n in part.items()}
         return table
 
+    def whole_table(self) -> dict[str, Any]:
+        """The table, in which each component has its feature network, so that it means the same in any experiment."""
+        table = self.table()
+        if self.features is not None:
+            table["features"] = self.features.table()
+        for key, part in self.parts.items():
+            one = isinstance(part, Node)
+            table[key] = part.whole_table() if one else {name: n.whole_table() for name, n in part.items()}
+        return table
+
 
 def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, shared: Node | None = None) -> Node:
     """A table of a config, with the tables in it.

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.data.disk.on_disk import chosen
+from spen_plugins.energy_loss import Terms
 from spen_plugins.errors import PluginError
 from spen_plugins.inference.gbi import Gbi, gbi_score
 from spen_plugins.loop.order import evaluation_batches
@@ -82,9 +83,10 @@ def evaluate(
     device: torch.device | str,
     decisions: list[Decisions] | None = None,
     rewards: list[tuple[Tensor, Tensor]] | None = None,
+    likelihoods: list[Terms] | None = None,
 ) -> Metric:
-    """The task's metric over `examples`, ready to `compute`; batches' decisions, and the rewards of decoded outputs and
-    of gold by a task's rules, are appended to lists, if given."""
+    """The task's metric over `examples`, ready to `compute`; batches' decisions, the rewards of decoded outputs and of
+    gold by a task's rules, and negative log-likelihoods of gold are appended to lists, if given."""
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
@@ -93,6 +95,8 @@ def evaluate(
             decisions += [] if own is None else [own]
         if rewards is not None and isinstance(task, Rewards):
             rewards += _compare_rewards(task, proposal, batch)
+        if likelihoods is not None and batch.gold is not None:
+            likelihoods.append(_find_likelihoods(model, proposal, batch))
     return metric
 
 
@@ -103,6 +107,19 @@ def _compare_rewards(task: Rewards, proposal: Proposal, batch: Batch) -> list[tu
     decoded = task.reward(batch.x, task.decode(proposal, batch.x).to(batch.gold))
     gold = task.reward(batch.x, batch.gold)
     return [] if decoded is None else [(decoded[batch.labelled, 0].cpu(), gold[batch.labelled, 0].cpu())]
+
+
+def _find_likelihoods(model: Model, proposal: Proposal, batch: Batch) -> dict[str, Tensor]:
+    """Negative log-likelihood of the gold outputs under the net, and under the energy if its loss learns a density, in
+    nats, `(labelled example,)` each."""
+    values: dict[str, Tensor] = {}
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        if proposal.space.discrete and not model.inference_net.iterative:
+            values["net"] = -proposal.log_prob(batch.gold)[:, 0]
+        if model.energy is not None and model.energy_loss is not None:
+            values |= model.energy_loss.likelihoods(model.energy.at(batch.x), batch, proposal)
+    return {name: value[batch.labelled].cpu() for name, value in values.items()}
 
 
 def validate(

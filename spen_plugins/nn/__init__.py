@@ -29,7 +29,17 @@ if TYPE_CHECKING:
         output_size,
         require_tags,
     )
-    from spen_plugins.nn.losses import CompoundObjective, MarginCost, ValueLoss, entropy, margin_cost, to_minimise
+    from spen_plugins.nn.losses import (
+        CompoundObjective,
+        MarginCost,
+        ValueLoss,
+        effective_samples,
+        entropy,
+        estimate_likelihoods,
+        log_weights,
+        margin_cost,
+        to_minimise,
+    )
     from spen_plugins.nn.recurrent import Lstm, read_both_ways, reverse_places
     from spen_plugins.spaces.base import at_least_float32, inner_product
     from spen_plugins.spaces.forest import Forest

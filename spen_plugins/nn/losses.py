@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
@@ -89,6 +90,41 @@ class CompoundObjective:
 
     def _cost(self, batch: Batch, augmenting: Proposal) -> Tensor:
         return margin_cost(augmenting.space, augmenting.mean, batch.gold, batch.x.mask, self.cost)[:, 0]
+
+
+SAMPLES = 100
+"""Samples of the net of which an energy's ln Z is estimated."""
+AT_ONCE = 5_000_000
+"""About the most numbers in the samples that an energy gets at once."""
+
+
+def estimate_likelihoods(energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
+    """−ln p of the gold outputs under p ∝ exp(−E), with ln Z by importance sampling from the net, `(batch,)` each.
+
+    `energy` is E(x, y) + ln (1/K) Σ_k exp(−E(x, y_k) − ln q(y_k | x)) with K = 100 samples of q; `energy_ess` is their
+    effective number, (Σ w)² / Σ w². The estimate of ln Z is too low on average, more so the fewer count.
+    """
+    weights = log_weights(energy, proposal, SAMPLES)
+    return {
+        "energy": energy(batch.gold)[:, 0] + weights.logsumexp(1) - math.log(SAMPLES),
+        "energy_ess": effective_samples(weights),
+    }
+
+
+def log_weights(energy: BoundEnergy, proposal: Proposal, n: int) -> Tensor:
+    """−E(x, y) − ln q(y | x) of `n` samples y of the proposal q, `(batch, n)`, without gradient."""
+    size = max(1, AT_ONCE // max(1, proposal.logits.numel()))
+    parts = []
+    with torch.no_grad():
+        for start in range(0, n, size):
+            y = proposal.sample(min(size, n - start))
+            parts.append(-energy(y) - proposal.log_prob(y))
+    return torch.cat(parts, 1)
+
+
+def effective_samples(log_weights: Tensor) -> Tensor:
+    """Effective number of samples (Σ w)² / Σ w² of weights `(batch, sample)` given by their logarithms, `(batch,)`."""
+    return torch.exp(2 * log_weights.logsumexp(1) - (2 * log_weights).logsumexp(1))
 
 
 def to_minimise(violation: Tensor, truncate: bool) -> Tensor:

@@ -37,6 +37,10 @@ class Row:
     costs: Costs
 
 
+LIKELIHOODS = "nll."
+"""Beginning of the names of negative log-likelihoods, in a table of their own."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A table of groups.
@@ -60,6 +64,15 @@ class Comparison:
     sizes: bool = False
     unit: str = ""
     lower_is_better: Collection[str] = ()
+
+    def unit_of(self, name: str) -> str:
+        """The unit of a score; empty for fractions."""
+        return "nats" if name.startswith(LIKELIHOODS) else self.unit
+
+    def is_low_better(self, name: str) -> bool:
+        """True if low values of a score are good."""
+        is_likelihood = name.startswith(LIKELIHOODS) and not name.endswith("_ess")  # a number of samples
+        return name in self.lower_is_better or is_likelihood
 
 
 def compare(

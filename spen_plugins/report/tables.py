@@ -9,7 +9,7 @@ from rich.table import Table
 
 from spen_plugins.console import markdown_cell, one_line
 from spen_plugins.data.records import written
-from spen_plugins.report.compare import Comparison
+from spen_plugins.report.compare import LIKELIHOODS, Comparison
 from spen_plugins.report.group_scores import SIZES, Difference
 from spen_plugins.scores.bootstrap import Interval, scale
 
@@ -34,7 +34,10 @@ def cells(comparison: Comparison) -> list[list[str]]:
     return [
         [
             row.label,
-            *(score.shown(comparison.unit) if (score := row.scores[name]) else "" for name in comparison.scores),
+            *(
+                score.shown(comparison.unit_of(name)) if (score := row.scores[name]) else ""
+                for name in comparison.scores
+            ),
             *(_write_gain(row.differences[label], comparison.unit) for label in comparison.against),
             str(row.seeds),
             f"{row.costs.epochs:.0f}",
@@ -49,6 +52,8 @@ def cells(comparison: Comparison) -> list[list[str]]:
 def caption(comparison: Comparison) -> str:
     """Explanation of the table's figures."""
     measured = f"as they are, {comparison.selection} in {comparison.unit}" if comparison.unit else "in per cent"
+    if any(name.startswith(LIKELIHOODS) for name in comparison.scores):
+        measured += ", nll in nats"
     text = f"Scores on {comparison.part} {measured}; ± is the standard error over seeds."
     differences = [gain for row in comparison.rows for gain in row.differences.values() if gain]
     if differences:
@@ -105,10 +110,10 @@ def latex(comparison: Comparison, intervals: bool = False) -> str:
 
 def _write_tex_scores(comparison: Comparison, name: str) -> list[str]:
     """Cells of one score, `$50.00 \\pm 1.25$`; the best as printed are bold, unless there is one row."""
-    texts = [score.shown(comparison.unit) if (score := row.scores[name]) else "" for row in comparison.rows]
+    texts = [score.shown(comparison.unit_of(name)) if (score := row.scores[name]) else "" for row in comparison.rows]
     parts = [text.partition(" ± ") for text in texts]
     means = [float(mean) for mean, _, _ in parts if mean]
-    best = (min if name in comparison.lower_is_better else max)(means, default=None)
+    best = (min if comparison.is_low_better(name) else max)(means, default=None)
     cells = []
     for mean, _, error in parts:
         is_best = bool(mean) and len(texts) > 1 and float(mean) == best

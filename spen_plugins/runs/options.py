@@ -14,12 +14,14 @@ class RunOptions:
         quiet: if true, no progress and no table are printed.
         checkpoint_seconds: minimal time between two checkpoints.
         jobs: number of runs at once, where there are several, each a process with one thread.
+        best: if true, a folder of several methods and seeds predicts with its best run, not with a mean of runs.
     """
 
     device: str | None = None
     quiet: bool = False
     checkpoint_seconds: float = 60.0
     jobs: int = 1
+    best: bool = False
 
 
 DEFAULTS = RunOptions()

@@ -7,5 +7,6 @@ from spen_plugins.spaces.labels import IndependentLabels, LabelSet
 from spen_plugins.spaces.mixture import Mixture
 from spen_plugins.spaces.paths import viterbi
 from spen_plugins.spaces.schemes import allowed_transitions
+from spen_plugins.spaces.spans import Spans
 from spen_plugins.spaces.sparse import SparseLabels
 from spen_plugins.spaces.tags import IndependentTags, TagSequence

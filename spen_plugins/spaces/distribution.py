@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.spaces.base import OutputSpace
+from spen_plugins.spaces.spans import Spans
 
 T = TypeVar("T")
 
@@ -135,6 +136,18 @@ class Proposal(ABC):
         """
         kept = {name: None if (value := getattr(self, name)) is None else change(value) for name in ("mask", "chosen")}
         return replace(self, logits=change(self.logits), features=None, iterates=(), _kept={}, **kept)
+
+    def span_posteriors(self, floor: float) -> Spans:
+        """The spans of tags whose posterior, the probability that an output has exactly this span, is above `floor`,
+        in float64, without gradient. Optional; of tag sequences under a scheme.
+
+        Raises:
+            ConfigError: the outputs have no spans, or the distribution does not implement it.
+        """
+        raise ConfigError(
+            f"{type(self).__name__}, the distribution over {type(self.space).__name__}, has no posteriors of spans, by "
+            "which task.decode=expected_f1 and validation decide; take task.decode=viterbi"
+        )
 
     def keep(self, name: Any, make: Callable[[], T]) -> T:
         """`make()` at the first call with this name, the same value at later ones: samples drawn once per proposal."""

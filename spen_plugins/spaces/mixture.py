@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from spen_plugins.spaces.base import OutputSpace, at_least_float32
 from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.spans import Spans
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,16 @@ class Mixture(Proposal):
         """Probabilities of each token's tag and the next one's, `(batch, token - 1, tag, tag)`; tag sequences only."""
         pairs = torch.stack([component.pairs for component in self.components])
         return (_align(self.log_weights.exp(), pairs[0].dim()) * pairs).sum(0)
+
+    def span_posteriors(self, floor: float) -> Spans:
+        """The means of the components' posteriors; a component's counts as 0 below a hundredth of `floor`."""
+        parts = [component.span_posteriors(floor / 100) for component in self.components]
+        weights = self.log_weights.detach().exp().double().reshape(-1, len(parts))
+        weights = weights.expand(self.logits.shape[0], -1).to(parts[0].p.device)
+        spans = Spans.join([part._replace(p=part.p * weights[part.row, k]) for k, part in enumerate(parts)])
+        places, group = torch.stack(spans[:4]).unique_consecutive(dim=1, return_inverse=True)
+        spans = Spans(*places, spans.p.new_zeros(places.shape[1]).index_add_(0, group, spans.p))
+        return spans.pick(spans.p > floor)
 
     @property
     def mode(self) -> Tensor:
@@ -119,6 +130,11 @@ class Mixture(Proposal):
     def _closest_independent(self) -> Proposal:
         """The independent variables with the same mean."""
         return self.space.independent(self.logits, self.mask)
+
+
+def average(proposals: Sequence[Proposal]) -> Proposal:
+    """The mean of some distributions; of one, itself."""
+    return proposals[0] if len(proposals) == 1 else Mixture.of(proposals)
 
 
 def _align(weights: Tensor, dim: int) -> Tensor:

@@ -26,7 +26,7 @@ def allowed_transitions(tags: Sequence[str], scheme: str) -> Transitions:
 @lru_cache(maxsize=16)
 @torch.inference_mode(False)  # what a first call there has would be refused in training
 def _list_transitions(tags: tuple[str, ...], scheme: str) -> Transitions:
-    parts = [_parts(tag, scheme) for tag in tags]
+    parts = [find_parts(tag, scheme) for tag in tags]
     goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
     is_open = torch.tensor([prefix in ("B", "I") for prefix, _ in parts])
     same = torch.tensor([[bool(x) and x == y for _, y in parts] for _, x in parts])
@@ -36,7 +36,7 @@ def _list_transitions(tags: tuple[str, ...], scheme: str) -> Transitions:
     return Transitions(linked | ~goes_on.unsqueeze(0), ~goes_on, torch.ones_like(goes_on))
 
 
-def _parts(tag: str, scheme: str) -> tuple[str, str]:
+def find_parts(tag: str, scheme: str) -> tuple[str, str]:
     """Prefix and type of a span's tag; empty for O, and for all tags without a scheme."""
     prefix, dash, kind = tag.partition("-")
     letters = {"none": (), "bio": ("B", "I"), "bioes": ("B", "I", "E", "S")}[scheme]
@@ -60,7 +60,7 @@ class SpanLinks(NamedTuple):
 def span_links(tags: list[str], scheme: str) -> SpanLinks:
     """The links of "bio" or "bioes"; empty under "none"."""
     number = {tag: i for i, tag in enumerate(tags)}
-    parts = [_parts(tag, scheme) for tag in tags]
+    parts = [find_parts(tag, scheme) for tag in tags]
     inner = [i for i, (prefix, _) in enumerate(parts) if prefix in ("I", "E")]
     within = [number.get(f"I-{parts[i][1]}", number.get(f"B-{parts[i][1]}", i)) for i in inner]
     opening = [number.get(f"B-{parts[i][1]}", other) for i, other in zip(inner, within, strict=True)]

@@ -16,6 +16,7 @@ from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.paths import Scores, begin_once, is_possible
 from spen_plugins.spaces.schemes import allowed_transitions, span_links
+from spen_plugins.spaces.spans import Spans, find_spans, span_tags
 
 
 class TagSequence(OutputSpace):
@@ -41,9 +42,13 @@ class TagSequence(OutputSpace):
         self.tags = list(tags)
         self.scheme = scheme
         self.links = span_links(self.tags, scheme)
+        self.spans = span_tags(self.tags, scheme)
+        """The tags of each type of span; None without a scheme."""
         first = [[tag in (f"B-{kind}", f"S-{kind}") for tag in self.tags] for kind in unique]
         self.unique = torch.tensor(first, dtype=torch.bool) if unique else None
         """`(type, tag)` the tags that begin a span of each unique type; None if there is none."""
+        self.unique_types = torch.tensor([kind in unique for kind in self.spans.types]) if unique else None
+        """`(type,)` boolean, true for unique types, in the order of `spans.types`; None if there is none."""
 
     @property
     def shape(self) -> tuple[int | None, ...]:
@@ -121,6 +126,13 @@ class IndependentTags(Proposal):
         if self.space.unique is None:
             return tags
         return begin_once(tags, scores, self.space.unique.to(tags.device))
+
+    def span_posteriors(self, floor: float) -> Spans:
+        """Each is a product of the tags' probabilities, and of that of no tag that continues the span."""
+        if self.space.spans is None:
+            return super().span_posteriors(floor)
+        p = torch.softmax(self.logits.detach()[:, 0].double(), -1)
+        return find_spans(p, lambda row, token, _, tag: p[row, token, tag], self.space.spans, self.mask, floor)
 
     @property
     def pairs(self) -> Tensor:

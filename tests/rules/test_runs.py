@@ -16,7 +16,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.predict.own_data import load_task
 from spen_plugins.runs.train.runner import resume
 from spen_rules.votes import REST, read_rules
-from tests.loaded import QUIET, built, loaded, parsed, spen, spen_run, trained, written
+from tests.loaded import QUIET, ROOT, built, loaded, parsed, spen, spen_run, trained, written
 
 RULES = """
 from pathlib import Path
@@ -195,6 +195,24 @@ def test_citations_take_the_rules_of_a_file_in_place_of_their_own(tmp_path: Path
     assert task.reward(batch.x, batch.gold).max() <= 1
 
 
+def test_the_rules_of_citations_as_a_file_vote_and_reward_as_they_do() -> None:
+    file = {"task.rules": str(ROOT / "examples/rules/citations.py")}
+    ours, files = (built("citations", **settings).task for settings in ({}, file))
+    for part in sp.PARTS:
+        batches = [task.collate(task.part(part)[:200]) for task in (ours, files)]
+        votes = [batch.x.inputs[sp.VOTES] for batch in batches]
+        assert torch.equal(*votes) and votes[0].any()
+        y = torch.softmax(torch.randn(*batches[0].gold.shape), -1) * batches[0].x.mask[:, None, :, None]
+        assert torch.equal(*(task.reward(batch.x, y) for task, batch in zip((ours, files), batches, strict=True)))
+    assert {tuple(row) for row in ours.rule_votes().tolist() if any(row)} == {*map(tuple, files.rule_votes().tolist())}
+
+
+@pytest.mark.parametrize("method", ["majority", *TRAINED])
+def test_a_method_by_rules_needs_some(method: str) -> None:
+    with pytest.raises(sp.ConfigError, match=r"learns from rules; name a file of them, task\.rules=mine\.py"):
+        built("names", method=method, **{"task.labelled": "3"})
+
+
 def test_running_counts_are_refused_where_a_batch_has_parts(tmp_path: Path) -> None:
     words = [f"task.rules={write_rules(tmp_path / 'rules')}", "task.labelled=3", "--out", tmp_path / "run"]
     result = spen_run("names", "method=expectation", "trainer.accumulate=2", *words, status=2)
@@ -215,7 +233,7 @@ def test_the_rules_of_citations_serve_without_a_file(method: str) -> None:
 
 def test_rules_teach_nothing_where_all_examples_have_gold(tmp_path: Path) -> None:
     rules = write_rules(tmp_path / "rules")
-    for method in ("votes", "expectation"):
+    for method in ("votes", "expectation", "rules_cd"):
         with pytest.raises(sp.ConfigError, match=r"task\.labelled=50 hides the gold of the others"):
             built("names", method=method, **{"task.rules": str(rules)})
 

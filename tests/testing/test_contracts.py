@@ -69,6 +69,7 @@ SMALL = {
     "images.fcn": {"filters": 2, "levels": 2, "groups": 1},
     "images.conv": {"filters": [3, 2], "size": 3, "hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
+    "rules.frame_roles": {"rolesets": "rolesets.jsonl"},
     "rules.implies": {"pairs": [["label0", "label1"]]},
     "rules.excludes": {"pairs": [["label0", "label1"]]},
     "infnet.tag_lm": {"hidden": 5, "tag_dim": 3},
@@ -133,6 +134,8 @@ def made(kind: str, name: str, task, tmp_path=None):
         inner = cls.make_inner_task(task) if parts else task
         return cls(config, task, **{key: made(part, "bilstm", inner, tmp_path) for key, part in parts.items()})
     parts = {"net": independent(task)} if name in ON_A_NET else {}
+    if name == "mean":  # a net, and an energy
+        parts = {"nets": {"a": independent(task), "b": independent(task)}}
     return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
 
 
@@ -146,7 +149,7 @@ def build(kind: str, name: str, task, tmp_path):
 
 def some_energy(task, loss=None):
     """An energy for the task's outputs, which the energy loss of this name takes."""
-    return made("energy", "local" if loss == "likelihood" else ENERGY_FOR[type(task)], task)
+    return made("energy", "local" if loss in ("likelihood", "exact.fenchel_young") else ENERGY_FOR[type(task)], task)
 
 
 ENERGY_FOR = {ToyLabels: "seal.labels", ToyTags: "linear_chain", ToyImages: "e2e.deep_prior", ToyMasks: "images.conv"}

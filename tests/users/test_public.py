@@ -31,7 +31,7 @@ MODULES = {
 }
 PARTS_OF_TASKS = (
     *("TakesExamples", "TakesMatrices", "ReadsText", "ReadsInputs", "WritesFormats", "PartlyLabelled", "Augments"),
-    *("FitsDecoder", "ListsLabels", "NamesColumns", "Calibrated", "Rewards", "SharesSentences"),
+    *("FitsDecoder", "ListsLabels", "NamesColumns", "Calibrated", "Rewards", "SharesSentences", "NamesSenses"),
 )
 WRITTEN = (  # a plugin subclasses them, or is given them
     *(

@@ -1,7 +1,7 @@
 // Structures over label sets whose sums are exact (spen-exact), taught by the likelihood of gold: cross entropy with another net.
 local baselines = import 'baselines.libsonnet';
 
-local taught(type) = baselines.cross_entropy { tuned_as:: 'cross_entropy', inference_net+: { type: 'exact.' + type } };
+local taught(type) = baselines.cross_entropy { as:: ['cross_entropy'], inference_net+: { type: 'exact.' + type } };
 {
   counts: taught('counts'),
   hierarchy: taught('hierarchy'),

@@ -19,6 +19,7 @@ local ranked(pairs) = {
   // Structured tuning (Li et al. 2020): a CRF goes on for five epochs with each core role at most once in its loss, at a third of its
   // learning rate.
   structured_tuning: baselines.crf {
+    takes_energy:: true,
     energy: { type: 'rules.unique_role' },
     energy_loss: { type: 'rules.violation', of: 'emissions' },
     trainer+: { local net = self.net, type: 'rules.tuning', tuning: net + { lr: net.lr / 3 } },
@@ -33,7 +34,7 @@ local ranked(pairs) = {
     votes: base + few + taught('imitation'),
     rules_energy: base + few + taught('violation'),
     expectation: base + few + taught('expectation', 10),
-    rules_cd: implicit.alternating_cd + few { energy_loss+: { samples: 5 } },
+    rules_cd: implicit.alternating_cd + few { energy_loss+: { samples: 5, by_rules: true } },
     r_spen: few + ranked('iterates'),
     sg_spen: few + ranked('search'),
   },

@@ -1,4 +1,4 @@
-"""Output structures whose partition function, marginals and samples are exact."""
+"""Output structures whose partition function, marginals and samples are exact, and losses for energies without them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ def spen_energy() -> Classes:
         "counts": "spen_exact.counts:CountsEnergy",
         "hierarchy": "spen_exact.hierarchy:HierarchyEnergy",
         "star": "spen_exact.star:StarEnergy",
+        "segments": "spen_exact.segments:Segments",
     }
 
 
@@ -20,4 +21,13 @@ def spen_inference_net() -> Classes:
         "counts": "spen_exact.counts:Counts",
         "hierarchy": "spen_exact.hierarchy:Hierarchy",
         "star": "spen_exact.star:StarNet",
+        "segments": "spen_exact.segments:SegmentsNet",
+    }
+
+
+@hookimpl
+def spen_energy_loss() -> Classes:
+    return {
+        "partition": "spen_exact.partition:Partition",
+        "fenchel_young": "spen_exact.fenchel_young:FenchelYoung",
     }

@@ -32,12 +32,16 @@ class ContrastiveDivergence(sp.EnergyLoss):
         """Of relaxed samples; a low one makes them nearly discrete, and their gradient large."""
         cost: MarginCost = "score"
         """Δ: 1 − the soft score; or the L1 distance, summed or divided by the number of variables."""
+        by_rules: bool = False
+        """If true, the reward comes from rules: a task that has none, or has gold everywhere, is rejected."""
 
     config: Config
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         self.task = task
+        if config.by_rules:
+            sp.require_rules(task, learns=True)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         y = self._draw_outputs(proposal)

@@ -128,7 +128,7 @@ class Joint(sp.Trainer):
 
     def _game(self, model: sp.Model, frozen: tuple[str, ...]) -> sp.Stage:
         config = self.config
-        loss_learns = any(True for _ in model.energy_loss.parameters())
+        loss_learns = bool(sp.loss_parts(model, "nets"))
         is_apart = config.cost_net is not None
         trains = ("inference_net", "energy_loss") if loss_learns and not is_apart else ("inference_net",)
         nets = [self._net_phase(trains, partial(_net_loss, config))]
@@ -137,8 +137,9 @@ class Joint(sp.Trainer):
             nets.append(sp.cost_net_phase(model, player, frozen_dropout=config.energy_dropout))
         energy = sp.energy_phase(
             config.energy,
-            trains=tuple(
-                f"energy.{name}" for name, _ in model.energy.named_parameters() if f"energy.{name}" not in frozen
+            trains=(
+                *(f"energy.{name}" for name, _ in model.energy.named_parameters() if f"energy.{name}" not in frozen),
+                *sp.loss_parts(model, "energy"),
             ),
             frozen_dropout=config.sampling_dropout,
             every=1 if config.same_batch else config.net.steps,

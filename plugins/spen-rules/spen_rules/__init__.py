@@ -14,6 +14,8 @@ __all__ = ["spen_rules", *_NAMES]
 def spen_energy() -> Classes:
     return {
         "unique_role": "spen_rules.roles:UniqueRole",
+        "frame_roles": "spen_rules.roles:FrameRoles",
+        "overlap": "spen_rules.overlap:Overlap",
         "at_most_one": "spen_rules.names:AtMostOne",
         "exactly_one": "spen_rules.names:ExactlyOne",
         "implies": "spen_rules.names:Implies",

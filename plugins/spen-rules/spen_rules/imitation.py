@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_rules.vote_energy import check_rules, find_kind
+from spen_rules.vote_energy import find_kind
 
 
 class Imitation(sp.EnergyLoss):
@@ -21,7 +21,7 @@ class Imitation(sp.EnergyLoss):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        check_rules(task, learns=True)
+        sp.require_rules(task, learns=True)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         return 0 * energy(proposal.mean)[:, 0]
@@ -58,7 +58,7 @@ class Expectation(sp.EnergyLoss):
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        check_rules(task, learns=True)
+        sp.require_rules(task, learns=True)
         sides = task.rule_votes() if isinstance(task, sp.Rewards) else None
         sides = torch.zeros(0, 1) if sides is None else sides
         of_tags = isinstance(self.space, sp.TagSequence)

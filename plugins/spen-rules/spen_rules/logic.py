@@ -28,6 +28,10 @@ class Constraint(sp.Energy):
 
     config: Config
 
+    def all_of(self, values: Tensor) -> Tensor:
+        """The "and" over the last axis."""
+        return values.sum(-1).clamp(min=FALSE) if self.config.logic == "product" else values.amin(-1)
+
     def all_others(self, values: Tensor) -> Tensor:
         """For each place of the last axis, the "and" of all other places; true where there is no other."""
         if values.shape[-1] < 2:

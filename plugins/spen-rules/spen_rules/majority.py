@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_rules.vote_energy import check_rules, require_votes
+from spen_rules.vote_energy import require_votes
 
 COUNTED, RARE = 1000, 0.01
 """Most examples in which tags are counted, and the weight of their shares beside votes."""
@@ -22,7 +22,7 @@ class Majority(sp.InferenceNet):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        check_rules(task)
+        sp.require_rules(task)
         self.register_buffer("prior", RARE * count_tags(task))
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:

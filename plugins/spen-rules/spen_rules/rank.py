@@ -9,7 +9,6 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_rules.vote_energy import check_rules
 
 TIE = 1e-6
 """Difference up to which rewards are equal: they are sums, which are rounded."""
@@ -45,7 +44,7 @@ class Rank(sp.EnergyLoss):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if isinstance(task, sp.TakesRules):  # others may have gold alone
-            check_rules(task)
+            sp.require_rules(task)
         self.task = task
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:

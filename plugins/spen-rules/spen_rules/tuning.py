@@ -18,8 +18,10 @@ class Tuning(sp.Trainer):
     needs = ("energy", "energy_loss")
 
     class Config(sp.TrainerConfig):
+        epochs: int = Field(60, ge=0)
+        """Maximal number of epochs of stage 1; 0 with a net from `init.inference_net`."""
         tuning_epochs: int = Field(5, ge=1)
-        """Number of epochs of stage 2; `epochs` and `patience` are those of stage 1."""
+        """Number of epochs of stage 2."""
         energy_weight: float = Field(1.0, ge=0)
         """λ, the weight of the constraint beside cross entropy, both of which are sums over an example's variables."""
         per_variable: bool = False

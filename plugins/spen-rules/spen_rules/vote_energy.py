@@ -1,4 +1,4 @@
-"""The rules' weighted vote as an energy, and checks for what learns from rules."""
+"""The rules' weighted vote as an energy."""
 
 from __future__ import annotations
 
@@ -20,36 +20,14 @@ class Votes(sp.Energy):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        if not isinstance(task, sp.Rewards) and "rules" not in task.indexers:
-            raise sp.ConfigError("energy 'rules.votes' is the vote of a task's rules, and this task takes none")
+        if "rules" not in task.indexers:
+            sp.require_rules(task)
 
     def encode(self, x: sp.X) -> Tensor:
         return require_votes(x)
 
     def forward(self, features: Tensor, y: Tensor) -> Tensor:
         return measure_regret(self.space, features, y)
-
-
-def check_rules(task: sp.Task, learns: bool = False) -> None:
-    """Check that a task has rules, unless it is one that could have some and is not trained.
-
-    Args:
-        task: the task.
-        learns: if true, something has to learn from the rules where there is no gold.
-
-    Raises:
-        ConfigError: it has none, or all its training examples have gold.
-    """
-    if isinstance(task, sp.TakesRules) and task.read_rules is None:
-        return
-    if not isinstance(task, sp.Rewards) or task.rule_votes() is None:
-        takes = "name a file of them, task.rules=mine.py" if isinstance(task, sp.TakesRules) else "this task takes none"
-        raise sp.ConfigError(f"this method learns from rules; {takes}")
-    if learns and isinstance(task, sp.PartlyLabelled) and not task.keys_without_gold:
-        raise sp.ConfigError(
-            "all training examples have gold, and rules teach where there is none: task.labelled=50 hides the gold of "
-            "the others, task.unlabelled=FILE names more examples"
-        )
 
 
 def require_votes(x: sp.X) -> Tensor:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 import spen_plugins as sp
+from spen_plugins.nn import estimate_likelihoods
 
 Draw = Literal["discrete", "continuous"]
 """Samples: draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
@@ -95,6 +96,9 @@ class Nce(Contrast):
             # softmax.
             noise = y.sums(proposal.logits) if isinstance(y, sp.SparseLabels) else proposal.log_prob(y)
         return -energy(y) - noise
+
+    def likelihoods(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
+        return estimate_likelihoods(energy, batch, proposal)
 
 
 def draw(proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:

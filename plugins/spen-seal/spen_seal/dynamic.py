@@ -55,8 +55,9 @@ class Dynamic(sp.Trainer):
 
     def _stage(self, name: str, model: sp.Model, epochs: int, loss_used: bool, patience: int | None) -> sp.Stage:
         config = self.config
-        loss_learns = any(True for _ in model.energy_loss.parameters())
-        energy = sp.energy_phase(config.energy, frozen_dropout=config.sampling_dropout)
+        loss_learns = bool(sp.loss_parts(model, "nets"))
+        trains = ("energy", *sp.loss_parts(model, "energy"))
+        energy = sp.energy_phase(config.energy, trains, frozen_dropout=config.sampling_dropout)
         apart = config.cost_net is not None and loss_used
         together = loss_learns and loss_used and not apart
         nets = [net_phase(config, ("inference_net", "energy_loss") if together else ("inference_net",), loss_used)]

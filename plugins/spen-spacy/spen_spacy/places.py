@@ -32,7 +32,7 @@ def find_folders(name: str, factory: str, model: str | Path | None, setting: str
     if (place / "model").is_dir():
         return {part: place / part for part in PARTS if (place / part).is_dir()}
     if (place / "methods.json").exists():
-        place = RunFolder.open(place).path  # the run that was chosen
+        place = RunFolder.open(place, mean=True).path  # the run that was chosen, or the mean of some
     if not (place / "config.json").exists():
         found = "which does not exist" if not place.exists() else "which is no run folder: it holds no config.json"
         raise ConfigError(f"{name}: found the {setting} {str(place)!r}, {found}. {_remedy(factory, setting)}")

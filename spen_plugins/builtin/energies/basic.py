@@ -10,15 +10,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.component import Component
+from spen_plugins.component import Component, name_parts
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import LazyScores, lazy_scores, local_layer, local_scores, local_sum, require_tags
 from spen_plugins.settings.config import Config
-from spen_plugins.spaces import SparseLabels
-from spen_plugins.spaces.base import at_least_float32, inner_product
-from spen_plugins.spaces.chain import Chain, forward_scores
+from spen_plugins.spaces import SparseLabels, viterbi
+from spen_plugins.spaces.base import at_least_float32, inner_product, mask_padding
+from spen_plugins.spaces.chain import Chain, backward_scores, forward_scores
 from spen_plugins.task import Task
 
 
@@ -42,12 +42,26 @@ class Local(Energy):
         return -local_sum(features[0], y)
 
     def log_z(self, features: tuple[Tensor | LazyScores, Tensor | None]) -> Tensor:
-        scores, mask = features
-        scores = at_least_float32(scores.all if isinstance(scores, LazyScores) else scores)
+        scores, mask = _read_scores(features)
         if not self.space.simplex:
             return nn.functional.softplus(scores).sum(-1)
         each = torch.logsumexp(scores, -1)
         return (each if mask is None else each * mask).sum(-1)
+
+    def marginals(self, features: tuple[Tensor | LazyScores, Tensor | None]) -> Tensor:
+        scores, mask = _read_scores(features)
+        return self.space.relax(scores.unsqueeze(1), mask)
+
+    def modes(self, features: tuple[Tensor | LazyScores, Tensor | None], shift: Tensor) -> Tensor:
+        scores, mask = _read_scores(features)
+        scores = scores.unsqueeze(1) + shift
+        return self.space.round(scores if self.space.simplex else (scores > 0).to(shift), mask)
+
+
+def _read_scores(features: tuple[Tensor | LazyScores, Tensor | None]) -> tuple[Tensor, Tensor | None]:
+    """All local scores `(batch, *variables)` in at least float32, and the mask."""
+    scores, mask = features
+    return at_least_float32(scores.all if isinstance(scores, LazyScores) else scores), mask
 
 
 class LinearChain(Energy):
@@ -87,11 +101,28 @@ class LinearChain(Energy):
 
     def log_z(self, features: tuple[Tensor, Tensor | None]) -> Tensor:
         """By forward scores: the energy is that of a linear-chain CRF (Lafferty et al. 2001)."""
+        return torch.logsumexp(forward_scores(*self._read_chain(features))[:, -1], -1)
+
+    def marginals(self, features: tuple[Tensor, Tensor | None]) -> Tensor:
+        """By forward and backward scores."""
+        chain = self._read_chain(features)
+        both = torch.softmax(forward_scores(*chain) + backward_scores(*chain), -1)
+        return mask_padding(both.unsqueeze(1), features[1])
+
+    def _read_chain(self, features: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor, Chain]:
+        """Emissions, mask and transitions."""
         scores, mask = at_least_float32(features[0]), features[1]
         if mask is None:
             mask = scores.new_ones(scores.shape[:2], dtype=torch.bool)
         none = self.start.new_zeros(self.start.shape)  # the scores have start and end in them
-        return torch.logsumexp(forward_scores(scores, mask, Chain(self.pairs, none, none))[:, -1], -1)
+        return scores, mask, Chain(self.pairs, none, none)
+
+    def modes(self, features: tuple[Tensor, Tensor | None], shift: Tensor) -> Tensor:
+        """By Viterbi, over all tag sequences."""
+        scores, mask = features[0].unsqueeze(1) + shift, features[1]
+        rows = None if mask is None else mask.repeat_interleave(shift.shape[1], 0)
+        tags = viterbi(scores.flatten(0, 1), rows, self.pairs, self.start.new_zeros(self.start.shape))
+        return self.space.one_hot(tags.unflatten(0, shift.shape[:2]), mask).to(shift)
 
 
 class Sum(Energy):
@@ -120,10 +151,7 @@ class Sum(Energy):
         for name in config.weights:
             if name not in terms:
                 raise ConfigError(f"energy.weights: found {name!r}, which is no term; expected among: {known}")
-        for name in terms:
-            if "." in name or not name or hasattr(nn.ModuleDict(), name):
-                raise ConfigError(f"energy.terms: a term can't be called {name!r} in PyTorch; choose another name")
-        self.terms = nn.ModuleDict(terms)
+        self.terms = name_parts(terms, "energy.terms")
 
     def encode(self, x: X) -> dict[str, Any]:
         """The encoding of x by each term."""

@@ -103,7 +103,9 @@ class Likelihood(EnergyLoss):
 
     The nets minimise E(x, ŷ) − H(ŷ) for their marginals ŷ. If a net's variables are independent and E is linear in each
     of them, as `local` and `linear_chain` are, that is the divergence KL(q‖p) less ln Z(x), which the net can't change:
-    the exact expectation of E under q, without samples (as inference networks for a CRF: Tu & Gimpel 2018).
+    the exact expectation of E under q, without samples (as inference networks for a CRF: Tu & Gimpel 2018). With
+    `mean` it is an upper bound of that divergence. With `marginals` the nets minimise KL(p‖q) instead, plus p's
+    entropy: −ln q at p's marginals, distillation (Hinton et al. 2015), if q's variables are independent.
 
     Raises:
         ConfigError: the outputs are neither label sets nor tag sequences.
@@ -113,6 +115,8 @@ class Likelihood(EnergyLoss):
         entropy: float = Field(1.0, ge=0)
         """Weight of H, the entropy of the net's marginals. With 0 the net minimises the energy: it aims at the single
         best output instead of all likely ones."""
+        marginals: bool = False
+        """If true, the nets learn the marginals of p by cross entropy instead; `entropy` is not used."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -127,7 +131,12 @@ class Likelihood(EnergyLoss):
             return 0 * energy.log_z()
         return (energy(batch.gold)[:, 0] + energy.log_z()) * batch.labelled
 
+    def likelihoods(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
+        return {"energy": energy(batch.gold)[:, 0] + energy.log_z()}
+
     def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
+        if self.config.marginals:
+            return {"distillation": -proposal.log_prob(energy.marginals().to(proposal.logits))[:, 0]}
         terms = {"energy": energy(proposal.mean)[:, 0]}
         if self.config.entropy:
             terms["entropy"] = -self.config.entropy * entropy(self.space, proposal.mean)[:, 0]

@@ -16,15 +16,19 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.settings.config import Config
-from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces import Proposal, Spans, TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
 from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.spaces.paths import Scores, begin_once, is_possible
+from spen_plugins.spaces.spans import find_spans
 from spen_plugins.task import Task
 
 SURE = math.log(0.55)
 """ln q above which no other output is likelier. One half would do without rounding, which is some hundredths in
 sentences of hundreds of words."""
+
+FORBIDDEN = 300.0
+"""Nats by which what a scheme forbids is below the lowest score of a chain."""
 
 
 class Crf(InferenceNet):
@@ -111,6 +115,32 @@ class CrfProposal(Proposal):
             after = self._emissions[:, 1:] + self._backward[:, 1:]
             scores = self._forward[:, :-1, :, None] + self.chain.transitions + after[:, :, None]
             return torch.softmax(scores.flatten(2), -1).view_as(scores) * self._mask[:, 1:, None, None]
+
+    def span_posteriors(self, floor: float) -> Spans:
+        """Over the sequences that the scheme allows, as the mode: of all of them if not `constrained`."""
+        if self.space.spans is None:
+            return super().span_posteriors(floor)
+        emissions, mask, chain = self._emissions.detach().double(), self._mask, self._allowed_chain()
+        with torch.no_grad():
+            after = backward_scores(emissions, mask, chain)
+            p = torch.softmax(forward_scores(emissions, mask, chain) + after, -1)
+
+        def follow(row: Tensor, token: Tensor, before: Tensor, tag: Tensor) -> Tensor:
+            here = emissions[row, token, tag] + after[row, token, tag]
+            return torch.exp(chain.transitions[before, tag] + here - after[row, token - 1, before])
+
+        return find_spans(p, follow, self.space.spans, self.mask, floor)
+
+    def _allowed_chain(self) -> Chain:
+        """The chain in float64; what the scheme forbids is `FORBIDDEN` below all else, if `constrained`. With −∞ in its
+        place the sums would be in log space, which takes many times longer."""
+        chain = self.chain.detach()
+        scores = [values.double() for values in (chain.transitions, chain.start, chain.end)]
+        if self.constrained:
+            allowed = allowed_transitions(self.space.tags, self.space.scheme)
+            least = min(float(values.min()) for values in scores) - FORBIDDEN
+            scores = [s.masked_fill(~a.to(s.device), least) for s, a in zip(scores, allowed, strict=True)]
+        return Chain(*scores)
 
     def log_prob(self, y: Tensor) -> Tensor:
         # In full precision: ln q is a small difference of large sums.

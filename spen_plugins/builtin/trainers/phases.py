@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -50,13 +50,20 @@ def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields
     return Phase("energy", trains, _energy_terms, player, measures=_energy_measures, **fields)
 
 
+def loss_parts(model: Model, player: Literal["nets", "energy"]) -> tuple[str, ...]:
+    """`("energy_loss",)` if the energy loss has parameters of its own that this player trains, else `()`."""
+    loss = model.energy_loss
+    learns = any(True for _ in loss.parameters()) and loss.moves_with == player
+    return ("energy_loss",) if learns else ()
+
+
 def cost_net_phase(model: Model, player: Player, weight: float = 1.0, **fields: Any) -> Phase:
     """The phase in which the energy loss's cost net moves by itself, on λ (`weight`) · the loss's `net_terms`.
 
     Raises:
         ConfigError: the energy loss has no cost net.
     """
-    if not any(True for _ in model.energy_loss.parameters()):
+    if not loss_parts(model, "nets"):
         raise ConfigError(
             f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, or an "
             "energy loss with a key `cost_net`"
@@ -100,15 +107,16 @@ def energy_stage(
     Raises:
         ConfigError: the energy loss has a net of its own, which would stay untrained.
     """
-    own = next(model.energy_loss.named_parameters(), None)
-    if own is not None:
+    if loss_parts(model, "nets"):
+        own = next(name for name, _ in model.energy_loss.named_parameters())
         raise ConfigError(
-            f"trainer {trainer!r}: {type(model.energy_loss).__name__} has a net of its own ({own[0].split('.')[0]}), "
+            f"trainer {trainer!r}: {type(model.energy_loss).__name__} has a net of its own ({own.split('.')[0]}), "
             "which is frozen here. Take an energy_loss without one ('ssvm' for a margin), or a trainer that moves both "
             "on every batch"
         )
-    frozen = frozen_except(model, "energy")
-    return Stage("energy", (energy_phase(player),), epochs, frozen=frozen, select=select, patience=patience)
+    trains = ("energy", *loss_parts(model, "energy"))
+    phase = energy_phase(player, trains)
+    return Stage("energy", (phase,), epochs, frozen=frozen_except(model, *trains), select=select, patience=patience)
 
 
 def _energy_terms(context: Context) -> Terms:

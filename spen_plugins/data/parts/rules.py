@@ -12,10 +12,11 @@ from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.data.catalogue import locate
+from spen_plugins.errors import ConfigError
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import OutputSpace, Proposal
-from spen_plugins.task import PARTS, Indexer
-from spen_plugins.task_parts import Rewards
+from spen_plugins.task import PARTS, Indexer, Task
+from spen_plugins.task_parts import PartlyLabelled, Rewards
 
 VOTES = "rule_votes"
 """Name in `X.inputs` of the rules' summed votes; see `Rules`."""
@@ -24,13 +25,11 @@ FIRED = "rules_fired"
 
 
 class MarkedWords(tuple):
-    """The words of a sentence with a predicate, `predicate` from 0: a rule's argument where outputs are roles."""
+    """Words as a rule's argument, with what a task knows of them as attributes: `predicate`, from 0, of roles."""
 
-    predicate: int
-
-    def __new__(cls, words: Iterable[str], predicate: int) -> MarkedWords:
+    def __new__(cls, words: Iterable[str], **marks: Any) -> MarkedWords:
         marked = super().__new__(cls, words)
-        marked.predicate = predicate
+        marked.__dict__.update(marks)
         return marked
 
 
@@ -83,6 +82,28 @@ class Rules(Indexer):
 
 
 ReadRules = Callable[[Path], Rules]
+
+
+def require_rules(task: Task, learns: bool = False) -> None:
+    """Check that a task that is trained has rules.
+
+    Args:
+        task: the task.
+        learns: if true, something has to learn from the rules where there is no gold.
+
+    Raises:
+        ConfigError: it has none, or all its training examples have gold.
+    """
+    if isinstance(task, TakesRules) and task.read_rules is None:
+        return
+    if not isinstance(task, Rewards) or task.rule_votes() is None:
+        takes = "name a file of them, task.rules=mine.py" if isinstance(task, TakesRules) else "this task takes none"
+        raise ConfigError(f"this method learns from rules; {takes}")
+    if learns and isinstance(task, PartlyLabelled) and not task.keys_without_gold:
+        raise ConfigError(
+            "all training examples have gold, and rules teach where there is none: task.labelled=50 hides the gold of "
+            "the others, task.unlabelled=FILE names more examples"
+        )
 
 
 class RulesConfig(Config):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,6 +13,7 @@ from spen_plugins.runs.folder import encoders
 from spen_plugins.runs.folder.folder import RunFolder
 
 if TYPE_CHECKING:
+    from spen_plugins.config.experiment import Experiment
     from spen_plugins.runs.predict.predictor import Predictor
 
 PREDICTING = ("seed", "task", "features", "inference_net")
@@ -45,8 +46,7 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         raise ConfigError("energy=False: this run predicts with its energy; keep it")
     else:
         config = {key: config[key] for key in PREDICTING if key in config}
-        sizes = experiment.trainer.config.model_dump(include={"batch_size", "evaluation_batch_size"}, exclude_none=True)
-        config["trainer"] = {"type": "cross_entropy", **sizes}
+        config["trainer"] = make_untrained(experiment)
     folder = RunFolder.create(Path(path), config, "an empty folder, or a name that is free")
     for name, value in {**predictor.records, "vocabulary.json": predictor.task.facts()}.items():
         folder.write(name, value)
@@ -60,3 +60,9 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
     except OSError as error:
         raise RunError(f"{folder.assets} can't be written: {error.strerror or error}") from error
     folder.save_weights(together, torch.float16 if half else None, apart)
+
+
+def make_untrained(experiment: Experiment) -> dict[str, Any]:
+    """The table of a trainer for a run that is not trained again: it has the sizes of batches."""
+    sizes = experiment.trainer.config.model_dump(include={"batch_size", "evaluation_batch_size"}, exclude_none=True)
+    return {"type": "cross_entropy", **sizes}

@@ -48,6 +48,8 @@ from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, narrow
 
 METHODS = "methods.json"
 """In a folder of runs by several methods: their names, and the one chosen."""
+MEAN = "mean-of-runs"
+"""In such a folder: the run of their mean, if it is what the folder predicts with."""
 EPOCH = {"score": None, "best": False, "validation": {}, "updates": {}, "losses": {}, "gradient_norms": {}}
 """Keys that every record of a history has, with the values of those that its line lacks."""
 
@@ -89,8 +91,12 @@ class RunFolder:
             raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
+    def open(cls, path: Path, mean: bool = False) -> RunFolder:
         """An existing run folder; of a folder of several methods the run that was chosen.
+
+        Args:
+            path: the folder.
+            mean: if true, the mean of several of its runs instead, where a folder of several methods predicts with it.
 
         Raises:
             ConfigError: it is no run folder, or has another format; or no method is chosen yet.
@@ -98,7 +104,7 @@ class RunFolder:
         if methods := read_methods(path):
             if methods.get("run") is None:
                 raise ConfigError(f"{path}: no method is chosen yet; go on with: spen-run --resume {quote(str(path))}")
-            path = path / methods["run"]
+            path = path / (MEAN if mean and methods.get("mean") else methods["run"])
         folder = cls(path)
         if not (path / "config.json").exists():
             raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
@@ -224,3 +230,10 @@ class RunFolder:
         if (content := read_table(self.path / name)) is None:
             raise RunError(f"{self.path} is not a complete run folder: {name} is missing")
         return content
+
+
+def open_runs(path: Path) -> list[RunFolder]:
+    """The run in a folder, or the runs one below."""
+    if (path / "config.json").exists():
+        return [RunFolder.open(path)]
+    return [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]

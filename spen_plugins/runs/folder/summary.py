@@ -27,6 +27,9 @@ def print_scores(console: Console, folder: RunFolder) -> None:
     for part, scores in metrics.items():
         if ranking := scores.get("ranking"):
             console.print(_ranking_line(part, ranking), soft_wrap=True)
+        if nll := scores.get("nll"):
+            values = ", ".join(f"{name} {value:.2f}" for name, value in nll.items())
+            console.print(f"negative log-likelihood in nats, {part}: {values}", soft_wrap=True)
     if calibration := folder.calibration():
         console.print(_calibration_line(calibration), soft_wrap=True)
     for name, text in protocol.items():

@@ -10,7 +10,7 @@ from typing import Any
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder.folder import RunFolder, read_methods
+from spen_plugins.runs.folder.folder import MEAN, RunFolder, open_runs, read_methods
 
 
 @dataclass(frozen=True)
@@ -68,24 +68,17 @@ def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tupl
     if not methods:
         return [(label, path, ())]
     own = [
-        method
-        for method in methods
-        if any(unfinished or run.metrics() is not None for run in _open_runs(path / method))
+        method for method in methods if any(unfinished or run.metrics() is not None for run in open_runs(path / method))
     ]
     others = ", ".join(method for method in methods if method not in own)
     resume = f"Go on with: spen-run --resume {quote(str(path))}"
     if not own:
         raise ConfigError(f"{path}: no run of its methods is done: {others}. {resume}")
     note = (f"{path}: left out, as no run is done: {others}. {resume}",) if others else ()
+    if any(unfinished or run.metrics() is not None for run in open_runs(path / MEAN)):
+        own.append(MEAN)
     named = [(method if label is None else f"{label}/{method}", path / method) for method in own]
     return [(*one, () if number else note) for number, one in enumerate(named)]
-
-
-def _open_runs(path: Path) -> list[RunFolder]:
-    """The run in a folder, or the runs one below."""
-    if (path / "config.json").exists():
-        return [RunFolder.open(path)]
-    return [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]
 
 
 def _split(word: str) -> tuple[str | None, Path]:
@@ -104,7 +97,7 @@ def _split(word: str) -> tuple[str | None, Path]:
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
-    every = _open_runs(path)
+    every = open_runs(path)
     if not every:
         raise ConfigError(f"{path} is neither a run folder nor a folder of them: no config.json in it or one below")
     done = [run for run in every if unfinished or run.metrics() is not None]

@@ -17,6 +17,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
 from spen_plugins.runs.many.groups import find_selection, find_unit
 from spen_plugins.runs.many.jobs import run_all
+from spen_plugins.runs.many.means import keep_mean
 from spen_plugins.runs.many.plans import (
     Configs,
     begin,
@@ -147,7 +148,8 @@ def run_many(
     """Train and evaluate a config with the same seeds by each method, and choose one by the validation part.
 
     Finished runs are skipped, interrupted ones resumed; the seeds that the folder holds are run by all methods, too.
-    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it.
+    The choice is that of `choose`, by the mean validation scores over seeds; `methods.json` names it. With several
+    seeds the folder predicts with the mean of the runs that validation chooses, unless `options.best`.
 
     Args:
         methods: `[""]` for a config's own: nothing is chosen, and `out` holds the runs themselves.
@@ -172,6 +174,12 @@ def resume_many(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
         return _run(out, options)
 
 
+def _add_mean(choice: Choice, out: Path, runs: Mapping[str, Sequence[RunFolder]], options: RunOptions) -> Choice:
+    """The choice with the mean of runs that the folder predicts with."""
+    mean, lines = keep_mean(out, runs, choice.record["run"], find_unit(runs), options)
+    return Choice({**choice.record, "mean": mean}, [*choice.lines, *lines])
+
+
 def _run(out: Path, options: RunOptions, seeds: Sequence[int] | None = None) -> Outcome:
     """Run what is left, and write the choice among the methods that are done."""
     methods, plans, failures = read_methods(out).get("methods"), {}, {}
@@ -192,6 +200,8 @@ def _run(out: Path, options: RunOptions, seeds: Sequence[int] | None = None) -> 
     if done:
         runs = {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
         choice = choose_among(runs, out)
+        if not options.best and any(len(seeds) > 1 for seeds in runs.values()):
+            choice = _add_mean(choice, out, runs, options)
         with explain_unwritable(out):
             save_json({"methods": methods, **choice.record}, out / METHODS)
     return Outcome(out, done, choice, {folder.name: error for folder, error in failures.items()})

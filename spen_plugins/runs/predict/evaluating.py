@@ -55,8 +55,15 @@ def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tu
 
 
 def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
-    """The task's protocol, with the scores' `unit` if they are no fractions, and the settings of a net that decides."""
+    """The task's protocol, with the scores' `unit` if they are no fractions, the runs of a mean, and the settings of a
+    net that decides."""
     notes = task.protocol()
+    if mean := run.environment().get("mean"):
+        runs, count = ", ".join(mean["runs"]), len(mean["candidates"])
+        chosen = (
+            f", chosen among {count} on validation by greedy forward selection" if count > len(mean["runs"]) else ""
+        )
+        notes["mean_of"] = f"{runs}{chosen}"
     if unit := task.metric().unit:
         notes["unit"] = unit
     if not model.inference_net.chooses:

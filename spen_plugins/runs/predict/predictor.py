@@ -84,7 +84,12 @@ class Predictor:
             ConfigError: the run has none.
         """
         if self.model.energy is None:
-            raise ConfigError("this run has no energy to score outputs with: it was trained, or saved, without one")
+            how = (
+                "name one of its runs"
+                if "mean" in self.folder.environment()
+                else "it was trained, or saved, without one"
+            )
+            raise ConfigError(f"{self.folder.path} has no energy to score outputs with: {how}")
         return self.model.energy
 
     @cached_property
@@ -228,7 +233,8 @@ def _add_energy(prediction: Any, energy: float) -> dict[str, Any]:
 def load(
     run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None, precision: Precision = "no"
 ) -> Predictor:
-    """A finished run, ready to predict; arguments as of `Predictor`.
+    """A finished run, ready to predict; arguments as of `Predictor`. A folder of several methods with several seeds is
+    the mean of the runs that validation chose, or with `refine` the best run, which has an energy.
 
         import spen_plugins as sp
         sp.load("runs/mine").predict([{"words": ["She", "gave", "him", "books"], "predicate": 1}])
@@ -238,4 +244,5 @@ def load(
         RunError: its weights are missing or damaged.
         PluginError: a plugin of the run is not installed.
     """
-    return Predictor(RunFolder.open(Path(run)), device, refine=refine, precision=precision)
+    folder = RunFolder.open(Path(run), mean=refine is None)
+    return Predictor(folder, device, refine=refine, precision=precision)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from torch import Tensor
 
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import Built, Experiment, build, check
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing_folder
@@ -25,6 +25,7 @@ from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.predict.predictor import Predictor
 from spen_plugins.runs.train.finishing import finish
+from spen_plugins.settings.config import Config
 from spen_plugins.task_parts import FitsDecoder
 
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
@@ -43,21 +44,37 @@ def decode(
 ) -> Path:
     """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
     the scores that it has; the nets are those of the epoch that the run chose. `settings` replace the task's `decode`,
-    `threshold` and `decode_temperature`.
+    `threshold` and, of label sets, `decode_temperature`; "validation" stands for those that the task lacks.
     """
-    source, registry = _open_finished(run), Registry()
+    source, registry = open_finished(run), Registry()
     config = source.config()
     experiment = check(config, str(run / "config.json"), registry)
-    if not issubclass(experiment.task.cls, FitsDecoder):
-        raise ConfigError(f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets")
+    check_decodes(run, experiment)
     net = experiment.inference_net
     if net.cls.chooses:
         raise ConfigError(
-            f"{run}: its label sets are those that {net.type!r} chooses by the energy, whatever task.decode is; "
+            f"{run}: its outputs are those that {net.type!r} chooses by the energy, whatever task.decode is; "
             "expected the run that was decoded by the energy"
         )
-    config["task"] = {**config["task"], **settings}
+    config["task"] = {**config["task"], **_pick_known(experiment.task.cls.Config, settings, str(run))}
     return _write(source, out, config, source.weights(), options)
+
+
+def _pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """The settings that the task's config has.
+
+    Raises:
+        ConfigError: one that it lacks, or that goes with another `decode`, is given.
+    """
+    by, is_labels = settings.get("decode"), "decode_temperature" in known.model_fields
+    without = {"threshold": "expected_f1" if is_labels else "viterbi", "decode_temperature": "threshold"}
+    for name, value in settings.items():
+        option = f"--{name.removeprefix('decode_')}"
+        if value != "validation" and name not in known.model_fields:
+            raise ConfigError(f"{run}: its task has no task.{name}; omit {option}")
+        if value != "validation" and without.get(name) == by:
+            raise ConfigError(f"--by {by} has no {name.removeprefix('decode_')}: omit {option}, or take another --by")
+    return {name: value for name, value in settings.items() if name in known.model_fields}
 
 
 def decode_by_energy(
@@ -69,7 +86,7 @@ def decode_by_energy(
     """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
     with the scores that it has. What the run's validation part chooses, such as the energy's weight, is chosen once.
     """
-    source, registry = _open_finished(run), Registry()
+    source, registry = open_finished(run), Registry()
     RunFolder.check_free(out, INSTEAD)
     predictor = Predictor(source, options.device or "cpu", registry, refine)
     config = source.config()
@@ -81,11 +98,20 @@ def decode_by_energy(
     return _write(source, out, config, weights, options)
 
 
-def _open_finished(run: Path) -> RunFolder:
+def open_finished(run: Path) -> RunFolder:
+    """The folder of a run that has scores; a ConfigError otherwise."""
     source = RunFolder.open(run)
     if source.metrics() is None:
         raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
     return source
+
+
+def check_decodes(run: Path, experiment: Experiment) -> None:
+    """Raise a ConfigError if a run's task has no decoder to choose."""
+    if not issubclass(experiment.task.cls, FitsDecoder):
+        raise ConfigError(
+            f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets, or of spans in tags"
+        )
 
 
 def _write(
@@ -95,28 +121,51 @@ def _write(
     weights: Mapping[str, Tensor],
     options: RunOptions,
 ) -> Path:
-    """A run folder with another config and a run's weights, by the names they have there, and its scores.
-
-    It is whole or not there: without its scores it would look like a run that can be resumed.
-    """
+    """A run folder with another config and a run's weights, by the names they have there, and its scores."""
     run = source.path
     experiment = check(config, f"spen decode {run}", Registry())  # not the run's own config, which is right
     RunFolder.check_free(out, INSTEAD)
     task = load_own_data(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
     copy_tensors(weights, list_tensors(built.model), run)
+
+    def fill(folder: RunFolder) -> None:
+        for name in KEPT:
+            if (run / name).exists():
+                shutil.copyfile(run / name, folder.path / name)
+        if source.assets.exists():
+            shutil.copytree(source.assets, folder.assets)
+
+    return save_scored(out, experiment, built, "test" in (source.metrics() or {}), fill, options)
+
+
+def save_scored(
+    out: Path,
+    experiment: Experiment,
+    built: Built,
+    tested: bool,
+    fill: Callable[[RunFolder], None],
+    options: RunOptions,
+) -> Path:
+    """Write the run folder of nets that are not trained here, with the scores that they have, and print these.
+
+    It is whole or not there: without its scores it would look like a run that can be resumed.
+
+    Args:
+        out: the folder, new or empty.
+        experiment: its config.
+        built: the nets with their weights, and the task with its data.
+        tested: if true, the test part is scored, too.
+        fill: writes the folder's other files.
+        options: device and output.
+    """
     accelerator = make_accelerator("no", options.device)
     built.model.to(accelerator.device)
     with writing_folder(out) as fresh:
         folder = RunFolder.create(fresh, experiment.table())
-        for name in KEPT:
-            if (run / name).exists():
-                shutil.copyfile(run / name, fresh / name)
-        if source.assets.exists():
-            shutil.copytree(source.assets, folder.assets)
+        fill(folder)
         folder.save_weights(built.model)
-        constant = Constant(task, built.trainer.config.evaluated_at_once)
-        tested = "test" in (source.metrics() or {})
+        constant = Constant(built.task, built.trainer.config.evaluated_at_once)
         finish(built, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
         RunFolder.check_free(out, INSTEAD)  # another process may have written there since
     print_scores(Console(quiet=options.quiet), RunFolder(out))

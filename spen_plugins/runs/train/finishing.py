@@ -75,15 +75,18 @@ def _score(
     ratios: dict[str, dict[str, Tensor]] = {}
     decisions: dict[str, list[Decisions]] = {}
     for part in ("validation", "test") if test and len(task.part("test")) else ("validation",):
-        examples, decisions[part], rewards = task.part(part), [], []
-        metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part], rewards)
+        examples, decisions[part], rewards, likelihoods = task.part(part), [], [], []
+        metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part], rewards, likelihoods)
         if part == "validation" and isinstance(task, FitsDecoder):
+            before = task.decoder_settings()
             task.fit_threshold(metric)
-            if rewards:  # of outputs as they are decoded from now on
-                rewards.clear()
-                evaluate(model, task, examples, batch_size, accelerator.device, rewards=rewards)
+            if task.decoder_settings() != before:  # decisions and rewards are of outputs as they are decoded now
+                decisions[part].clear(), rewards.clear()
+                evaluate(model, task, examples, batch_size, accelerator.device, decisions[part], rewards)
         scores[part] = {**metric.compute(), **metric.details()}
         for name, values in zip(("reward", "reward_of_gold"), zip(*rewards, strict=True), strict=False):
             scores[part][name] = float(torch.cat(values).mean())
+        if nll := {name: float(torch.cat([one[name] for one in likelihoods]).mean()) for name in likelihoods[0]}:
+            scores[part]["nll"] = nll
         ratios[part] = example_ratios(metric, task, examples)
     return scores, ratios, decisions

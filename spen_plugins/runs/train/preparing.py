@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
+from torch import nn
 
+from spen_plugins.component import Component
 from spen_plugins.config.experiment import Built, Experiment, Init, build, make_task
 from spen_plugins.console import Console
 from spen_plugins.data.parts.rules import TakesRules
+from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop.recipe import Recipe
 from spen_plugins.loop.torch_modes import seed_everything, translate_memory_errors
-from spen_plugins.model import Model
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.environment import count_parameters, environment, packages
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_below
+from spen_plugins.runs.train.teachers import describe_teachers
 from spen_plugins.task import HELD_OUT
 from spen_plugins.task_parts import fitted_facts
 
@@ -28,35 +31,48 @@ from spen_plugins.task_parts import fitted_facts
 def warm_start(init: Init, built: Built) -> None:
     """Copy the initial weights of an experiment from other runs."""
     facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split", "largest"}
-    for net, run in init.items():
-        _start(built.model, net, Path(run), {name: facts[name] for name in facts.keys() - unlike})
+    known = {name: facts[name] for name in facts.keys() - unlike}
+    for net, runs in init.items():
+        target = getattr(built.model, net)
+        if target is None:
+            raise ConfigError(f"init.{net}: this experiment has no {net}")
+        if net == "energy" and target.takes_runs:
+            _start_from_runs(target, [runs] if isinstance(runs, str) else runs, known)
+        else:
+            _start(target, net, Path(str(runs)), known, f"init.{net}")
 
 
-def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
+def _start_from_runs(energy: Energy, runs: Sequence[str], facts: Mapping[str, Any]) -> None:
+    """Copy the nets of runs to those of an energy that is made of them."""
+    if len(runs) != len(energy.nets):
+        raise ConfigError(f"init.energy: found {len(runs)} runs, and {len(energy.nets)} nets in energy.nets")
+    for net, run in zip(energy.nets.values(), runs, strict=True):
+        _start(net, "inference_net", Path(run), facts, "init.energy")
+
+
+def _start(target: nn.Module, net: str, run: Path, facts: Mapping[str, Any], key: str) -> None:
     """Copy one net, `energy` or `inference_net`, from a run.
 
-    Weights are valid only for the vocabulary and labels of their training: `facts` must equal the run's.
+    Weights are valid only for the vocabulary and labels of their training: `facts` must equal the run's. `key` names
+    the setting in messages.
     """
-    target = getattr(model, net)
-    if target is None:
-        raise ConfigError(f"init.{net}: this experiment has no {net}")
     try:
         other = RunFolder.open(run)
         theirs = other.facts()
         saved = select_below(net, other.weights())
         if not saved:
-            raise ConfigError(f"init.{net}: the run {run} has no {net}")
-        wanted = select_below(net, list_tensors(model))
+            raise ConfigError(f"{key}: the run {run} has no {net}")
+        wanted = list_tensors(target)
         # The inner net of an optimiser over y may have been trained without it; learned step sizes start anew.
         inner = select_below("net", wanted)
         if inner and not any(name.startswith("net.") for name in saved):
             wanted = inner
         copy_tensors(saved, wanted, run)
     except RunError as error:
-        raise ConfigError(f"init.{net}: {error}") from error
+        raise ConfigError(f"{key}: {error}") from error
     for name in sorted(facts.keys() & theirs.keys()):
         if facts[name] != theirs[name]:
-            raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")
+            raise ConfigError(f"{key}: the run {run} was trained with other {name} (see its vocabulary.json)")
 
 
 @dataclass(frozen=True)
@@ -150,7 +166,7 @@ def describe(
     data, files = built.task.checksums(), _collect_checksums(built)
     versions = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
     sizes = {"parameters": count_parameters(built.model), "training_examples": len(built.task.part("train"))}
-    folder.write("environment.json", versions | sizes)
+    folder.write("environment.json", versions | sizes | describe_teachers(experiment))
 
 
 def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
@@ -158,10 +174,11 @@ def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
 
 
 def _collect_checksums(built: Built) -> dict[str, str]:
-    """sha256 of files that the trainer, feature networks and the task's rules were read from, by path."""
+    """sha256 of files that the trainer, the model's parts and the task's rules were read from, by path."""
     checksums = built.trainer.checksums()
     if isinstance(built.task, TakesRules):
         checksums = checksums | built.task.rule_checksums()
-    for network in _feature_networks(built):
-        checksums = checksums | network.checksums()
+    for part in built.model.modules():
+        if isinstance(part, FeatureNetwork | Component):
+            checksums = checksums | part.checksums()
     return checksums

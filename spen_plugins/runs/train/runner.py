@@ -29,6 +29,7 @@ from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.train.finishing import finish
 from spen_plugins.runs.train.preparing import Given, Ready, build_again, build_first, describe, make_ready
 from spen_plugins.runs.train.signals import last_evaluation, training
+from spen_plugins.runs.train.teachers import add_teachers
 from spen_plugins.task import Task
 from spen_plugins.task_parts import PartlyLabelled, TakesExamples
 
@@ -59,7 +60,7 @@ def run(
         own_data: the examples, if the config's task has them in memory; None: the task loads its files.
     """
     registry = Registry()
-    experiment = check(dict(config), source, registry)
+    experiment = add_teachers(check(dict(config), source, registry), registry)
     accelerator = make_accelerator(experiment.precision, options.device)
     built = build_first(experiment, own_data)
     ready = make_ready(experiment, built, accelerator)

@@ -73,6 +73,19 @@ def test_the_net_learns_the_divergence_from_p(toy, cls) -> None:
         torch.testing.assert_close(log_q.exp().sum(), torch.ones((), dtype=torch.double))
 
 
+@pytest.mark.parametrize(("toy", "cls"), ENERGIES)
+def test_marginals_are_those_of_all_outputs_and_the_net_learns_them(toy, cls) -> None:
+    task, energy, batch = parts(toy, cls)
+    net = Independent(Independent.Config(), task, ToyFeatures(task)).double()
+    bound, proposal = energy.at(batch.x), net(batch.x)
+    found = Likelihood(Likelihood.Config(marginals=True), task).net_terms(bound, batch, proposal)
+    for row, y, energies in by_enumeration(task, energy, batch):
+        p = torch.softmax(-energies, 0)
+        torch.testing.assert_close(bound.marginals()[row, 0], torch.einsum("n,n...->...", p, y[0]))
+        log_q = proposal.log_prob(y.expand(len(batch), *y.shape[1:]))[row]
+        torch.testing.assert_close(found["distillation"][row], -(p * log_q).sum())
+
+
 def test_without_entropy_the_net_minimises_the_energy() -> None:
     task, energy, batch = parts(ToyTags, LinearChain)
     proposal = Independent(Independent.Config(), task, ToyFeatures(task)).double()(batch.x)
@@ -91,6 +104,8 @@ def test_energies_without_ln_z_and_real_outputs_are_refused() -> None:
     batch = task.collate(task.part("train")[:2])
     with pytest.raises(sp.ConfigError, match="Other has no sum over all outputs in closed form"):
         Other(sp.Config(), task).at(batch.x).log_z()
+    with pytest.raises(sp.ConfigError, match="Other has no marginals in closed form"):
+        Other(sp.Config(), task).at(batch.x).marginals()
     with pytest.raises(sp.ConfigError, match="sums over label sets or tag sequences"):
         Likelihood(Likelihood.Config(), ToyImages())
 

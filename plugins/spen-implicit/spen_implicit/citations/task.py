@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, citation, read_citations
+from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, citation, read_citations
 from spen_implicit.citations.reward import Shape, reward
 from spen_implicit.citations.rules import RULES, find_rules
 from spen_implicit.citations.search import COSTS, search
@@ -66,7 +66,15 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         tagging = self._make_tagging()
         tagging.learn(self._read_parts(), self.config.fields)
         self._compose(tagging)
-        self._read.notes.extend(self.apply_rules(lambda e: e.entry.item("rules", self.rules), lambda e: e.tags))
+        self._read.notes.extend(self.apply_rules(self._find_hits, lambda example: example.tags))
+
+    def _find_hits(self, example: TaggedExample) -> Any:
+        items = example.entry.items
+        if "rules" not in items:
+            names = {number: gap for gap, number in self._gaps.items()}
+            gaps = tuple(names.get(number, SPACE) for number in example.columns[GAP].tolist())
+            items["rules"] = self.rules.index(sp.MarkedWords(example.entry.words, gaps=gaps))
+        return items["rules"]
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         tagging = self._make_tagging()

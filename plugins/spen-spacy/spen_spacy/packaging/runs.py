@@ -83,7 +83,7 @@ def choose_components(words: Sequence[str], predicates: str | None = None) -> li
 def _read(word: str) -> tuple[str, RunFolder]:
     """`name=folder` or a folder -> the name ("" if not given) and the run."""
     name, _, path = ("", "", word) if Path(word).exists() else word.rpartition("=")
-    run = RunFolder.open(Path(path))
+    run = RunFolder.open(Path(path), mean=True)
     if not (run.path / "weights.safetensors").exists():
         raise RunError(f"{path} has no weights yet (weights.safetensors is missing); let the run finish an epoch")
     return name, run

@@ -10,6 +10,7 @@ import torch
 
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.roles.srl_metric import DEFINITIONS, Example, SrlMetric
+from spen_plugins.builtin.tasks.span_task import SpanConfig, SpanTask
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.parts.file_parts import (
     FileParts,
@@ -22,8 +23,8 @@ from spen_plugins.data.schemes import complete_tags
 from spen_plugins.data.sentences.items import parse_one_predicate
 from spen_plugins.data.sentences.roles import FileExamples, read_roles
 from spen_plugins.data.sentences.srl import Proposition, Sentence
-from spen_plugins.errors import DataError
-from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.scores.calibration import Confidences, Decisions, rounded
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.sentences.batches import (
     PADDING,
@@ -36,17 +37,19 @@ from spen_plugins.sentences.batches import (
 from spen_plugins.sentences.tasks import PredicateTask, hide_roles, kept, read_parts, role_formats, unseen_roles
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, WordInputs, Writer
-from spen_plugins.task_parts import WritesFormats
+from spen_plugins.task import PARTS, Metric, Shown, WordInputs, Writer
+from spen_plugins.task_parts import NamesSenses, WritesFormats
 
 
-class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
+class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSenses, WritesFormats):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
     lower_is_better = ("ucr", "invalid_bio")
+    _senses: Mapping[str, int] | None = None
+    """Number of each sense in a batch; None: batches have no senses."""
 
-    class Config(FilesConfig, PartlyLabelledConfig, RulesConfig):
+    class Config(FilesConfig, PartlyLabelledConfig, RulesConfig, SpanConfig):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
         train: str | None = None
@@ -62,7 +65,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
         are left out, where the file has rolesets."""
         unique_roles: bool = False
         """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: predicted are the most
-        probable tags of which that is true (Punyakanok et al. 2008)."""
+        probable tags of which that is true (Punyakanok et al. 2008), or the best such set of spans."""
 
     @with_file_encoding
     def load(self) -> None:
@@ -88,16 +91,17 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
     def _find_hits(self, example: Example) -> Any:
         items, name = example.entry.items, f"rules {example.predicate}"
         if name not in items:
-            items[name] = self.rules.index(MarkedWords(example.entry.words, example.predicate))
+            items[name] = self.rules.index(MarkedWords(example.entry.words, predicate=example.predicate))
         return items[name]
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "tags"))
+        self.restore_decoder(facts)
         self._parts = {part: [] for part in PARTS}
         self._read = FileParts({}, {}, [], None)
 
     def facts(self) -> dict[str, Any]:
-        return {"words": self._vocabulary.words, "tags": self.space.tags}
+        return {"words": self._vocabulary.words, "tags": self.space.tags, **self.decoder_facts()}
 
     def read(self, path: str) -> list[Example]:
         file = read_roles(locate(path), self.config.layout, gold=False)
@@ -114,15 +118,25 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
         [proposition] = sentence.propositions
         return self._example(self._vocabulary.entry(sentence.words), proposition)
 
+    def number_senses(self, senses: Sequence[str]) -> None:
+        self._senses = {sense: i for i, sense in enumerate(senses)}
+        examples = self._parts["train"]
+        if examples and not any(example.sense in self._senses for example in examples):
+            found = next((example.sense for example in examples if example.sense is not None), None)
+            named = "names no senses" if found is None else f"has other senses, such as {found!r}"
+            raise ConfigError(f"task.train {named}; expected some of {', '.join([*senses][:3])}, …")
+
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
         if self.rules is not None:
             inputs |= self.rules.collate([self._find_hits(example) for example in examples])
+        if self._senses is not None:
+            inputs["sense"] = torch.tensor([self._senses.get(e.sense, -1) for e in examples])
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
 
-    def metric(self) -> SrlMetric:
-        return SrlMetric(self.space.tags, self.decode)
+    def metric(self) -> Metric:
+        return self._fitted(lambda decode: SrlMetric(self.space.tags, decode))
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Arguments as `role`, `start`, `end` (exclusive), `text` and `score`; without V.
@@ -159,7 +173,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
             **({} if count is None else {"labelled": f"the first {count} training sentences"}),
             "unique_roles": self.config.unique_roles,
             "split": self._read.split,
-            "threshold": None,
+            "threshold": self._protocol_threshold(),
         }
 
     def show(self, example: Example) -> Shown:
@@ -177,7 +191,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
     def _example(self, entry: Entry, proposition: Proposition) -> Example:
         names = proposition.tags
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
-        return Example(entry, proposition.predicate, names, tags, proposition.pos)
+        return Example(entry, proposition.predicate, names, tags, proposition.pos, proposition.roleset)
 
     def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
         examples, words, rows = [], [], []
@@ -198,7 +212,7 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
 
     def _confidences(
         self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
-    ) -> tuple[list[tuple[int, Argument]], np.ndarray, SpanConfidences]:
+    ) -> tuple[list[tuple[int, Argument]], np.ndarray, Confidences]:
         """For the spans that `self._table` found: their arguments with the row of each, the index of the argument to
         which each span belongs (`(span,)`, -1 for V), and the confidences in the arguments."""
         pieces: dict[int, list[tuple[str, int, int]]] = {}
@@ -208,7 +222,4 @@ class SemanticRoles(PredicateTask, WithoutGold, TakesRules, WritesFormats):
         number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
         owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
         ours = owner >= 0
-        confidences = span_confidences(
-            proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
-        )
-        return arguments, owner, confidences
+        return arguments, owner, self._find_confidences(proposal, best, spans[ours], lengths, owner[ours])

@@ -19,7 +19,7 @@ from spen_plugins.spaces import Proposal
 
 DEFINITIONS = {
     "metric": "span_f1: arguments right in role and every piece, as the CoNLL-2005 evaluation counts them; V left out, "
-    "C-X joined to the X before it, R-X a role of its own; decoded by Viterbi under BIO",
+    "C-X joined to the X before it, R-X a role of its own; decoded under BIO",
     "ucr": "share of predicates whose decoded tags begin a core role (A0-A5, ARG0-ARG5; no C-, R-) more than once",
     "invalid_bio": "share of predicates whose most probable tag at each token breaks BIO, before decoding",
     "verbs_f1": "span F1 of predicates that the file tags as verbs; nouns_f1 and adjectives_f1 likewise",
@@ -31,13 +31,14 @@ DEFINITIONS = {
 @dataclass(eq=False)
 class Example:
     """One predicate of a sentence; `names` are its gold BIO tags if known, `tags` their indices, -1 if unseen; `pos` is
-    its part of speech if the file has it."""
+    its part of speech, and `sense` its roleset, if the file has them."""
 
     entry: Entry
     predicate: int
     names: tuple[str, ...] | None
     tags: np.ndarray | None
     pos: str | None = None
+    sense: str | None = None
 
     @cached_property
     def arguments(self) -> list[Argument]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
+from spen_plugins.builtin.tasks.span_task import SpanTask
 from spen_plugins.builtin.tasks.tags.tagging_metric import SPAN_DEFINITIONS, TAG_DEFINITIONS, SpanMetric, TagMetric
 from spen_plugins.builtin.tasks.tags.tagging_parts import (
     TagEncoding,
@@ -23,13 +24,12 @@ from spen_plugins.data.disk.on_disk import Index, OnDisk
 from spen_plugins.data.parts.file_parts import FileParts, with_file_encoding
 from spen_plugins.data.parts.gold import WithoutGold, collate_weights, weigh_tags
 from spen_plugins.data.parts.rules import TakesRules
-from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.items import parse_tagged, wrap_words
 from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.text import RawText
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.scores.calibration import Decisions, rounded, span_confidences, tag_confidences
+from spen_plugins.scores.calibration import Decisions, rounded, tag_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.sentences import tag_parts, tag_warnings
 from spen_plugins.sentences.batches import (
@@ -43,14 +43,13 @@ from spen_plugins.sentences.batches import (
     padded,
 )
 from spen_plugins.sentences.on_disk import TaggedMaker
-from spen_plugins.sentences.tasks import SentenceTask
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
+from spen_plugins.task import HELD_OUT, PARTS, Metric, Shown, WordInputs, Writer
 from spen_plugins.task_parts import ReadsInputs, TakesExamples, WritesFormats
 
 
-class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, WritesFormats):
+class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, WritesFormats):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
     lower_is_better = ("invalid",)
@@ -103,11 +102,13 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs,
     def restore(self, facts: Mapping[str, Any]) -> None:
         values = {name: listed(facts["columns"], name) for name in facts["columns"]}
         self._set(Vocabulary(listed(facts, "words"), self.config), values, listed(facts, "tags"))
+        self.restore_decoder(facts)
         self._parts = {part: [] for part in PARTS}
         self._read = FileParts({}, {}, [], None)
 
     def facts(self) -> dict[str, Any]:
-        return {"words": self._vocabulary.words, "columns": self._values, "tags": self.space.tags}
+        facts = {"words": self._vocabulary.words, "columns": self._values, "tags": self.space.tags}
+        return facts | self.decoder_facts()
 
     def read(self, path: str) -> list[TaggedExample]:
         """Sentences of a file in the config's format, with or without tags."""
@@ -167,9 +168,11 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs,
         mask = torch.from_numpy(inside)
         return SentenceBatch.of(inputs, mask, gold, known, rows, examples=tuple(examples), **weights)
 
-    def metric(self) -> TagMetric | SpanMetric:
+    def metric(self) -> Metric:
         tags, scheme = self.space.tags, self._encoding.scheme
-        return TagMetric(tags, self.decode) if scheme is None else SpanMetric(tags, self.decode, scheme)
+        if scheme is not None:
+            return self._fitted(lambda decode: SpanMetric(tags, decode, scheme))
+        return TagMetric(tags, self.decode)
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Decisions on each token's tag; or on each span, right if type, start and end are."""
@@ -183,11 +186,8 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs,
             gold = np.concatenate([example.tags for example in batch.examples if example.tags is not None])
             return Decisions("tags", confidences, confidences.tags == gold)
         spans = self._table.spans(best, lengths)
-        right = [
-            Span(self._table.roles[kind], first, last + 1) in batch.examples[sentence].spans
-            for sentence, kind, first, last in spans.tolist()
-        ]
-        confidences = span_confidences(proposal.mean[:, 0], best, spans, lengths, self._table.goes_on)
+        right = [span in batch.examples[row].spans for row, span in self._name_spans(spans)]
+        confidences = self._find_confidences(proposal, best, spans, lengths)
         return Decisions("spans", confidences, np.array(right, dtype=bool))
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[TaggedExample]) -> list[dict[str, Any]]:
@@ -195,25 +195,26 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs,
         `type`, `start`, `end` (exclusive), `text`, and `score`, the calibrated probability that all of it is right."""
         best, lengths = self._decide(proposal, examples)
         words = [list(example.entry.words) for example in examples]
-        mean = proposal.mean[:, 0]
         if self._encoding.has_spans:
             spans = self._table.spans(best, lengths)
-            scores = span_confidences(mean, best, spans, lengths, self._table.goes_on).at(self.temperature)
-            named = [(row, Span(self._table.roles[k], first, last + 1)) for row, k, first, last in spans.tolist()]
-            return span_predictions(words, named, rounded(scores), self.config.scheme)
+            scores = self._find_confidences(proposal, best, spans, lengths).at(self.temperature)
+            return span_predictions(words, self._name_spans(spans), rounded(scores), self.config.scheme)
         tags = [[self.space.tags[i] for i in row[:length]] for row, length in zip(best, lengths, strict=True)]
-        return tag_predictions(words, tags, rounded(tag_confidences(mean, best, lengths).at(self.temperature)))
+        confidences = tag_confidences(proposal.mean[:, 0], best, lengths)
+        return tag_predictions(words, tags, rounded(confidences.at(self.temperature)))
 
     def protocol(self) -> dict[str, Any]:
         config, scheme = self.config, self._encoding.scheme
-        is_constrained = config.constrained and scheme is not None
+        best = (
+            "the net's best, of all sequences" if self.space.scheme == "none" else f"the best sequence under {scheme}"
+        )
         return {
             **(TAG_DEFINITIONS if scheme is None else SPAN_DEFINITIONS),
             "scheme": config.scheme if scheme is None else f"{config.scheme}, learned as {scheme}",
-            "decoding": f"the best sequence under {scheme}" if is_constrained else "the net's best, of all sequences",
+            "decoding": best if config.decode == "viterbi" else "as the threshold says",
             "split": self._read.split,
             **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
-            "threshold": None,
+            "threshold": self._protocol_threshold(),
         }
 
     def show(self, example: TaggedExample) -> Shown:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from spen_plugins.builtin.tasks.span_task import SpanConfig
 from spen_plugins.data.parts.file_parts import OnDiskConfig
 from spen_plugins.data.parts.rules import RulesConfig
 from spen_plugins.data.schemes import BrokenTags, Scheme, Span, complete_tags, spans, write_tags
@@ -20,7 +21,7 @@ from spen_plugins.sentences.tag_parts import PredicatesConfig, SentencesConfig
 from spen_plugins.task import Writer
 
 
-class TaggingConfig(SentencesConfig, PredicatesConfig, OnDiskConfig, RulesConfig):
+class TaggingConfig(SentencesConfig, PredicatesConfig, OnDiskConfig, RulesConfig, SpanConfig):
     """Settings of task `tagging`."""
 
     corpus: Literal["pos", "ner", "predicates"] | None = None
@@ -59,7 +60,8 @@ class TagEncoding:
         scheme: "bio" or "bioes"; None if tags are independent.
 
     Raises:
-        ConfigError: an encoding without spans, predicates under another scheme than "bio", or a column called words.
+        ConfigError: an encoding, or decoding by expected F1, without spans; predicates under another scheme than "bio";
+            or a column called words.
     """
 
     def __init__(self, config: Any) -> None:
@@ -73,6 +75,9 @@ class TagEncoding:
         self._has_predicates = "predicates" in (config.format, config.corpus)
         if self._has_predicates and config.scheme != "bio":
             raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")
+        if config.decode != "viterbi" and not (self.has_spans and config.constrained):
+            expected = "viterbi, or a task.scheme of spans and task.constrained=true beside it"
+            raise ConfigError(f"task.decode: found {config.decode!r}; expected {expected}")
         usual = "bioes" if config.scheme == "bioes" else "bio"
         self.scheme = (config.encoding or usual) if self.has_spans else None
 

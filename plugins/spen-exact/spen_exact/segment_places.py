@@ -1,0 +1,117 @@
+"""Places of segments in a sentence, and their tags: tables that scores, sums and paths of segments share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+
+
+class Places(NamedTuple):
+    """All places of at most `longest` words in sentences of some length, by end, then by start.
+
+    `start` and `end`, exclusive, are `(place,)`; `first[e]` is the number of the first place that ends at e, so that
+    those that end there are `first[e]` to `first[e + 1]`. `by_start` `(place,)` puts the places in the order of start,
+    then end, where those that begin at s are `begun[s]` to `begun[s + 1]`.
+    """
+
+    longest: int
+    start: Tensor
+    end: Tensor
+    first: tuple[int, ...]
+    by_start: Tensor
+    begun: tuple[int, ...]
+
+    @property
+    def size(self) -> Tensor:
+        """Words of each place, `(place,)`."""
+        return self.end - self.start
+
+    def find(self, start: Tensor, end: Tensor) -> Tensor:
+        """The number of each place; those of more than `longest` words get another's."""
+        first = torch.tensor(self.first, device=start.device)
+        return first[end] + (start - (end - self.longest).clamp(min=0)).clamp(min=0)
+
+
+@lru_cache(maxsize=256)
+@torch.inference_mode(False)
+def places(tokens: int, longest: int, device: torch.device) -> Places:
+    """The places in sentences of `tokens` words; kept for the next batch."""
+    longest = min(longest, tokens)
+    pairs = [(s, e) for e in range(1, tokens + 1) for s in range(max(0, e - longest), e)]
+    start, end = torch.tensor(pairs, device=device).unbind(1)
+    first = torch.bincount(end, minlength=tokens + 2).cumsum(0)
+    begun = torch.bincount(start, minlength=tokens + 1).cumsum(0)
+    by_start = (start * (tokens + 1) + end).argsort()
+    return Places(longest, start, end, (0, *first.tolist()), by_start, (0, *begun.tolist()))
+
+
+class Kinds:
+    """The kinds of segments of a space, and their tags: kind 0 is a word outside, the others the types of spans.
+
+    Attributes:
+        count: number of kinds.
+        kind, begins: `(tag,)` the kind of a tag, and true for the tags that begin a segment.
+        begin, inside, end, single: `(kind,)` the tags of a segment's first, inner and last word and of its only one,
+            -1 where there is none; `exists` `(kind,)` by their names, false for kind 0, too.
+        closes: true under BIOES, where last words and only words have tags of their own.
+        unique: `(kind,)` boolean, true for types that a mode has at most once; None: none.
+
+    Raises:
+        ConfigError: the space has other outputs than spans in tags.
+    """
+
+    def __init__(self, space: sp.OutputSpace, what: str) -> None:
+        tags = space.spans if isinstance(space, sp.TagSequence) else None
+        if tags is None or tags.outside < 0:
+            raise sp.ConfigError(
+                f"{what} scores labelled spans, and these outputs have none: expected roles, or tags under a "
+                "task.scheme of spans with task.constrained=true"
+            )
+        outside = torch.tensor([tags.outside])
+        named = [torch.cat([outside, numbers]) for numbers in (tags.begin, tags.inside, tags.end, tags.single)]
+        kind = torch.full((len(space.tags),), -1)
+        for numbers in named:
+            here = numbers >= 0
+            kind[numbers[here]] = here.nonzero()[:, 0]
+        if (kind < 0).any():
+            tag = space.tags[int((kind < 0).nonzero()[0])]
+            raise sp.ConfigError(f"{what} scores labelled spans, and the tag {tag!r} is of none; expected O and spans")
+        begin, inside, end, single = named
+        self.count, self.kind = len(begin), kind
+        self.begins = torch.zeros(len(kind), dtype=torch.bool)
+        firsts = torch.cat([begin, single])
+        self.begins[firsts[firsts >= 0]] = True
+        self._sizes = torch.stack([single >= 0, (begin >= 0) & (end >= 0), torch.stack(named[:3]).amin(0) >= 0])
+        self.begin, self.inside, self.end, self.single = named
+        is_type = torch.arange(self.count) > 0
+        names = ("begin", "inside", "end", "single")
+        self.exists = {name: (numbers >= 0) & is_type for name, numbers in zip(names, named, strict=True)}
+        self.closes = tags.closes
+        self.unique = None if space.unique_types is None else torch.cat([torch.tensor([False]), space.unique_types])
+
+    def allowed(self, longest: int) -> Tensor:
+        """True where a kind has segments of 1, …, `longest` words, and more, `(longest + 1, kind)`."""
+        rows = self._sizes[torch.arange(longest + 1).clamp(max=2)].clone()
+        rows[1:, 0] = False
+        return rows
+
+    def write(self, starts: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
+        """The tags of sentences, `(…, token)`; on padding those of the last segment go on.
+
+        Args:
+            starts: true where a segment begins, as the first word does, `(…, token)`.
+            kinds: kind of the segment that begins there, `(…, token)`; any other number elsewhere.
+            mask: `(…, token)`, true for the words of each sentence.
+        """
+        device = starts.device
+        place = torch.arange(starts.shape[-1], device=device)
+        kind = kinds.gather(-1, torch.where(starts, place, 0).cummax(-1).values)
+        following = torch.ones_like(starts)
+        following[..., :-1] = starts[..., 1:] | ~mask[..., 1:]
+        begin, inside, end, single = (n.to(device)[kind] for n in (self.begin, self.inside, self.end, self.single))
+        return torch.where(starts, torch.where(following, single, begin), torch.where(following, end, inside))

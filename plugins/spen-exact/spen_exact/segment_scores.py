@@ -1,0 +1,124 @@
+"""Scores of segmentations: which additive parts they have, and how they come from the words' vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spen_exact.segment_places import Kinds, Places, places
+from spen_plugins.nn import at_least_float32
+
+NEVER = -1e9
+"""Score of what is impossible. Finite, so that sums over impossible parts alone have gradients."""
+
+
+@dataclass(frozen=True)
+class SegmentScores:
+    """The score of a segmentation: Σ over its segments of start[s, k] + inner[s, e, k] + end[e, k], and of transitions.
+
+    Segments of more words than the longest place have long[k] in place of inner[s, e, k], so that sums over them need
+    no table.
+
+    Attributes:
+        start, end: of a kind's first and last word, `(batch, token, kind)`; `end` of word e − 1 if e is exclusive.
+        inner: of each place, `(batch, place, kind)`.
+        long: `(kind,)`.
+        links: of a segment's kind and the next one's, `(kind, kind)`.
+        first, last: of the first and the last segment's kind, `(kind,)`.
+        mask: `(batch, token)`.
+    """
+
+    places: Places
+    start: Tensor
+    end: Tensor
+    inner: Tensor
+    long: Tensor
+    links: Tensor
+    first: Tensor
+    last: Tensor
+    mask: Tensor
+
+    @property
+    def lengths(self) -> Tensor:
+        """Number of words, `(batch,)`."""
+        return self.mask.sum(1)
+
+    def detach(self) -> SegmentScores:
+        """The same scores without gradient."""
+        return self._map(Tensor.detach)
+
+    def rows(self, chosen: Tensor) -> SegmentScores:
+        """The scores of some sentences."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in ("start", "end", "inner", "mask")})
+
+    def double(self) -> SegmentScores:
+        """The same scores in float64."""
+        return self._map(Tensor.double)
+
+    def _map(self, change: object) -> SegmentScores:
+        names = ("start", "end", "inner", "long", "links", "first", "last")
+        return replace(self, **{name: change(getattr(self, name)) for name in names})
+
+
+class SegmentScorer(nn.Module):
+    """Vectors of words -> `SegmentScores` (Sarawagi & Cohen 2004).
+
+    A segment's score is that of its first and last word, the sum over its words, and of at most `longest` words
+    vᵀ relu(a + b + c + d) + bias: a and b are projections of its first and last word, c of the mean of all, d of their
+    number. Only this part needs a vector, of `size` numbers, for each place.
+
+    Args:
+        kinds: of the output space.
+        width: size of a word's vector.
+        longest: most words of a segment that has a score of its own, at least 2.
+        size: size of a place's vector.
+    """
+
+    def __init__(self, kinds: Kinds, width: int, longest: int, size: int) -> None:
+        super().__init__()
+        self.longest, self.size, count = longest, size, kinds.count
+        self.words = nn.Linear(width, 3 * count)
+        self.parts = nn.Linear(width, 3 * size)
+        self.numbers = nn.Parameter(torch.empty(longest, size).uniform_(-0.1, 0.1))
+        self.values = nn.Linear(size, count, bias=False)
+        self.bias = nn.Parameter(torch.zeros(longest + 1, count))
+        """By number of words; the last row is of more."""
+        self.links = nn.Parameter(torch.empty(count, count).uniform_(-0.1, 0.1))
+        self.first = nn.Parameter(torch.empty(count).uniform_(-0.1, 0.1))
+        self.last = nn.Parameter(torch.empty(count).uniform_(-0.1, 0.1))
+        never = torch.where(kinds.allowed(longest), 0.0, NEVER)
+        self.register_buffer("never", never, persistent=False)
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> SegmentScores:
+        """Scores of sentences, `(batch, token, width)` and `(batch, token)`, in full precision."""
+        at = places(vectors.shape[1], self.longest, vectors.device)
+        first, last, each = (at_least_float32(values) for values in self.words(vectors).chunk(3, -1))
+        parts = at_least_float32(self.parts(vectors))
+        with torch.autocast(vectors.device.type, enabled=False):
+            total = F.pad(each.cumsum(1), (0, 0, 1, 0))
+            bias = self.bias + self.never
+            return SegmentScores(
+                at,
+                first - total[:, :-1],
+                last + total[:, 1:],
+                self._score_places(at, parts) + bias[at.size - 1],
+                bias[-1],
+                self.links,
+                self.first,
+                self.last,
+                mask,
+            )
+
+    def _score_places(self, at: Places, parts: Tensor) -> Tensor:
+        """vᵀ relu(a + b + c + d), `(batch, place, kind)`."""
+        first, last, each = parts.chunk(3, -1)
+        total = each.cumsum(1)
+        before = torch.cat([first, F.pad(total[:, :-1], (0, 0, 1, 0))], -1)[:, at.start]
+        after = torch.cat([last, total], -1)[:, at.end - 1]
+        a, before = before.chunk(2, -1)
+        b, after = after.chunk(2, -1)
+        c = (after - before) / at.size[:, None]
+        return self.values(torch.relu(a + b + c + self.numbers[at.size - 1]))

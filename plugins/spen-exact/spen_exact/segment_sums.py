@@ -1,0 +1,104 @@
+"""Sums over all segmentations of a sentence, by forward and backward scores (Sarawagi & Cohen 2004).
+
+A step of the recursion is a word: time is linear in the words times (longest · kinds + kinds²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spen_exact.segment_scores import NEVER, SegmentScores
+
+
+@dataclass(frozen=True)
+class Forward:
+    """ln of sums over all beginnings.
+
+    `entry` of those before a segment of a kind that begins at a word, the link to it included; `ended` of those whose
+    last segment, of a kind, ends with a word; both `(batch, token, kind)`; `log_z` over whole sentences, `(batch,)`.
+    """
+
+    entry: Tensor
+    ended: Tensor
+    log_z: Tensor
+
+
+@dataclass(frozen=True)
+class Backward:
+    """ln of sums over all endings.
+
+    `begun` of those that begin with a segment of a kind at a word, its score included; `rest` of those after a segment
+    of a kind that ends with a word, the link included; both `(batch, token, kind)`.
+    """
+
+    begun: Tensor
+    rest: Tensor
+
+
+def forward_sums(scores: SegmentScores) -> Forward:
+    """The forward scores, and ln Z."""
+    at, tokens = scores.places, scores.start.shape[1]
+    entry = scores.first.expand_as(scores.start[:, 0])
+    entries, begun, ended = [], [], []
+    long = None
+    for t in range(tokens):
+        if t:
+            entry = _step(ended[-1], scores.links)
+        entries.append(entry)
+        begun.append(entry + scores.start[:, t])
+        few = min(t + 1, at.longest)
+        here = torch.stack(begun[-few:], 1) + scores.inner[:, at.first[t + 1] : at.first[t + 2]]
+        if t >= at.longest:
+            last = begun[t - at.longest]
+            long = last if long is None else torch.logaddexp(long, last)
+            here = torch.cat([here, (long + scores.long).unsqueeze(1)], 1)
+        ended.append(torch.logsumexp(here, 1) + scores.end[:, t])
+    result = torch.stack(ended, 1)
+    final = result[torch.arange(len(result), device=result.device), (scores.lengths - 1).clamp(min=0)]
+    return Forward(torch.stack(entries, 1), result, torch.logsumexp(final + scores.last, -1))
+
+
+def backward_sums(scores: SegmentScores) -> Backward:
+    """The backward scores; `NEVER` and less on padding."""
+    at, tokens = scores.places, scores.start.shape[1]
+    inner = scores.inner[:, at.by_start]
+    lengths = scores.lengths.unsqueeze(1)
+    back = scores.links.t()
+    begun: list[Tensor] = []
+    rests: list[Tensor] = []
+    ends: list[Tensor] = []
+    long = None
+    for t in range(tokens - 1, -1, -1):
+        rest = torch.where(lengths == t + 1, scores.last, NEVER)
+        if begun:
+            rest = torch.where(lengths > t + 1, _step(begun[-1], back), rest)
+        rests.append(rest)
+        ends.append(rest + scores.end[:, t])
+        few = min(tokens - t, at.longest)
+        here = torch.stack(ends[-few:][::-1], 1) + inner[:, at.begun[t] : at.begun[t + 1]]
+        if tokens - t > at.longest:
+            last = ends[-at.longest - 1]
+            long = last if long is None else torch.logaddexp(long, last)
+            here = torch.cat([here, (long + scores.long).unsqueeze(1)], 1)
+        begun.append(torch.logsumexp(here, 1) + scores.start[:, t])
+    return Backward(torch.stack(begun[::-1], 1), torch.stack(rests[::-1], 1))
+
+
+def place_posteriors(scores: SegmentScores, forward: Forward, backward: Backward) -> Tensor:
+    """The probability of a segment of each kind in each place, `(batch, place, kind)`; without longer segments."""
+    at = scores.places
+    before = forward.entry + scores.start - forward.log_z[:, None, None]
+    after = scores.end + backward.rest
+    return torch.exp(before[:, at.start] + scores.inner + after[:, at.end - 1])
+
+
+def _step(sums: Tensor, links: Tensor) -> Tensor:
+    """ln Σ_i exp(sums_i + links_ij), `(batch, kind)`, as one product of exponentials that are at most 1.
+
+    The sum has the term of the likeliest kind, so that others underflow only where they don't matter, as long as links
+    differ by less than 80 in float32."""
+    top, most = sums.amax(-1, keepdim=True).detach(), links.amax(0, keepdim=True).detach()
+    return torch.log(torch.exp(sums - top) @ torch.exp(links - most)) + top + most

@@ -1,0 +1,230 @@
+"""Energy and inference net `exact.segments`: a semi-Markov model of labelled spans (Sarawagi & Cohen 2004)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_exact.segment_outputs import read_segments, score_relaxed, score_segments
+from spen_exact.segment_paths import best_once, k_best, sample
+from spen_exact.segment_places import Kinds
+from spen_exact.segment_scores import SegmentScorer, SegmentScores
+from spen_exact.segment_sums import Backward, Forward, backward_sums, forward_sums, place_posteriors
+
+
+class SegmentsConfig(sp.Config):
+    """Settings of the scores."""
+
+    longest: int = Field(30, ge=2)
+    """Most words of a span that has a score of its own; that of a longer one is a sum over its words, its first and its
+    last one."""
+    size: int = Field(32, ge=1)
+    """Size of the vector of each possible span, of its first and last word, the mean of its words and their number."""
+
+
+def make_scorer(component: sp.Component, kinds: Kinds) -> SegmentScorer:
+    """The scorer on a component's features."""
+    config, features = component.config, component.features
+    assert features is not None
+    return SegmentScorer(kinds, features.output_dim, config.longest, config.size)
+
+
+class Segments(sp.Energy):
+    """E(x, y) = −Σ of the scores of y's spans, of the words outside, and of the links between them.
+
+    ln Z is over the tags that obey the space's scheme. Of a relaxed y, E is the expected energy of independent tags,
+    which is linear in each token's; of tags that break the scheme, words that continue no span count in the links
+    alone.
+    """
+
+    uses_features = True
+    Config = SegmentsConfig
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.kinds = Kinds(task.space, "energy 'exact.segments'")
+        self.scores = make_scorer(self, self.kinds)
+
+    def encode(self, x: sp.X) -> SegmentScores:
+        return _score(self, x)
+
+    def forward(self, features: SegmentScores, y: Tensor) -> Tensor:
+        return -score(self.kinds, features, y)[0]
+
+    def log_z(self, features: SegmentScores) -> Tensor:
+        return forward_sums(features).log_z
+
+
+class SegmentsNet(sp.InferenceNet):
+    """ln q(y | x) = the score of y's segments − ln Z over the tags that obey the space's scheme."""
+
+    uses_features = True
+    Config = SegmentsConfig
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.kinds = Kinds(task.space, "inference_net 'exact.segments'")
+        self.scores = make_scorer(self, self.kinds)
+
+    def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> SegmentsProposal:
+        scores = _score(self, x)
+        return SegmentsProposal(
+            self.space, _logits(self.kinds, scores), x.mask, segments=scores, kinds=self.kinds
+        )
+
+
+def _score(component: Segments | SegmentsNet, x: sp.X) -> SegmentScores:
+    vectors = component.features(x)
+    return component.scores(vectors, vectors.new_ones(vectors.shape[:2], dtype=torch.bool) if x.mask is None else x.mask)
+
+
+def score(kinds: Kinds, scores: SegmentScores, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The scores of tags, and true for those that are discrete and obey the scheme, `(batch, sample)` each."""
+    with torch.autocast(y.device.type, enabled=False):
+        with torch.no_grad():
+            starts, kind, valid = read_segments(kinds, y, scores.mask)
+        if valid.all() and not y.requires_grad and y.shape[2]:
+            return score_segments(scores, starts, kind), valid
+        return score_relaxed(kinds, scores, y), valid
+
+
+def _logits(kinds: Kinds, scores: SegmentScores) -> Tensor:
+    """The additive part of the scores by tags, `(batch, 1, token, tag)`."""
+    each = scores.end + torch.cat([scores.start[:, 1:], scores.start[:, :1] * 0], 1)
+    return each[..., kinds.kind.to(each.device)].unsqueeze(1)
+
+
+@dataclass(frozen=True)
+class SegmentsProposal(sp.Proposal):
+    """q(y | x) of a semi-Markov model; `logits` are the part of the scores that is a sum over words.
+
+    All of it is over the tags that obey the space's scheme; `log_prob` of others is −∞, and of a relaxed y the expected
+    score under independent tags minus ln Z. Unique types hold for the mode alone.
+    """
+
+    segments: SegmentScores | None = None
+    kinds: Kinds | None = None
+
+    @cached_property
+    def _forward(self) -> Forward:
+        with self.restore_grad_mode():
+            return forward_sums(self.segments)
+
+    @cached_property
+    def _backward(self) -> Backward:
+        with self.restore_grad_mode():
+            return backward_sums(self.segments)
+
+    @property
+    def log_z(self) -> Tensor:
+        """ln Z, `(batch,)`."""
+        return self._forward.log_z
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """Marginals of tags, differentiable, `(batch, 1, token, tag)`."""
+        with self.restore_grad_mode():
+            return self._tag_marginals().unsqueeze(1) * self.segments.mask[:, None, :, None]
+
+    def _tag_marginals(self) -> Tensor:
+        scores, forward, backward, kinds = self.segments, self._forward, self._backward, self.kinds
+        log_z = forward.log_z[:, None, None]
+        begun = torch.exp(forward.entry + backward.begun - log_z)
+        ended = torch.exp(forward.ended + backward.rest - log_z)
+        one = scores.inner[:, scores.places.find(*self._words())]
+        alone = torch.exp(forward.entry + scores.start + one + scores.end + backward.rest - log_z)
+        within = (begun.cumsum(1) - ended.cumsum(1) + ended).clamp(min=0)
+        if kinds.closes:
+            parts = {"single": alone, "begin": begun - alone, "end": ended - alone}
+            parts["inside"] = within - begun - ended + alone
+        else:
+            parts = {"begin": begun, "inside": within - begun}
+        p = begun.new_zeros(*begun.shape[:2], len(kinds.kind))
+        p = p.index_add(-1, kinds.single[:1].to(p.device), begun[..., :1])
+        for name, part in parts.items():
+            tags, exists = getattr(kinds, name).clamp(min=0), kinds.exists[name]
+            p = p.index_add(-1, tags.to(p.device), part.clamp(min=0) * exists.to(p.device))
+        return p / p.sum(-1, keepdim=True).clamp(min=1e-30)
+
+    def _words(self) -> tuple[Tensor, Tensor]:
+        """First word and exclusive end of each place of one word."""
+        start = torch.arange(self.logits.shape[2], device=self.logits.device)
+        return start, start + 1
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        value, valid = score(self.kinds, self.segments, y)
+        if not valid.all():
+            broken = (y.amax(-1) >= self.segments.mask.unsqueeze(1).to(y)).all(-1) & ~valid
+            value = value.masked_fill(broken, -torch.inf)
+        return value - self.log_z.unsqueeze(1)
+
+    def sample(self, n: int) -> Tensor:
+        """Exact draws: forward filtering, then each segment given its successor, from the last to the first."""
+        with torch.no_grad():
+            return self._write(*sample(self.segments.detach(), self._forward, n))
+
+    @cached_property
+    def mode(self) -> Tensor:
+        """Viterbi over segments, with the space's unique types at most once."""
+        with torch.no_grad():
+            starts, kinds = best_once(self.segments.detach(), self.kinds.unique)
+            return self._write(starts.unsqueeze(1), kinds.unsqueeze(1))
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """List Viterbi; unique types may be repeated."""
+        with torch.no_grad():
+            starts, kinds, total = k_best(self.segments.detach(), k)
+            return self._write(starts, kinds), total - self.log_z.detach().unsqueeze(1)
+
+    def _write(self, starts: Tensor, kinds: Tensor) -> Tensor:
+        mask = self.segments.mask.unsqueeze(1).expand(starts.shape)
+        return self.space.one_hot(self.kinds.write(starts, kinds, mask) * mask, self.mask).to(self.logits.dtype)
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        """Relaxed samples with gradient: Gumbel-softmax around the marginals, token by token, as a CRF's."""
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        """Relaxed outputs with Gaussian noise on the log-marginals of each token."""
+        return self._closest_independent.perturb(n, std)
+
+    def span_posteriors(self, floor: float) -> sp.Spans:
+        with torch.no_grad():
+            scores = self.segments.detach().double()
+            forward, backward = forward_sums(scores), backward_sums(scores)
+            p = place_posteriors(scores, forward, backward)[..., 1:]
+            row, place, kind = (p > floor).nonzero(as_tuple=True)
+            at = scores.places
+            found = [sp.Spans(row, at.start[place], at.end[place], kind, p[row, place, kind])]
+            if scores.start.shape[1] > at.longest:
+                found.append(_long_spans(scores, forward, backward, floor))
+            return sp.Spans.join(found)
+
+    def detach(self) -> SegmentsProposal:
+        return replace(super().detach(), segments=self.segments.detach())
+
+    @property
+    def _closest_independent(self) -> sp.Proposal:
+        """The independent tags with the same marginals."""
+        return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
+
+
+def _long_spans(scores: SegmentScores, forward: Forward, backward: Backward, floor: float) -> sp.Spans:
+    """The spans of more words than the longest place."""
+    before = (forward.entry + scores.start + scores.long - forward.log_z[:, None, None])[..., 1:]
+    after = (scores.end + backward.rest)[..., 1:]
+    following = after.flip(1).logcumsumexp(1).flip(1)
+    longest = scores.places.longest
+    row, start, kind = (before[:, :-longest] + following[:, longest:] > torch.log(torch.tensor(floor))).nonzero(
+        as_tuple=True
+    )
+    p = torch.exp(before[row, start, kind].unsqueeze(1) + after[row, :, kind])
+    end = torch.arange(1, after.shape[1] + 1, device=p.device)
+    span, last = ((p > floor) & (end > start.unsqueeze(1) + longest)).nonzero(as_tuple=True)
+    return sp.Spans(row[span], start[span], end[last], kind[span], p[span, last])

@@ -1,0 +1,96 @@
+"""The constraint on the arguments of several predicates of a sentence."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_plugins.nn import at_least_float32, require_tags
+from spen_rules.logic import FALSE, Constraint, log_truth, violation
+
+
+class Spans(NamedTuple):
+    """Log truth values about the words of a batch, `(batch, sample, token)`, and about words i < j, `(batch, sample,
+    token, token)`."""
+
+    ends: Tensor
+    """No argument goes on at the word."""
+    ends_after: Tensor
+    """No argument goes on behind the word."""
+    is_argument: Tensor
+    """An argument begins at i and ends with j."""
+    goes_on: Tensor
+    """An argument goes on at all words behind i up to j."""
+    none_begins: Tensor
+    """No argument begins behind i up to j."""
+
+
+class Overlap(Constraint):
+    """Arguments of two predicates don't cross: one contains the other, or they are apart (Li et al. 2020).
+
+    "An argument of v is the words i to j" implies, for each other predicate u of the sentence: "no argument of u goes
+    on at i, or one goes on up to j" and "none goes on behind j, or none begins behind i up to j". E(x, y) is the sum of
+    the violations over words i < j and over u. An argument's probability is that of its boundaries, whatever its role.
+
+    The other predicates are those in the batch, where training has the predicates of a sentence. A row's energy
+    therefore depends on other rows, which that of no other energy does. It is 0 for a predicate that is alone.
+    """
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        require_tags(self)
+        if not isinstance(task, sp.SharesSentences):
+            raise sp.ConfigError(
+                "energy 'rules.overlap' is about several predicates of a sentence, and the task has one example per "
+                "sentence"
+            )
+        kinds = [[tag[:2] == prefix and tag[2:] != "V" for tag in self.space.tags] for prefix in ("B-", "I-")]
+        if not any(kinds[0]):
+            raise sp.ConfigError("energy 'rules.overlap' is about arguments; none of the task's tags is like B-A0")
+        task.sentence_indexers()  # batches then say which rows share a sentence, and training keeps them together
+        self.register_buffer("kinds", torch.tensor(kinds).t().double(), persistent=False)
+
+    def encode(self, x: sp.X) -> tuple[Tensor | None, Tensor]:
+        """The mask, and the pairs of rows that share a sentence, `(pair, 2)`."""
+        numbers = x.inputs["sentence"]
+        shared = numbers.unsqueeze(0) == numbers.unsqueeze(1)
+        return x.mask, shared.fill_diagonal_(False).nonzero()
+
+    def forward(self, features: tuple[Tensor | None, Tensor], y: Tensor) -> Tensor:
+        mask, pairs = features
+        y = at_least_float32(y)
+        with torch.autocast(y.device.type, enabled=False):
+            p = y @ self.kinds.to(y.dtype)
+        if mask is not None:
+            p = p * mask[:, None, :, None]
+        spans = self._find_spans(*p.clamp(max=1).unbind(-1))
+        first, other = pairs.unbind(1)
+        u = Spans(*(part[other] for part in spans))
+        left = self._either(u.ends.unsqueeze(-1), u.goes_on)
+        right = self._either(u.ends_after.unsqueeze(-2), u.none_begins)
+        clauses = violation(spans.is_argument[first], self.all_of(torch.stack([left, right], -1)))
+        return (0 * p.flatten(2).sum(-1)).index_add(0, first, clauses.flatten(2).sum(-1))
+
+    def _find_spans(self, begins: Tensor, goes_on: Tensor) -> Spans:
+        length = begins.shape[-1]
+        behind = torch.ones(length, length, dtype=torch.bool, device=begins.device).triu(1)
+        ends, begun = log_truth(1 - goes_on), log_truth(begins)
+        ends_after = torch.nn.functional.pad(ends[..., 1:], (0, 1))
+
+        def through(values: Tensor) -> Tensor:
+            """The "and" over the words behind i up to j."""
+            rows = torch.where(behind, values.unsqueeze(-2), 0)
+            return rows.cumsum(-1).clamp(min=FALSE) if self.config.logic == "product" else rows.cummin(-1).values
+
+        inside = through(log_truth(goes_on))
+        parts = [begun.unsqueeze(-1).expand_as(inside), inside, ends_after.unsqueeze(-2).expand_as(inside)]
+        is_argument = torch.where(behind, self.all_of(torch.stack(parts, -1)), FALSE)
+        return Spans(ends, ends_after, is_argument, inside, through(log_truth(1 - begins)))
+
+    def _either(self, a: Tensor, b: Tensor) -> Tensor:
+        if self.config.logic == "product":
+            return log_truth(1 - (1 - a.exp()) * (1 - b.exp()))
+        return torch.maximum(a, b)

@@ -1,0 +1,151 @@
+"""Tasks that find spans: decoding of spans, which the validation part may choose, and confidences in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+from torch import Tensor
+
+from spen_plugins.batch import Batch, X
+from spen_plugins.data.schemes import Span
+from spen_plugins.errors import ConfigError
+from spen_plugins.scores.calibration import Confidences, LabelConfidences, span_confidences
+from spen_plugins.scores.span_decoding import SpanDecoder, SpanFit
+from spen_plugins.scores.spans import SpanTable
+from spen_plugins.sentences.tasks import SentenceTask
+from spen_plugins.settings.config import Config
+from spen_plugins.settings.facts import number
+from spen_plugins.spaces import Proposal
+from spen_plugins.task import Metric
+from spen_plugins.task_parts import FitsDecoder
+
+Decode = Callable[[Proposal], Tensor]
+
+
+class SpanConfig(Config):
+    """Settings of decoding."""
+
+    decode: Literal["viterbi", "expected_f1", "validation"] = "viterbi"
+    """"viterbi": the most probable tags; "expected_f1": the spans without overlap of largest Σ (p − τ), p the
+    probability of each; "validation": the one of both that is better on the validation part."""
+    threshold: Annotated[float, Field(gt=0, le=0.5)] | Literal["validation"] = "validation"
+    """τ of expected F1; "validation" picks the best of 0.05 to 0.5 on the validation part, in steps of 0.05."""
+
+
+class FittedMetric(Metric):
+    """A task's metric under each of some decoders, of which `fit` chooses one.
+
+    Args:
+        decoders: at least one.
+        decoder: the one of them that counts until then.
+        make: makes the metric, given the decoding.
+    """
+
+    def __init__(self, decoders: Sequence[SpanDecoder], decoder: SpanDecoder, make: Callable[[Decode], Metric]) -> None:
+        self._metrics = {decoder: make(_take_chosen(decoder)) for decoder in decoders}
+        self.decoder = decoder
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        for metric in self._metrics.values():
+            metric.update(proposal, batch)
+
+    def compute(self) -> dict[str, Any]:
+        return self._metrics[self.decoder].compute()
+
+    def ratios(self) -> tuple[Tensor, Tensor] | None:
+        return self._metrics[self.decoder].ratios()
+
+    def fit(self, selection: str) -> SpanDecoder:
+        """Take the decoder with the best score; of equal ones, the first."""
+        scores = {decoder: round(metric.compute()[selection], 9) for decoder, metric in self._metrics.items()}
+        self.decoder = max(scores, key=scores.__getitem__)
+        return self.decoder
+
+
+def _take_chosen(decoder: SpanDecoder) -> Decode:
+    return lambda proposal: decoder(proposal) if proposal.chosen is None else proposal.chosen
+
+
+class SpanTask(SentenceTask, FitsDecoder):
+    """A task over sentences whose outputs are spans in tags; `Config` inherits from `SpanConfig`, `__init__` is called,
+    and `load` and `restore` set `_table`."""
+
+    _table: SpanTable
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self._fit = SpanFit(config.decode, config.threshold)
+        self._decoders: Sequence[SpanDecoder] = self._fit.decoders()
+        self.decoder = self._decoders[0]
+        if config.decode == "viterbi" and config.threshold != "validation":
+            raise ConfigError("task.threshold goes with task.decode=expected_f1 or validation")
+
+    def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
+        """The tags that the decoder predicts, unless the net itself chose some."""
+        return _take_chosen(self.decoder)(proposal)
+
+    def fit_threshold(self, metric: Metric) -> None:
+        if isinstance(metric, FittedMetric):
+            self.decoder = metric.fit(self.selection)
+
+    def decoder_settings(self) -> dict[str, Any]:
+        if self.decoder.threshold is None:
+            return {"decode": "viterbi", "threshold": "validation"}
+        return {"decode": "expected_f1", "threshold": self.decoder.threshold}
+
+    def use_threshold(self) -> float | None:
+        """None: relaxed outputs of any kind have spans."""
+        return None
+
+    def k_best(self, proposal: Proposal, k: int) -> Tensor:
+        """The `k` most probable tags, whatever the decoder."""
+        return proposal.k_best(k)[0]
+
+    def decoder_facts(self) -> dict[str, Any]:
+        """Those of `facts` from which `restore_decoder` rebuilds the decoder."""
+        return {} if self.decoder.threshold is None else {"threshold": self.decoder.threshold}
+
+    def restore_decoder(self, facts: Mapping[str, Any]) -> None:
+        """Take the decoder of a run, which is chosen no more."""
+        self.decoder = SpanDecoder(number(facts, "threshold") if "threshold" in facts else None)
+        self._decoders = [self.decoder]
+
+    def _fitted(self, make: Callable[[Decode], Metric]) -> Metric:
+        """The metric that `make` makes, under each decoder if the validation part chooses one."""
+        return FittedMetric(self._decoders, self.decoder, make) if len(self._decoders) > 1 else make(self.decode)
+
+    def _protocol_threshold(self) -> str | None:
+        """The decoder, and how it was chosen, for the protocol; None: the most probable tags, whatever comes."""
+        return None if self._fit.decode == "viterbi" else f"{self.decoder}, {self._fit}"
+
+    def _name_spans(self, spans: np.ndarray) -> list[tuple[int, Span]]:
+        """The sentence and the span, for each of the spans that `_table` found."""
+        roles = self._table.roles
+        return [(row, Span(roles[kind], first, last + 1)) for row, kind, first, last in spans.tolist()]
+
+    def _find_confidences(
+        self,
+        proposal: Proposal,
+        best: np.ndarray,
+        spans: np.ndarray,
+        lengths: np.ndarray,
+        owner: np.ndarray | None = None,
+    ) -> Confidences:
+        """Confidences in decoded spans: their posteriors if these decided, otherwise by `span_confidences`, whose
+        arguments these are. A decision of several spans has the least of their confidences."""
+        if self.decoder.threshold is None or proposal.chosen is not None:
+            return span_confidences(proposal.mean[:, 0], best, spans, lengths, self._table.goes_on, owner)
+        owner = np.arange(len(spans)) if owner is None else owner
+        posteriors = self.decoder.posteriors(proposal)
+        shape = (len(best), best.shape[1] + 1, best.shape[1] + 1, len(self._table.roles))
+        known = np.ravel_multi_index([v.numpy() for v in (*posteriors[:3], posteriors.type)], shape)
+        row, kind, first, last = spans.T
+        wanted = np.ravel_multi_index([row, first, last + 1, kind], shape)
+        order = known.argsort()
+        p = posteriors.p.numpy()[order[np.searchsorted(known, wanted, sorter=order)]]
+        least = np.ones(int(owner.max(initial=-1)) + 1)
+        np.minimum.at(least, owner, p)
+        return LabelConfidences(least)

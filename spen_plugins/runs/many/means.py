@@ -1,0 +1,79 @@
+"""The mean of several runs: those of a command line, and those of a folder of methods with several seeds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.runs.folder.folder import MEAN, RunFolder, read_methods
+from spen_plugins.runs.many.groups import read_groups
+from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.train.averaging import average_runs, choose_members, load_task, open_members, write_mean
+from spen_plugins.scores.bootstrap import scale
+
+
+def average_folders(
+    paths: Sequence[Path], out: Path, settings: Mapping[str, Any] | None, choose: bool, options: RunOptions
+) -> list[str]:
+    """`average_runs` of the finished runs in run folders and folders of them, without means of others; returns notes on
+    those left out."""
+    groups = read_groups([str(path) for path in paths])
+    runs = [run.path for group in groups for run in group.runs if run.path.name != MEAN]
+    average_runs(runs, out, settings, choose, options)
+    return [note for group in groups for note in group.notes]
+
+
+class KeptMean(NamedTuple):
+    """The mean that a folder predicts with: as JSON values, None if it predicts with a single run; and in words."""
+
+    record: dict[str, Any] | None
+    lines: list[str]
+
+
+def keep_mean(
+    out: Path, runs: Mapping[str, Sequence[RunFolder]], best: str, unit: str, options: RunOptions
+) -> KeptMean:
+    """Write the mean of those runs of a folder that the validation part chooses, in the folder itself.
+
+    It is made once: again only if there are other runs. If no mean is better than a single run, or the runs can't be
+    averaged, there is none.
+
+    Args:
+        out: the folder of the methods.
+        runs: the finished runs of each method.
+        best: the run that was chosen, a path below `out`.
+        unit: unit of the scores.
+        options: device and output.
+    """
+    paths = sorted((run.path for method in runs.values() for run in method), key=lambda path: path != out / best)
+    candidates = [str(path.relative_to(out)) for path in paths]
+    place, before = out / MEAN, read_methods(out).get("mean")
+    if before is None or before["candidates"] != candidates or not (place / "metrics.json").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            members = open_members(paths)
+            task = load_task(members[0])
+            chosen, scores = choose_members(members, task, options)
+            if len(chosen) == 1:
+                reason = f"on validation no mean of its runs scores better than one alone, {chosen[0].name}"
+                return KeptMean(None, [f"the folder predicts with {best}: {reason}"])
+            write_mean(chosen, members, task, place, options)
+        except (ConfigError, DataError, RunError) as error:
+            return KeptMean(None, [f"the folder predicts with {best}, as its runs can't be averaged: {error}"])
+        before = {
+            "runs": [str(member.folder.path.relative_to(out)) for member in chosen],
+            "candidates": candidates,
+            "validation": scores[-1],
+            "best_alone": scores[0],
+            "seconds": sum(member.seconds for member in members),
+        }
+    names, factor = before["runs"], scale(unit)
+    mean, alone = (f"{factor * before[name]:.2f}" for name in ("validation", "best_alone"))
+    line = (
+        f"the folder predicts with the mean of {len(names)} of {len(candidates)} runs, chosen on the validation part: "
+        f"{', '.join(names)} ({mean}; {names[0]} alone {alone})"
+    )
+    return KeptMean(before, [line, f"all runs took {before['seconds']:.0f} s of training; its best run alone: --best"])

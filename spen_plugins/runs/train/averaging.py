@@ -1,0 +1,225 @@
+"""The mean of several runs' distributions: all of them, or those that the validation part chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spen_plugins.batch import Batch
+from spen_plugins.config.experiment import Built, Experiment, check
+from spen_plugins.config.node import make
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.files import save_text, to_json
+from spen_plugins.inference_net import InferenceNet, check_alone
+from spen_plugins.loop.order import evaluation_batches
+from spen_plugins.loop.torch_modes import flush_denormals
+from spen_plugins.model import Model
+from spen_plugins.registry import Registry
+from spen_plugins.runs.devices import make_accelerator
+from spen_plugins.runs.folder.environment import count_parameters
+from spen_plugins.runs.folder.exporting import make_untrained
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_below
+from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.predict.own_data import load_own_data
+from spen_plugins.runs.train.decoding import INSTEAD, ON_CPU, check_decodes, open_finished, save_scored
+from spen_plugins.runs.train.teachers import name_runs
+from spen_plugins.spaces import Proposal
+from spen_plugins.spaces.mixture import average
+from spen_plugins.task import FILES, Task
+from spen_plugins.task_parts import FitsDecoder, fitted_facts, selection_score
+
+
+@dataclass(frozen=True)
+class Member:
+    """A finished run whose inference net can be averaged."""
+
+    name: str
+    folder: RunFolder
+    experiment: Experiment
+
+    def make_net(self, task: Task) -> InferenceNet:
+        """The run's inference net with its weights, in evaluation mode."""
+        net = make(self.experiment.inference_net, task, self.folder.assets)
+        copy_tensors(select_below("inference_net", self.folder.weights()), list_tensors(net), self.folder.path)
+        return net.eval()
+
+    @cached_property
+    def seconds(self) -> float:
+        """Its training time."""
+        return sum(record["seconds"] for record in self.folder.times())
+
+
+def average_runs(
+    runs: Sequence[Path],
+    out: Path,
+    settings: Mapping[str, Any] | None = None,
+    choose: bool = False,
+    options: RunOptions = ON_CPU,
+) -> Path:
+    """Write a run folder whose net is the mean of several runs' nets, with its scores; the decoder and the calibration
+    are fitted to the validation part.
+
+    Args:
+        runs: finished runs of one task and the same data; the first one's settings of the task are taken.
+        out: the folder, new or empty.
+        settings: replace the task's `decode`, `threshold` and `decode_temperature`, if it has them.
+        choose: if true, only the runs that the validation part chooses are averaged; see `select`.
+        options: device and output.
+
+    Raises:
+        ConfigError: a run is not finished, predicts by an energy, or has another task or other data.
+    """
+    RunFolder.check_free(out, INSTEAD)
+    members = open_members(runs, settings)
+    task = load_task(members[0])
+    if not choose:
+        return write_mean(members, members, task, out, options)
+    chosen, _ = choose_members(members, task, options)
+    return write_mean(chosen, members, task, out, options)
+
+
+def open_members(runs: Sequence[Path], settings: Mapping[str, Any] | None = None) -> list[Member]:
+    """The runs to average, checked as far as possible without their data; arguments as of `average_runs`."""
+    registry = Registry()
+    members = []
+    for name, run in zip(name_runs(runs), runs, strict=True):
+        folder = open_finished(run)
+        config, source = folder.config(), str(folder.path / "config.json")
+        experiment = check(config, source, registry)
+        # What the command line says by default means nothing to a task without a decoder.
+        if settings and (issubclass(experiment.task.cls, FitsDecoder) or {*settings.values()} != {"validation"}):
+            check_decodes(run, experiment)
+            experiment = check({**config, "task": {**config["task"], **settings}}, source, registry)
+        check_alone(experiment.inference_net.cls, str(run))
+        members.append(Member(name, folder, experiment))
+    for other in members[1:]:
+        _check_alike(members[0], other)
+    return members
+
+
+def _check_alike(first: Member, other: Member) -> None:
+    """Raise a ConfigError unless two runs have one task and the same data."""
+    a, b = first.experiment.task, other.experiment.task
+    unlike = []
+    if a.type != b.type:
+        unlike.append(f"task {a.type!r} and {b.type!r}")
+    unlike += [f"task.{key}" for key in FILES if getattr(a.config, key, None) != getattr(b.config, key, None)]
+    ours, theirs = first.folder.facts(), other.folder.facts()
+    fitted = fitted_facts(a.cls(a.config))
+    unlike += [
+        name
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name) and name not in fitted
+    ]
+    sums, others = (run.folder.environment().get("data_sha256", {}) for run in (first, other))
+    unlike += [name for name in sums if others.get(name, sums[name]) != sums[name]]
+    if unlike:
+        raise ConfigError(
+            f"{first.folder.path} and {other.folder.path} can't be averaged, as they differ in {', '.join(unlike)}; "
+            "expected runs of one task on the same data"
+        )
+
+
+def load_task(first: Member) -> Task:
+    """The task of the runs, with its data."""
+    return load_own_data(first.experiment, first.folder, "Train again")
+
+
+def choose_members(members: Sequence[Member], task: Task, options: RunOptions) -> tuple[list[Member], list[float]]:
+    """The runs whose mean scores best on the validation part, as `select` finds them, the best single one first; and
+    the scores of the means of the first one, the first two, and so on."""
+    examples = task.part("validation")
+    size = members[0].experiment.trainer.config.evaluated_at_once
+    rows = [some.tolist() for some in evaluation_batches([task.length(example) for example in examples], size)]
+    device = make_accelerator("no", options.device).device
+    proposals: list[list[Proposal]] = []
+    for member in members:  # one after another: only one net is in memory
+        net = member.make_net(task).to(device)
+        batches = (task.collate([examples[i] for i in some], some).to(device) for some in rows)
+        proposals.append([_propose(net, batch) for batch in batches])
+    batches = [task.collate([examples[i] for i in some], some).to(device) for some in rows]
+
+    def score(chosen: Sequence[int]) -> float:
+        means = (average([proposals[i][n] for i in chosen]) for n in range(len(batches)))
+        return selection_score(task, zip(means, batches, strict=True))
+
+    chosen, scores = select(len(members), score)
+    return [members[i] for i in chosen], scores
+
+
+def _propose(net: InferenceNet, batch: Batch) -> Proposal:
+    with torch.no_grad(), flush_denormals():
+        return replace(net(batch.x).detach(), features=None, iterates=())
+
+
+def select(count: int, score: Callable[[Sequence[int]], float]) -> tuple[list[int], list[float]]:
+    """Greedy forward selection without replacement (Caruana et al. 2004, Sec. 2).
+
+    The best single one comes first; then, one after another, the one with which the mean scores best, until none is
+    left. Those up to the best score are chosen; of equal scores the first, which has fewer members.
+
+    Args:
+        count: number of candidates.
+        score: the score of some of them together, by number; high is good.
+
+    Returns:
+        The chosen candidates in their order, and the score at each of them.
+    """
+    order: list[int] = []
+    scores: list[float] = []
+    while len(order) < count:
+        rest = [i for i in range(count) if i not in order]
+        values = [score([*order, i]) for i in rest]
+        scores.append(max(values))
+        order.append(rest[values.index(scores[-1])])
+    n = scores.index(max(scores)) + 1
+    return order[:n], scores[:n]
+
+
+def write_mean(
+    members: Sequence[Member], candidates: Sequence[Member], task: Task, out: Path, options: RunOptions = ON_CPU
+) -> Path:
+    """Write the run folder of the mean of some runs.
+
+    Args:
+        members: the runs that are averaged.
+        candidates: all runs from which validation chose them; the same if it chose none.
+        task: with its data, as of `load_task`.
+        out, options: as of `average_runs`.
+    """
+    first = members[0]
+    nets = {member.name: member.experiment.inference_net.whole_table() for member in members}
+    config = {
+        "seed": first.experiment.seed,
+        "task": candidates[0].experiment.task.table(),
+        "inference_net": {"type": "mean", "nets": nets},
+        "trainer": make_untrained(first.experiment),
+    }
+    experiment = check(config, f"the mean of {len(members)} runs", Registry())
+    net = experiment.inference_net.cls(
+        experiment.inference_net.config, task, None, nets={member.name: member.make_net(task) for member in members}
+    )
+    built = Built(task, Model(net, None, None), experiment.trainer.cls(experiment.trainer.config))
+
+    def fill(folder: RunFolder) -> None:
+        record = {
+            "runs": {member.name: str(member.folder.path) for member in members},
+            "candidates": [str(member.folder.path) for member in candidates],
+        }
+        sizes = {"parameters": count_parameters(built.model), "mean": record}
+        folder.write("environment.json", {**first.folder.environment(), **sizes})
+        times = [record for member in candidates for record in member.folder.times()]
+        save_text("".join(to_json(one) + "\n" for one in times), folder.path / "times.jsonl")
+        for part in net.modules():
+            if isinstance(part, FeatureNetwork):
+                part.save_assets(folder.assets)
+
+    tested = "test" in (first.folder.metrics() or {})
+    return save_scored(out, experiment, built, tested, fill, options)

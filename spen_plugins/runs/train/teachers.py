@@ -1,0 +1,79 @@
+"""Finished runs that teach: those that `init.energy` names become the nets of the energy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from torch import nn
+
+from spen_plugins.config.experiment import Experiment, check
+from spen_plugins.config.node import parse
+from spen_plugins.errors import ConfigError
+from spen_plugins.inference_net import check_alone
+from spen_plugins.registry import Registry
+from spen_plugins.runs.folder.folder import RunFolder, open_runs, read_methods
+
+
+def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
+    """The experiment whose energy has the inference nets of the runs in `init.energy`, if it is one of runs.
+
+    A folder of several methods is the run, or the mean of runs, that it predicts with; a folder of seeds is all of its
+    runs. `init.energy` then names each of them.
+
+    Raises:
+        ConfigError: there is no run, one is not finished, or one predicts by an energy.
+    """
+    energy, named = experiment.energy, experiment.init.energy
+    if energy is None or not energy.cls.takes_runs or named is None or energy.parts:
+        return experiment
+    runs = list_teachers([named] if isinstance(named, str) else named)
+    nets = {}
+    for name, run in zip(name_runs([run.path for run in runs]), runs, strict=True):
+        source = str(run.path / "config.json")
+        node = check(run.config(), source, registry).inference_net
+        check_alone(node.cls, f"init.energy: {run.path}")
+        nets[name] = parse(registry, "inference_net", node.whole_table(), f"energy.nets.{name}", source)
+    init = experiment.init.model_copy(update={"energy": [str(run.path) for run in runs]})
+    return replace(experiment, energy=replace(energy, parts={"nets": nets}), init=init)
+
+
+def list_teachers(paths: Sequence[str]) -> list[RunFolder]:
+    """The finished runs in run folders and folders of them."""
+    runs = []
+    for path in map(Path, paths):
+        inner = [RunFolder.open(path, mean=True)] if read_methods(path) else open_runs(path)
+        if not inner:
+            raise ConfigError(f"init.energy: {path} is neither a run folder nor a folder of them")
+        if left := next((run for run in inner if run.metrics() is None), None):
+            raise ConfigError(
+                f"init.energy: {left.path} has no scores yet; go on with: spen-run --resume {quote(str(path))}"
+            )
+        runs += inner
+    return runs
+
+
+def describe_teachers(experiment: Experiment) -> dict[str, Any]:
+    """For the environment of a run: the seconds of training of each run that teaches it, none otherwise."""
+    named = experiment.init.energy
+    if experiment.energy is None or not experiment.energy.cls.takes_runs or not isinstance(named, list):
+        return {}
+    return {"teachers": {run: sum(record["seconds"] for record in RunFolder(Path(run)).times()) for run in named}}
+
+
+def name_runs(runs: Sequence[Path]) -> list[str]:
+    """Names of runs for a config: their paths below the folder that all have in common."""
+    paths = [run.resolve() for run in runs]
+    above = Path(os.path.commonpath([path.parent for path in paths]))
+    names: list[str] = []
+    for path in paths:
+        name = re.sub(r"[^\w-]+", "-", "-".join(path.relative_to(above).parts))
+        if hasattr(nn.ModuleDict(), name):
+            name = f"run-{name}"
+        names.append(name if name not in names else f"{name}-{len(names)}")
+    return names

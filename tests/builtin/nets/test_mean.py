@@ -1,0 +1,74 @@
+"""The inference net `mean` in a config: its nets, names and errors, and training as a mixture."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins.builtin.nets.mean import Mean
+from spen_plugins.config.experiment import check
+from spen_plugins.errors import ConfigError
+from spen_plugins.registry import Registry
+from spen_plugins.testing import ToyLabels
+from tests.loaded import built, trained
+
+NETS = {
+    "a": {"type": "independent", "features": {"type": "mlp", "hidden": [3]}},
+    "b": {"type": "independent", "features": {"type": "mlp", "hidden": [4]}},
+}
+CONFIG = {
+    "task": {"type": "multilabel", "corpus": "sample"},
+    "inference_net": {"type": "mean", "nets": NETS},
+    "trainer": {"type": "cross_entropy", "epochs": 1, "batch_size": 200},
+}
+
+
+def test_its_probabilities_are_the_mean_of_its_nets() -> None:
+    made = built(CONFIG)
+    net, batch = made.model.inference_net.eval(), made.task.collate(made.task.part("test")[:3])
+    each = [one(batch.x) for one in net.nets.values()]
+    proposal = net(batch.x)
+    torch.testing.assert_close(proposal.mean, (each[0].mean + each[1].mean) / 2)
+    torch.testing.assert_close(
+        proposal.log_prob(batch.gold), torch.stack([q.log_prob(batch.gold).exp() for q in each]).mean(0).log()
+    )
+    assert {name.partition(".features.")[0] for name in net.state_dict() if "features" in name} == {"nets.a", "nets.b"}
+
+
+def test_it_learns_as_a_mixture_and_is_stored(tmp_path) -> None:
+    run = trained(CONFIG, tmp_path / "x")
+    assert sp.load(run).predict([{"features": {}}])
+    assert sp.RunFolder(run).config()["inference_net"]["nets"]["b"]["features"]["hidden"] == [4]
+
+
+@pytest.mark.parametrize(
+    ("nets", "said"),
+    [
+        ({}, "found no nets"),
+        ({"keys": NETS["a"]}, "PyTorch has no room for the name 'keys'"),
+        ({"a": {"type": "gbi", "net": NETS["a"]}}, "nets.a: Gbi predicts by an energy"),
+    ],
+)
+def test_nets_that_are_no_part_of_a_mean(nets, said) -> None:
+    energy = {"type": "local", "features": NETS["a"]["features"]}
+    with pytest.raises(ConfigError, match=said):
+        built({**CONFIG, "inference_net": {"type": "mean", "nets": nets}, "energy": energy})
+
+
+def test_a_whole_table_has_the_experiments_features() -> None:
+    bare = {name: {"type": "independent"} for name in "ab"}
+    config = {**CONFIG, "features": NETS["a"]["features"], "inference_net": {"type": "mean", "nets": bare}}
+    node = check(config, "test", Registry()).inference_net
+    assert "features" not in node.table()["nets"]["a"]
+    assert node.whole_table()["nets"]["a"]["features"]["hidden"] == [3]
+
+
+def test_of_one_net_it_is_that_nets_distribution() -> None:
+    class Alone(sp.InferenceNet):
+        def forward(self, x, energy=None):
+            return made
+
+    task = ToyLabels()
+    made = task.space.independent(torch.randn(2, 1, task.space.shape[-1]))
+    assert Mean(Mean.Config(), task, None, {"a": Alone(sp.Config(), task)})(None) is made

@@ -1,0 +1,164 @@
+"""Decoding of spans by their posteriors: what is chosen on validation, kept in a run, scored, and reported."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins.errors import ConfigError
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.scores.span_decoding import THRESHOLDS, SpanDecoder, SpanFit
+from tests.loaded import in_memory, loaded, spen
+
+NAMES = {"corpus": "ner", "scheme": "bio"}
+ROLES = {"corpus": "sample"}
+
+
+def unsure(task: Any, part: str, noise: float) -> tuple[Any, Any]:
+    """A proposal near the gold of a part, and the batch."""
+    torch.manual_seed(0)
+    batch = task.collate(task.part(part)[:60])
+    logits = 3 * batch.gold + noise * torch.randn_like(batch.gold)
+    return task.space.independent(logits, batch.x.mask), batch
+
+
+@pytest.mark.parametrize(("name", "fields"), [("tagging", NAMES), ("srl", ROLES)], ids=["names", "roles"])
+def test_the_validation_part_chooses_the_best_decoder(name: str, fields: dict[str, Any]) -> None:
+    chosen = {}
+    for decode in ("viterbi", "expected_f1", "validation"):
+        task = loaded(name, decode=decode, **fields)
+        proposal, batch = unsure(task, "validation", 1.5)
+        metric = task.metric()
+        metric.update(proposal, batch)
+        task.fit_threshold(metric)
+        scores = {}
+        for decoder in SpanFit("validation").decoders():
+            fixed = loaded(name, **{**decoder_settings(decoder), **fields})
+            other = fixed.metric()
+            other.update(proposal, batch)
+            scores[decoder] = other.compute()[task.selection]
+        among = SpanFit(decode).decoders()
+        assert task.decoder in among and metric.compute()[task.selection] == max(scores[d] for d in among)
+        assert torch.equal(task.decode(proposal), task.decoder(proposal))
+        chosen[decode] = task
+    assert chosen["viterbi"].decoder == SpanDecoder() and chosen["viterbi"].protocol()["threshold"] is None
+    assert "picked on validation" in chosen["validation"].protocol()["threshold"]
+    task = chosen["expected_f1"]
+    again = loaded(name, decode="expected_f1", **fields)
+    again.restore(json.loads(json.dumps(task.facts())))
+    assert again.decoder == task.decoder and again.protocol()["threshold"] == task.protocol()["threshold"]
+    assert loaded(name, **{**fields, **task.decoder_settings()}).decoder == task.decoder
+
+
+def decoder_settings(decoder: SpanDecoder) -> dict[str, Any]:
+    return {} if decoder.threshold is None else {"decode": "expected_f1", "threshold": decoder.threshold}
+
+
+def test_an_output_that_the_net_chose_stays() -> None:
+    task = loaded("tagging", decode="validation", **NAMES)
+    proposal, batch = unsure(task, "validation", 1.0)
+    chosen = replace(proposal, chosen=batch.gold)
+    metric = task.metric()
+    metric.update(chosen, batch)
+    task.fit_threshold(metric)
+    assert task.decoder == SpanDecoder() and metric.compute()["f1"] == 1.0
+    task.decoder = SpanDecoder(0.1)
+    assert torch.equal(task.decode(chosen), batch.gold)
+
+
+def test_confidences_are_posteriors() -> None:
+    task = in_memory(
+        "tagging",
+        {"train": ([["Ann", "Lee"], ["x"]], [["B-P", "I-P"], ["O"]])},
+        scheme="bio",
+        decode="expected_f1",
+        threshold=0.3,
+    )
+    batch = task.collate([task.parse(["Ann", "Lee"])])
+    p = torch.tensor([[[[0.1, 0.8, 0.1], [0.3, 0.1, 0.6]]]])
+    proposal = task.space.independent(p.log(), batch.x.mask)
+    [prediction] = task.predictions(proposal, batch, batch.examples)
+    assert prediction["tags"] == ["B-P", "I-P"] and prediction["entities"][0]["score"] == pytest.approx(0.48)
+    task.temperature = 2.0
+    [prediction] = task.predictions(proposal, batch, batch.examples)
+    odds = (0.48 / 0.52) ** 0.5
+    assert prediction["entities"][0]["score"] == pytest.approx(odds / (1 + odds), abs=1e-4)
+
+
+def test_pieces_of_an_argument_have_the_least_of_their_posteriors() -> None:
+    task = loaded("srl", decode="expected_f1", threshold=0.05, **ROLES)
+    proposal, batch = unsure(task, "validation", 1.5)
+    decisions = task.decisions(proposal, batch)
+    posteriors = task.decoder.posteriors(proposal)
+    p = decisions.confidences.at(1.0)
+    assert len(p) == len(decisions.right) and np.isin(p, posteriors.p.numpy()).all()
+    assert (p > 0.05).all()
+
+
+def test_core_roles_come_once_if_asked() -> None:
+    fields = {"decode": "expected_f1", "threshold": 0.05, **ROLES}
+    free, unique = loaded("srl", **fields), loaded("srl", unique_roles=True, **fields)
+    for task in (free, unique):
+        proposal, batch = unsure(task, "validation", 2.5)
+        metric = task.metric()
+        metric.update(proposal, batch)
+        assert (metric.compute()["ucr"] > 0) == (task is free)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"threshold": 0.3}, "goes with task.decode=expected_f1"),
+        ({"decode": "expected_f1", "scheme": "none", "corpus": "pos"}, "a task.scheme of spans"),
+        ({"decode": "validation", "constrained": False}, "task.constrained=true"),
+    ],
+)
+def test_settings_without_effect_are_errors(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        loaded("tagging", **{**NAMES, **fields})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "crf"
+    few = {"trainer.epochs": 2, "features.hidden": 8}
+    sp.train("names", method="crf", out=path, quiet=True, device="cpu", **few)
+    return path
+
+
+def test_a_run_is_decoded_anew(run: Path, tmp_path: Path) -> None:
+    spen("decode", run, tmp_path / "f1", "--by", "expected_f1")
+    new = RunFolder.open(tmp_path / "f1")
+    assert new.config()["task"]["decode"] == "expected_f1" and new.facts()["threshold"] in THRESHOLDS
+    assert "without overlap" in new.metrics()["protocol"]["threshold"]
+    predictor = sp.load(tmp_path / "f1")
+    assert predictor.evaluate_file(part="test")["scores"]["f1"] == new.metrics()["test"]["f1"]
+    assert (
+        predictor.calibrate()["temperature"]
+        == json.loads((tmp_path / "f1/calibration.json").read_text())["temperature"]
+    )
+    spen("decode", run, tmp_path / "viterbi", "--by", "viterbi")
+    assert RunFolder.open(tmp_path / "viterbi").metrics()["test"] == RunFolder.open(run).metrics()["test"]
+    for words, says in (
+        (("--by", "threshold"), "task.decode"),
+        (("--by", "viterbi", "--threshold", "0.2"), "omit --threshold"),
+        (("--by", "expected_f1", "--temperature", "2"), "omit --temperature"),
+    ):
+        assert says in spen("decode", run, tmp_path / "other", *words, status=2).output
+        assert not (tmp_path / "other").exists()
+
+
+def test_a_run_chooses_while_it_trains(tmp_path: Path) -> None:
+    few = {"trainer.epochs": 2, "task.decode": "validation"}
+    sp.train("roles", method="crf", out=tmp_path / "run", quiet=True, device="cpu", **few)
+    folder = RunFolder.open(tmp_path / "run")
+    assert "picked on validation" in folder.metrics()["protocol"]["threshold"]
+    scores = sp.load(tmp_path / "run").evaluate_file(part="test")["scores"]
+    assert scores["span_f1"] == folder.metrics()["test"]["span_f1"]

@@ -1,0 +1,217 @@
+"""The mean of several runs: `spen decode RUNS OUT --mean`, greedy selection, and folders that predict with a mean."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spen_plugins as sp
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.runs.folder.folder import MEAN, RunFolder
+from spen_plugins.runs.many import means
+from spen_plugins.runs.train import averaging
+from spen_plugins.runs.train.averaging import average_runs, name_runs, select
+from tests.loaded import QUIET, spen, spen_run, trained
+
+LABELS = ["trainer.epochs=1", "trainer.epoch_updates=8", "trainer.batch_size=128", "features.hidden=[8]"]
+LABELS += ["task.threshold=validation", "--device", "cpu"]
+VECTORS = [{"vector": np.random.default_rng(i).integers(0, 2, 300).tolist()} for i in range(5)]
+SENTENCES = [{"words": ["Anna", "lives", "in", "New", "York", "."]}, {"words": ["Rain"]}]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two methods with two seeds."""
+    out = tmp_path_factory.mktemp("means") / "both"
+    spen_run("labels", *LABELS, "methods=cross_entropy,nce", "seeds=0..1", "--out", out, "--quiet", "--best")
+    return out
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A net and a CRF with word vectors, whose file is gone."""
+    folder = tmp_path_factory.mktemp("names")
+    vectors = folder / "vectors.txt"
+    vectors.write_text("anna 0.1 0.2\nyork 0.3 0.4\n")
+    runs = [
+        trained("names", folder / method, method=method, vectors=str(vectors), **{"trainer.epochs": "1"})
+        for method in ("cross_entropy", "crf")
+    ]
+    vectors.unlink()
+    return runs
+
+
+def list_runs(both: Path) -> list[Path]:
+    return [both / method / f"seed-{seed}" for method in ("cross_entropy", "nce") for seed in (0, 1)]
+
+
+def probabilities(run: Path, items: list | None = None) -> list[np.ndarray]:
+    """Means by example, of items or of the test part."""
+    predictor = sp.load(run)
+    examples = [predictor.task.parse(item) for item in items or VECTORS]
+    found = {}
+    for proposal, batch, rows in predictor.proposals(examples):
+        for i, row in enumerate(rows):
+            kept = ... if batch.x.mask is None else batch.x.mask[i]
+            found[row] = proposal.mean[i, 0].detach().numpy()[kept]
+    return [found[row] for row in sorted(found)]
+
+
+def test_the_mean_of_one_run_is_that_run(both: Path, tmp_path: Path) -> None:
+    run = both / "nce/seed-1"
+    average_runs([run], tmp_path / "x", options=QUIET)
+    assert sp.load(tmp_path / "x").predict(VECTORS) == sp.load(run).predict(VECTORS)
+    mean, alone = RunFolder(tmp_path / "x"), RunFolder(run)
+    for part in ("validation", "test"):
+        assert mean.metrics()[part] == alone.metrics()[part]
+    assert mean.calibration() == alone.calibration() and mean.facts() == alone.facts()
+
+
+def test_probabilities_are_the_mean_of_the_runs_own(both: Path, tmp_path: Path) -> None:
+    runs = list_runs(both)[1:]
+    spen("decode", both / "cross_entropy/seed-1", both / "nce", tmp_path / "x", "--mean")
+    wanted = np.mean([probabilities(run) for run in runs], axis=0)
+    np.testing.assert_allclose(probabilities(tmp_path / "x"), wanted, atol=1e-6)
+    folder = RunFolder(tmp_path / "x")
+    names = ["cross_entropy-seed-1", "nce-seed-0", "nce-seed-1"]
+    assert {name.split(".")[2] for name in folder.weights()} == set(names)
+    assert folder.metrics()["protocol"]["mean_of"] == ", ".join(names)
+    seconds = [sum(time["seconds"] for time in RunFolder(run).times()) for run in (*runs, tmp_path / "x")]
+    assert seconds[-1] == pytest.approx(sum(seconds[:-1]))
+    assert folder.config()["task"]["decode"] == "validation"
+
+
+def test_a_mean_is_a_run_as_any_other(names: list[Path], tmp_path: Path) -> None:
+    """Of a CRF and a net, it predicts, is scored, calibrated, exported, and averaged again, without its runs."""
+    runs = [Path(shutil.copytree(run, tmp_path / run.name)) for run in names]
+    wanted = [np.mean(pair, 0) for pair in zip(*(probabilities(run, SENTENCES) for run in runs), strict=True)]
+    spen("decode", *runs, tmp_path / "x", "--mean")
+    for run in runs:
+        shutil.rmtree(run)
+    for ours, theirs in zip(probabilities(tmp_path / "x", SENTENCES), wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    mean = sp.load(tmp_path / "x")
+    assert mean.evaluate_file(part="test")["scores"] == RunFolder(tmp_path / "x").metrics()["test"]
+    calibration = RunFolder(tmp_path / "x").calibration()
+    assert mean.calibrate()["validation"] == calibration["validation"]
+    mean.save(tmp_path / "small", energy=False, half=False)
+    assert sp.load(tmp_path / "small").predict(SENTENCES) == mean.predict(SENTENCES)
+    average_runs([tmp_path / "x"], tmp_path / "again", options=QUIET)
+    assert sp.load(tmp_path / "again").predict(SENTENCES) == mean.predict(SENTENCES)
+    with pytest.raises(ConfigError, match="no energy to score outputs with: name one of its runs"):
+        mean.predict(SENTENCES, energy=True)
+
+
+def test_greedy_selection_is_what_its_definition_says() -> None:
+    """Against all ensembles of three, with scores drawn at random."""
+    draw = random.Random(0)
+    for _ in range(50):
+        scores = {frozenset(some): draw.random() for n in (1, 2, 3) for some in itertools.combinations(range(3), n)}
+        order: list[int] = []
+        for _ in range(3):
+            order.append(max(set(range(3)) - {*order}, key=lambda i: scores[frozenset([*order, i])]))
+        path = [scores[frozenset(order[: n + 1])] for n in range(3)]
+        chosen, found = select(3, lambda some, scores=scores: scores[frozenset(some)])
+        assert chosen == order[: path.index(max(path)) + 1] and found == path[: len(chosen)]
+        assert found[-1] >= max(scores[frozenset([i])] for i in range(3))
+    assert select(3, lambda some: 1.0) == ([0], [1.0])
+
+
+def test_of_chosen_runs_the_mean_scores_as_selection_said(both: Path, tmp_path: Path) -> None:
+    members = averaging.open_members(list_runs(both))
+    task = averaging.load_task(members[0])
+    chosen, scores = averaging.choose_members(members, task, QUIET)
+    assert max(scores) == scores[-1] >= max(run.folder.metrics()["validation"]["example_f1"] for run in members)
+    spen("decode", both, tmp_path / "x", "--mean", "--choose", "--by", "threshold")
+    folder = RunFolder(tmp_path / "x")
+    assert folder.metrics()["validation"]["example_f1"] == pytest.approx(scores[-1])
+    assert list(folder.config()["inference_net"]["nets"]) == [member.name for member in chosen]
+    assert len(folder.environment()["mean"]["candidates"]) == 4
+
+
+def test_names_of_runs_are_keys() -> None:
+    assert name_runs([Path("a/b.c/seed-0"), Path("a/d/seed-0")]) == ["b-c-seed-0", "d-seed-0"]
+    assert name_runs([Path("x/train"), Path("x/a.b"), Path("x/a b")]) == ["run-train", "a-b", "a-b-2"]
+
+
+def test_runs_of_other_data_or_with_an_energy_that_predicts_are_rejected(both: Path, names, tmp_path: Path) -> None:
+    run = both / "cross_entropy/seed-0"
+    said = spen("decode", run, names[0], tmp_path / "x", "--mean", status=2).stderr
+    assert "can't be averaged, as they differ in task" in said and "expected runs of one task" in said
+    other = Path(shutil.copytree(run, tmp_path / "other"))
+    facts = json.loads((other / "vocabulary.json").read_text())
+    (other / "vocabulary.json").write_text(json.dumps({**facts, "labels": facts["labels"][::-1], "threshold": 0.9}))
+    said = spen("decode", run, other, tmp_path / "x", "--mean", status=2).stderr
+    assert "differ in labels;" in said
+    descent = trained("labels", tmp_path / "spen", method="spen", **{"trainer.epochs": "1", "features.hidden": "[8]"})
+    assert "Gbi predicts by an energy" in spen("decode", run, descent, tmp_path / "x", "--mean", status=2).stderr
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--choose"], "add --mean"),
+        (["--mean", "--refine", "rerank"], "omit --refine or --mean"),
+        ([], "found 2 runs and OUT"),
+    ],
+)
+def test_options_that_do_not_go_together(both: Path, tmp_path: Path, words: list[str], said: str) -> None:
+    runs = list_runs(both)[: 1 if words else 2]
+    assert said in spen("decode", *runs, tmp_path / "x", *words, status=2).stderr
+
+
+def test_a_decoder_is_not_for_a_mean_of_tags(names: list[Path], tmp_path: Path) -> None:
+    said = spen("decode", *names, tmp_path / "x", "--mean", "--by", "threshold", status=2).stderr
+    assert "has no task.decode" in said
+
+
+def test_a_folder_of_methods_and_seeds_predicts_with_a_mean(both: Path, tmp_path: Path, monkeypatch) -> None:
+    folder = Path(shutil.copytree(both, tmp_path / "both"))
+    best = json.loads((folder / "methods.json").read_text())["run"]
+    assert sp.load(folder).folder.path == folder / best and not (folder / MEAN).exists()
+
+    def choose_all(members, task, options):
+        calls.append(len(members))
+        return list(members), [0.1, 0.2, 0.3, 0.4]
+
+    calls: list[int] = []
+    monkeypatch.setattr(means, "choose_members", choose_all)
+    said = " ".join(spen_run("--resume", folder, "--device", "cpu").stdout.split())
+    assert "predicts with the mean of 4 of 4 runs, chosen on the validation part: " in said and " (40.00; " in said
+    record = json.loads((folder / "methods.json").read_text())
+    assert record["run"] == best == record["mean"]["candidates"][0]
+    seconds = sum(time["seconds"] for run in list_runs(folder) for time in RunFolder(run).times())
+    assert record["mean"]["seconds"] == pytest.approx(seconds) and f"took {seconds:.0f} s of training" in said
+    assert sp.load(folder).folder.path == folder / MEAN and len(sp.load(folder).model.inference_net.nets) == 4
+    assert RunFolder.open(folder).path == folder / best
+    assert f"| {MEAN} |" in spen("compare", folder).stdout
+    spen_run("--resume", folder, "--device", "cpu")  # not made again
+    assert calls == [4]
+    spen("decode", folder, tmp_path / "again", "--mean")
+    assert len(sp.load(tmp_path / "again").model.inference_net.nets) == 4
+    spen_run("--resume", folder, "--device", "cpu", "--best")
+    assert sp.load(folder).folder.path == folder / best
+
+
+def test_a_folder_whose_runs_have_no_mean_predicts_with_its_best(both: Path, tmp_path: Path, monkeypatch) -> None:
+    folder = Path(shutil.copytree(both, tmp_path / "both"))
+    best = json.loads((folder / "methods.json").read_text())["run"]
+
+    def fail(*given):
+        raise RunError("the data changed")
+
+    for found, said in ((fail, "can't be averaged: the data changed"), (lambda m, *_: (m[:1], [0.5]), "one alone")):
+        monkeypatch.setattr(means, "choose_members", found)
+        assert said in " ".join(spen_run("--resume", folder, "--device", "cpu").stdout.split())
+        assert sp.load(folder).folder.path == folder / best and not (folder / MEAN).exists()
+
+
+def test_best_is_of_several_methods(tmp_path: Path) -> None:
+    assert "--best is of several methods" in spen_run("labels", "--best", "--out", tmp_path / "x", status=2).stderr

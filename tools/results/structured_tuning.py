@@ -1,0 +1,149 @@
+"""Structured tuning of roles with few sentences: constraints in a CRF's last epochs, and what they are compared with.
+
+    SPEN_DATA=... python -m tools.results.structured_tuning runs/tuning --sizes 376 --csv docs/results/runs.csv
+
+The first `--sizes` training sentences of EWT's roles have gold, the others are left out; seeds are of the training
+alone. Each tuning begins with the CRF of its seed. `predicted` has senses that a run of `senses` predicts: the labelled
+sentences are cut into five parts, and the senses of each are those of a run on the four others. `unique decoding` is
+the CRF, decoded with each core role at most once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import spen_plugins as sp
+from spen_plugins.scores.bootstrap import estimate
+from spen_plugins.sentences import Sentence, read_roles
+from tools.results.few_labels import finished, write
+from tools.results.run_records import record, run_lines
+
+TRAIN = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
+FOLDS = 5
+TERMS = {
+    "unique": {"type": "rules.unique_role"},
+    "frames": {"type": "rules.frame_roles", "rolesets": "data:srl/frames/rolesets.jsonl"},
+}
+FRAMES = "energy=" + json.dumps({"type": "sum", "terms": TERMS, "weights": {"frames": 0.5}})
+TUNED = {
+    "λ = 0": ("trainer.energy_weight=0",),
+    "unique roles": (),
+    "unique roles, λ = 3": ("trainer.energy_weight=3",),
+    "unique roles and frames": (FRAMES,),
+    "unique roles and frames, λ = 3": (FRAMES, "trainer.energy_weight=3"),
+    "unique roles and frames, predicted senses": (FRAMES,),
+    "all three": ("energy=constraints",),
+}
+ROWS = ("CRF", "CRF, unique decoding", *TUNED, "SEAL-NCE")
+SCORES = ("span_f1", "ucr")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of runs")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[376], help="training sentences")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
+    options = parser.parse_args()
+    try:
+        for size in options.sizes:
+            runs = {
+                row: [train(row, size, seed, options.out / str(size)) for seed in options.seeds] for row in options.rows
+            }
+            print(write_table(size, runs), flush=True)
+            if options.csv:
+                lines = [
+                    line
+                    for row, folders in runs.items()
+                    for seed, folder in zip(options.seeds, folders, strict=True)
+                    for line in run_lines(f"roles, ewt, {size}", row, seed, SCORES, folder, "decoding" not in row)
+                ]
+                record(lines, options.csv)
+    except sp.SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def train(row: str, size: int, seed: int, folder: Path) -> Path:
+    """The run of a row."""
+    run = folder / f"{row}-{seed}".replace(" ", "_")
+    words = ["roles", "data=ewt", f"task.labelled={size}", "task.rest=false", f"seed={seed}"]
+    if row == "CRF, unique decoding":
+        return decode_unique(train("CRF", size, seed, folder), run)
+    if row in TUNED:
+        words += ["method=structured_tuning", "trainer.epochs=0", *TUNED[row]]
+        words.append(f"init.inference_net={train('CRF', size, seed, folder)}")
+        words += [f"task.train={predict_senses(size, folder)}"] if "predicted" in row else []
+    else:
+        words.append("method=crf" if row == "CRF" else "method=nce")
+    return finished(run, words)
+
+
+def decode_unique(run: Path, folder: Path) -> Path:
+    """A copy of a run that predicts each core role at most once, with its scores."""
+    if not (folder / "metrics.json").exists():
+        shutil.copytree(run, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("metrics.json"))
+        config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+        config["task"]["unique_roles"] = True
+        write(json.dumps(config), folder / "config.json")
+        write((run / "metrics.json").read_text(encoding="utf-8"), folder / "metrics.json")
+        scores = {part: sp.load(folder).evaluate_file(part=part) for part in ("validation", "test")}
+        write(json.dumps(scores), folder / "metrics.json")
+    return folder
+
+
+def predict_senses(size: int, folder: Path) -> Path:
+    """The labelled sentences with predicted senses."""
+    path = folder / "senses" / "predicted.jsonl"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sentences = read_roles(sp.locate(TRAIN), "auto").sentences[:size]
+        items = [describe(sentence) for sentence in sentences]
+        right, count = 0, 0
+        for fold in range(FOLDS):
+            known = path.parent / f"{fold}.jsonl"
+            write(dump(item for i, item in enumerate(items) if i % FOLDS != fold), known)
+            run = sp.load(finished(path.parent / str(fold), ["senses", f"data={known}", "test=null"]))
+            for item in items[fold::FOLDS]:
+                asked = [{"words": item["words"], "predicate": one["index"]} for one in item["predicates"]]
+                for one, found in zip(item["predicates"], run.predict(asked), strict=True):
+                    right, count = right + (one["sense"] == found["sense"]), count + 1
+                    one["sense"] = found["sense"]
+        print(f"{right} of {count} predicted senses are right")
+        write(dump(items), path)
+    return path
+
+
+def describe(sentence: Sentence) -> dict:
+    """A sentence as a line of JSON."""
+    predicates = [{"index": p.predicate, "lemma": p.lemma, "sense": p.roleset} for p in sentence.propositions]
+    return {"words": sentence.words, "predicates": predicates, "tags": [p.tags for p in sentence.propositions]}
+
+
+def dump(items: Sequence[dict]) -> str:
+    return "".join(json.dumps(item) + "\n" for item in items)
+
+
+def write_table(size: int, runs: dict[str, list[Path]]) -> str:
+    """Means over seeds, in per cent."""
+    lines = [
+        f"| roles, {size} | F1, validation | F1, test | UCR, validation | UCR, test | seeds |",
+        "|---|" + "---:|" * 5,
+    ]
+    for row, folders in runs.items():
+        metrics = [json.loads((folder / "metrics.json").read_text(encoding="utf-8")) for folder in folders]
+        cells = [
+            estimate([100 * one[part][score] for one in metrics]).text(1, 1)
+            for score in SCORES
+            for part in ("validation", "test")
+        ]
+        lines.append(f"| {row} | {' | '.join(cells)} | {len(folders)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
