@@ -1,0 +1,218 @@
+"""Label sets: structures with an exact partition function, means of several nets, and nets that these teach.
+
+    SPEN_DATA=... python -m tools.results.exact runs/exact --only bibtex expr_fun --seeds 0 1 2 3 4
+
+Every row has its decoder chosen on the validation part: for example F1 a threshold or expected F1 with a temperature;
+for exact match a threshold or the most probable set, each refitted for that score. The learning rate of each net that
+learns from gold alone is the best of `--rates` on validation at the first seed. Means are of a seed and the two that
+follow it, and teachers are these three nets and a SEAL-NCE net. Scores are of the whole test part in per cent, `nll` in
+nats per example, seconds those of all training that a row needs (teachers and members, not the search of the rate).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+import spen_plugins as sp
+from spen_plugins.errors import SpenError
+from spen_plugins.loop.evaluation import each_batch
+from spen_plugins.report.compare import compare
+from spen_plugins.report.tables import markdown
+from spen_plugins.runs.many.groups import read_groups
+from spen_plugins.runs.predict.own_data import load_own_data
+from spen_plugins.runs.train.averaging import average_runs
+from spen_plugins.scores.bootstrap import estimate
+from spen_plugins.scores.label_scores import GRID
+from tools.results.few_labels import finished
+from tools.results.run_records import record, run_lines
+
+FAMILY = 3
+"""Nets of a mean."""
+CHOSEN = {"decode": "validation", "threshold": "validation", "decode_temperature": "validation"}
+PLAIN = ("cross_entropy", "counts", "mixture", "star", "hierarchy")
+"""Methods that learn from gold alone, whose rate is searched."""
+MEANS = {
+    "mean_3": ["cross_entropy"] * FAMILY,
+    "mean_nce": ["nce"] * FAMILY,
+    "mean_3_nce": [*["cross_entropy"] * FAMILY, "nce"],
+    "mean_counts": ["counts"] * FAMILY,
+}
+"""Rows that are means, and the method of each member; the k-th of a method has the k-th seed from a row's own."""
+TAUGHT = {"static_mean": "mean_3_nce", "distillation": "mean_3_nce", "distillation_3": "mean_3"}
+"""Rows that others teach, and the mean whose members do."""
+ROWS = (*PLAIN, "nce", "nce_counts", "partition", *MEANS, *TAUGHT)
+SETS = {
+    "bibtex": (0.0005, 0.001, 0.002),
+    "expr_fun": (0.001, 0.0025, 0.005),
+    "spo_fun": (0.001, 0.0025, 0.005),
+    "cal500": (0.0005, 0.001, 0.002),
+    "genbase": (0.001, 0.003, 0.01),
+}
+"""Data sets and the rates that are tried."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of the runs")
+    parser.add_argument("--only", nargs="+", choices=tuple(SETS), default=list(SETS))
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=["cross_entropy", "counts", "mixture", "mean_3"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--rates", nargs="+", type=float, help="learning rates; default: those of the data set")
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
+    options = parser.parse_args()
+    try:
+        for data in options.only:
+            made = Table(data, options)
+            runs = {row: [made.run(row, seed) for seed in options.seeds] for row in options.rows}
+            print(write_table(data, runs, made), flush=True)
+            if len(runs) > 1:
+                groups = read_groups([made.gather(row, folders) for row, folders in runs.items()])
+                print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
+            if options.csv:
+                record(
+                    [
+                        line
+                        for row, folders in runs.items()
+                        for seed, folder in zip(options.seeds, folders, strict=True)
+                        for line in run_lines(f"exact, {data}", row, seed, ["example_f1"], folder)
+                    ],
+                    options.csv,
+                )
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+class Table:
+    """The runs of one data set, trained where they are missing."""
+
+    def __init__(self, data: str, options: argparse.Namespace) -> None:
+        self.data, self.seeds, self.out = data, options.seeds, options.out / data
+        self.rates = options.rates or SETS[data]
+        self.chosen: dict[str, float] = {}
+
+    def run(self, row: str, seed: int) -> Path:
+        """The folder of a row's run."""
+        if row in PLAIN:
+            return self._train(row, seed, self._choose_rate(row))
+        if row == "nce_counts":
+            return self._train("nce", seed, None, "inference_net.type=exact.counts")
+        if row in TAUGHT:
+            teachers = json.dumps([str(path) for path in self.members(row, seed)])
+            folder = self.out / f"{row}-{seed}"
+            method, rate = row.partition("_3")[0], self._choose_rate("cross_entropy")
+            return finished(folder, [*self._words(method, seed, rate), f"init.energy={teachers}"])
+        if row in MEANS:
+            folder = self.out / f"{row}-{seed}"
+            if not (folder / "metrics.json").exists():
+                average_runs(self.members(row, seed), folder, CHOSEN)
+            return folder
+        return self._train(row, seed, None)
+
+    def members(self, row: str, seed: int) -> list[Path]:
+        """The runs of which a row is the mean, or that teach it."""
+        first, count, runs = self.seeds.index(seed), dict.fromkeys(ROWS, 0), []
+        for method in MEANS[TAUGHT.get(row, row)]:
+            runs.append(self.run(method, self.seeds[(first + count[method]) % len(self.seeds)]))
+            count[method] += 1
+        return runs
+
+    def seconds(self, row: str, seed: int) -> float:
+        """Seconds of training behind a row's run."""
+        own = 0.0 if row in MEANS else _seconds(self.run(row, seed))
+        members = self.members(row, seed) if row in MEANS or row in TAUGHT else []
+        return own + sum(map(_seconds, members))
+
+    def gather(self, row: str, folders: Sequence[Path]) -> str:
+        """A folder with links to a row's runs, by which they are compared as a group."""
+        group = self.out / "rows" / row
+        group.mkdir(parents=True, exist_ok=True)
+        for seed, folder in zip(self.seeds, folders, strict=True):
+            link = group / f"seed-{seed}"
+            if not link.exists():
+                link.symlink_to(folder.resolve())
+        return f"{row}={group}"
+
+    def _choose_rate(self, method: str) -> float:
+        if method not in self.chosen:
+            first = self.seeds[0]
+            runs = {rate: self._train(method, first, rate) for rate in self.rates}
+            self.chosen[method] = max(runs, key=lambda rate: _scores(runs[rate], "validation")["example_f1"])
+        return self.chosen[method]
+
+    def _train(self, method: str, seed: int, rate: float | None, *more: str) -> Path:
+        name = "-".join([method, *(part.partition("=")[2] for part in more), *([] if rate is None else [str(rate)])])
+        return finished(self.out / f"{name}-{seed}", [*self._words(method, seed, rate), *more])
+
+    def _words(self, method: str, seed: int, rate: float | None) -> list[str]:
+        words = ["labels", f"data={self.data}", f"method={method}", f"seed={seed}"]
+        words += ["decode=validation", "threshold=validation"]
+        return words + ([] if rate is None else [f"trainer.net.lr={rate}"])
+
+
+def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
+    """Means over seeds."""
+    lines = [
+        f"| {data} | rate | example F1, validation | test | exact match | nll | incoherent | ECE | seconds | seeds |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row, folders in runs.items():
+        tests = [_scores(folder, "test") for folder in folders]
+        calibration = [json.loads((folder / "calibration.json").read_text())["test"]["ece"] for folder in folders]
+        cells = [
+            f"{table.chosen[row]:g}" if row in PLAIN else "",
+            _mean([100 * _scores(folder, "validation")["example_f1"] for folder in folders]),
+            _mean([100 * test["example_f1"] for test in tests]),
+            _mean([100 * find_exact_match(folder) for folder in folders]),
+            _mean([test["nll"]["net"] for test in tests]),
+            _mean([100 * test["incoherent"] for test in tests]) if "incoherent" in tests[0] else "",
+            _mean([100 * error for error in calibration]),
+            f"{sum(table.seconds(row, seed) for seed in table.seeds) / len(table.seeds):.0f}",
+            str(len(folders)),
+        ]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def find_exact_match(run: Path) -> float:
+    """Share of test examples whose whole set is right: by the threshold, or the most probable set, that has the highest
+    share on validation."""
+    kept = run / "exact_match.json"
+    if kept.exists():
+        return json.loads(kept.read_text())
+    predictor = sp.load(run)
+    task = load_own_data(predictor.experiment, predictor.folder, "Train again")
+    decoders: dict[object, Callable[[sp.Proposal], torch.Tensor]] = {"mode": lambda proposal: proposal.mode > 0.5}
+    decoders |= {t: lambda proposal, t=t: proposal.mean > t for t in GRID}
+    shares: dict[str, dict[object, float]] = {"validation": {}, "test": {}}
+    for part, found in shares.items():
+        right = dict.fromkeys(decoders, 0)
+        for batch in each_batch(task, task.part(part), 256, "cpu"):
+            with torch.no_grad():
+                proposal = predictor.model.propose(batch.x)
+            for name, decode in decoders.items():
+                right[name] += int((decode(proposal) == (batch.gold > 0.5)).all(2).sum())
+        found.update({name: count / len(task.part(part)) for name, count in right.items()})
+    share = shares["test"][max(decoders, key=lambda name: shares["validation"][name])]
+    kept.write_text(json.dumps(share))
+    return share
+
+
+def _scores(run: Path, part: str) -> dict:
+    return json.loads((run / "metrics.json").read_text(encoding="utf-8"))[part]
+
+
+def _seconds(run: Path) -> float:
+    return sum(json.loads(line)["seconds"] for line in (run / "times.jsonl").read_text().splitlines())
+
+
+def _mean(values: Sequence[float]) -> str:
+    return estimate(values).text(1, 2)
+
+
+if __name__ == "__main__":
+    main()
