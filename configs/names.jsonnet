@@ -47,7 +47,7 @@ function(
   features=null,  // the paper's NER, NER+ and NER++: words (vectors alone), plus (tuned; case, columns), plusplus (and characters); affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='compound',  // cross_entropy (BiLSTM), crf, segments (a score for each span); margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf (a CRF teaches), static_mean, distillation (runs teach, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit); by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  method='compound',  // cross_entropy (BiLSTM), crf, segments (a score for each span); margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf, static_segments (a CRF, or segments, teach), static_mean, distillation (runs teach, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit); by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling

@@ -18,7 +18,7 @@ function(
   encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   reading='predicate',  // predicate: the encoder reads a sentence for each predicate; sentence: once for all of them
-  method=null,  // null: crf, the best on the validation part of ewt, or nce if energy or schedule is given; cross_entropy, crf, segments (a score for each span), nce, ranking, margin, margin_compound, regression, regression_s, static_crf (a CRF teaches), static_mean, distillation (runs teach, init.energy=RUNS), structured_tuning (a CRF learns that a core role comes once); by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  method=null,  // null: crf, the best on the validation part of ewt, or nce if energy or schedule is given; cross_entropy, crf, segments (a score for each span), nce, ranking, margin, margin_compound, regression, regression_s, static_crf, static_segments (a CRF, or segments, teach), static_mean, distillation (runs teach, init.energy=RUNS), structured_tuning (a CRF learns that a core role comes once); by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   energy=null,  // self_attention, local, linear_chain; constraints (of structured_tuning); or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce
   precision='no',  // no, bf16 or fp16

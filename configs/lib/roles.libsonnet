@@ -103,5 +103,5 @@ local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 }
     if schedule == 'released' && !choose.is_pretrained(encoder) then
       error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; one that starts from nothing has none"
     else
-      patches.method(methods, name, [start, tuned(data, encoder), rates(encoder, reading), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
+      patches.method(methods, name, [start, segments.tables, tuned(data, encoder), rates(encoder, reading), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
 }

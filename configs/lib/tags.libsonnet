@@ -109,6 +109,6 @@ local word(data, has, given) =
     },
 
   method(data_sets, data, encoder, name, energy=null, methods=baselines + segments + infnet + chains + e2e + implicit + teachers + rules.of_file(baselines.crf))::
-    local tables = [choose.data(data_sets, data)] + (if choose.is_pretrained(encoder) then [pretrained] else []);
+    local tables = [choose.data(data_sets, data), segments.tables] + (if choose.is_pretrained(encoder) then [pretrained] else []);
     patches.method(methods, name, tables, energies, energy),
 }

@@ -32,7 +32,7 @@ def read_segments(kinds: Kinds, y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
 
 
 def score_segments(scores: SegmentScores, starts: Tensor, kind: Tensor) -> Tensor:
-    """The scores of segmentations, `(batch, sample)`, from what `read_segments` returns of tags that obey the scheme."""
+    """The scores of tags that obey the scheme, `(batch, sample)`, from what `read_segments` returns of them."""
     at, samples = scores.places, starts.shape[1]
     row, sample, start = starts.nonzero(as_tuple=True)
     kinds = kind[row, sample, start]
@@ -65,7 +65,7 @@ def score_relaxed(kinds: Kinds, scores: SegmentScores, y: Tensor) -> Tensor:
     here = scores.mask.to(y)
     last = here - F.pad(here[:, 1:], (0, 1))
     total = links + first[:, :, 0] @ scores.first + torch.einsum("bstk,bt->bsk", share, last) @ scores.last
-    at, tokens = scores.places, y.shape[2]
+    tokens = y.shape[2]
     following, starts = F.pad(inside, (0, 0, 0, 1)), torch.arange(tokens, device=y.device)
     open_so_far = begin  # words so far are a beginning
     for words in range(1, tokens + 1):

@@ -81,7 +81,7 @@ class Kinds:
         if (kind < 0).any():
             tag = space.tags[int((kind < 0).nonzero()[0])]
             raise sp.ConfigError(f"{what} scores labelled spans, and the tag {tag!r} is of none; expected O and spans")
-        begin, inside, end, single = named
+        begin, _, end, single = named
         self.count, self.kind = len(begin), kind
         self.begins = torch.zeros(len(kind), dtype=torch.bool)
         firsts = torch.cat([begin, single])

@@ -50,6 +50,27 @@ class SegmentScores:
         """The same scores without gradient."""
         return self._map(Tensor.detach)
 
+    def shifted(self, kinds: Kinds, shift: Tensor) -> SegmentScores:
+        """The scores of segmentations plus those of their tags, of each sample a row.
+
+        Args:
+            shift: scores of single tags, `(batch, sample, token, tag)`.
+        """
+        samples = shift.shape[1]
+        rows = self.rows(torch.arange(len(shift), device=shift.device).repeat_interleave(samples))
+        shift = shift.flatten(0, 1) * rows.mask.unsqueeze(-1)
+
+        def take(name: str) -> Tensor:
+            return shift[..., getattr(kinds, name).clamp(min=0)] * kinds.exists[name].to(shift)
+
+        single, begin, inside, end = (take(name) for name in ("single", "begin", "inside", "end"))
+        single[..., 0] = shift[..., kinds.single[0]]
+        total = inside.cumsum(1)
+        # Of one word the tag is `single`, and not `begin`, `end` and all but its own `inside`.
+        alone = (rows.places.size == 1).unsqueeze(-1) * (single - begin - end + inside)[:, rows.places.start]
+        more = {"start": rows.start + begin - total, "end": rows.end + end + total - inside}
+        return replace(rows, inner=rows.inner + alone, **more)
+
     def rows(self, chosen: Tensor) -> SegmentScores:
         """The scores of some sentences."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in ("start", "end", "inner", "mask")})

@@ -6,6 +6,7 @@ A step of the recursion is a word: time is linear in the words times (longest ·
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -40,22 +41,22 @@ class Backward:
 
 def forward_sums(scores: SegmentScores) -> Forward:
     """The forward scores, and ln Z."""
-    at, tokens = scores.places, scores.start.shape[1]
-    entry = scores.first.expand_as(scores.start[:, 0])
+    at, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
+    inner = scores.inner.split([b - a for a, b in pairwise(at.first[1:])], 1)
+    entry = scores.first.expand_as(start[0])
     entries, begun, ended = [], [], []
     long = None
-    for t in range(tokens):
+    for t in range(len(start)):
         if t:
             entry = _step(ended[-1], scores.links)
         entries.append(entry)
-        begun.append(entry + scores.start[:, t])
-        few = min(t + 1, at.longest)
-        here = torch.stack(begun[-few:], 1) + scores.inner[:, at.first[t + 1] : at.first[t + 2]]
+        begun.append(entry + start[t])
+        here = torch.stack(begun[-at.longest :], 1) + inner[t]
         if t >= at.longest:
             last = begun[t - at.longest]
             long = last if long is None else torch.logaddexp(long, last)
             here = torch.cat([here, (long + scores.long).unsqueeze(1)], 1)
-        ended.append(torch.logsumexp(here, 1) + scores.end[:, t])
+        ended.append(torch.logsumexp(here, 1) + end[t])
     result = torch.stack(ended, 1)
     final = result[torch.arange(len(result), device=result.device), (scores.lengths - 1).clamp(min=0)]
     return Forward(torch.stack(entries, 1), result, torch.logsumexp(final + scores.last, -1))
@@ -63,8 +64,9 @@ def forward_sums(scores: SegmentScores) -> Forward:
 
 def backward_sums(scores: SegmentScores) -> Backward:
     """The backward scores; `NEVER` and less on padding."""
-    at, tokens = scores.places, scores.start.shape[1]
-    inner = scores.inner[:, at.by_start]
+    at, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
+    inner = scores.inner[:, at.by_start].split([b - a for a, b in pairwise(at.begun)], 1)
+    tokens = len(start)
     lengths = scores.lengths.unsqueeze(1)
     back = scores.links.t()
     begun: list[Tensor] = []
@@ -76,14 +78,13 @@ def backward_sums(scores: SegmentScores) -> Backward:
         if begun:
             rest = torch.where(lengths > t + 1, _step(begun[-1], back), rest)
         rests.append(rest)
-        ends.append(rest + scores.end[:, t])
-        few = min(tokens - t, at.longest)
-        here = torch.stack(ends[-few:][::-1], 1) + inner[:, at.begun[t] : at.begun[t + 1]]
+        ends.append(rest + end[t])
+        here = torch.stack(ends[-at.longest :][::-1], 1) + inner[t]
         if tokens - t > at.longest:
             last = ends[-at.longest - 1]
             long = last if long is None else torch.logaddexp(long, last)
             here = torch.cat([here, (long + scores.long).unsqueeze(1)], 1)
-        begun.append(torch.logsumexp(here, 1) + scores.start[:, t])
+        begun.append(torch.logsumexp(here, 1) + start[t])
     return Backward(torch.stack(begun[::-1], 1), torch.stack(rests[::-1], 1))
 
 

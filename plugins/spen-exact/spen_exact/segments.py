@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
+from spen_exact.segment_marginals import WordMarginals, pair_marginals, tag_marginals
 from spen_exact.segment_outputs import read_segments, score_relaxed, score_segments
 from spen_exact.segment_paths import best_once, k_best, sample
 from spen_exact.segment_places import Kinds
@@ -60,6 +61,19 @@ class Segments(sp.Energy):
     def log_z(self, features: SegmentScores) -> Tensor:
         return forward_sums(features).log_z
 
+    def marginals(self, features: SegmentScores) -> Tensor:
+        words = WordMarginals.of(features, forward_sums(features), backward_sums(features))
+        return (tag_marginals(self.kinds, words) * features.mask.unsqueeze(-1)).unsqueeze(1)
+
+    def modes(self, features: SegmentScores, shift: Tensor) -> Tensor:
+        """By Viterbi over segments, of the tags that obey the space's scheme."""
+        with torch.no_grad():
+            scores = features.detach().shifted(self.kinds, shift.detach())
+            starts, kinds, _ = k_best(scores, 1)
+            mask = scores.mask.unsqueeze(1)
+            tags = (self.kinds.write(starts, kinds, mask) * mask).view(shift.shape[:3])
+            return self.space.one_hot(tags, features.mask).to(shift)
+
 
 class SegmentsNet(sp.InferenceNet):
     """ln q(y | x) = the score of y's segments − ln Z over the tags that obey the space's scheme."""
@@ -74,14 +88,14 @@ class SegmentsNet(sp.InferenceNet):
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> SegmentsProposal:
         scores = _score(self, x)
-        return SegmentsProposal(
-            self.space, _logits(self.kinds, scores), x.mask, segments=scores, kinds=self.kinds
-        )
+        return SegmentsProposal(self.space, _logits(self.kinds, scores), x.mask, segments=scores, kinds=self.kinds)
 
 
 def _score(component: Segments | SegmentsNet, x: sp.X) -> SegmentScores:
     vectors = component.features(x)
-    return component.scores(vectors, vectors.new_ones(vectors.shape[:2], dtype=torch.bool) if x.mask is None else x.mask)
+    return component.scores(
+        vectors, vectors.new_ones(vectors.shape[:2], dtype=torch.bool) if x.mask is None else x.mask
+    )
 
 
 def score(kinds: Kinds, scores: SegmentScores, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,6 +135,11 @@ class SegmentsProposal(sp.Proposal):
         with self.restore_grad_mode():
             return backward_sums(self.segments)
 
+    @cached_property
+    def _words(self) -> WordMarginals:
+        with self.restore_grad_mode():
+            return WordMarginals.of(self.segments, self._forward, self._backward)
+
     @property
     def log_z(self) -> Tensor:
         """ln Z, `(batch,)`."""
@@ -130,32 +149,15 @@ class SegmentsProposal(sp.Proposal):
     def mean(self) -> Tensor:
         """Marginals of tags, differentiable, `(batch, 1, token, tag)`."""
         with self.restore_grad_mode():
-            return self._tag_marginals().unsqueeze(1) * self.segments.mask[:, None, :, None]
+            marginals = tag_marginals(self.kinds, self._words)
+            return (marginals * self.segments.mask.unsqueeze(-1)).unsqueeze(1)
 
-    def _tag_marginals(self) -> Tensor:
-        scores, forward, backward, kinds = self.segments, self._forward, self._backward, self.kinds
-        log_z = forward.log_z[:, None, None]
-        begun = torch.exp(forward.entry + backward.begun - log_z)
-        ended = torch.exp(forward.ended + backward.rest - log_z)
-        one = scores.inner[:, scores.places.find(*self._words())]
-        alone = torch.exp(forward.entry + scores.start + one + scores.end + backward.rest - log_z)
-        within = (begun.cumsum(1) - ended.cumsum(1) + ended).clamp(min=0)
-        if kinds.closes:
-            parts = {"single": alone, "begin": begun - alone, "end": ended - alone}
-            parts["inside"] = within - begun - ended + alone
-        else:
-            parts = {"begin": begun, "inside": within - begun}
-        p = begun.new_zeros(*begun.shape[:2], len(kinds.kind))
-        p = p.index_add(-1, kinds.single[:1].to(p.device), begun[..., :1])
-        for name, part in parts.items():
-            tags, exists = getattr(kinds, name).clamp(min=0), kinds.exists[name]
-            p = p.index_add(-1, tags.to(p.device), part.clamp(min=0) * exists.to(p.device))
-        return p / p.sum(-1, keepdim=True).clamp(min=1e-30)
-
-    def _words(self) -> tuple[Tensor, Tensor]:
-        """First word and exclusive end of each place of one word."""
-        start = torch.arange(self.logits.shape[2], device=self.logits.device)
-        return start, start + 1
+    @property
+    def pairs(self) -> Tensor:
+        """Probabilities of each token's tag and the next one's, `(batch, token - 1, tag, tag)`; zero on padding."""
+        with self.restore_grad_mode():
+            pairs = pair_marginals(self.kinds, self.segments, self._forward, self._backward, self._words)
+            return pairs * self.segments.mask[:, 1:, None, None]
 
     def log_prob(self, y: Tensor) -> Tensor:
         value, valid = score(self.kinds, self.segments, y)
