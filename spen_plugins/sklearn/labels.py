@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,13 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         A label is predicted if its probability before calibration is above this one; "validation": the one of the best
         F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
     decode : str
-        "threshold"; "expected_f1": the label set of highest expected F1 if labels are independent, at a temperature
+        "threshold"; "expected_f1": the label set of highest expected F1 under the net's distribution, at a temperature
         chosen on the validation part; "validation": whichever scores better there, or the threshold if it is a number.
-        A row's predicted labels are its likeliest ones by `predict_proba`, but neither are they those above 0.5, nor,
-        without a `threshold_`, those above any one number.
+        A row's predicted labels are its likeliest ones by `predict_proba` if labels are independent, but neither are
+        they those above 0.5, nor, without a `threshold_`, those above any one number.
+    hierarchy : dict, str or None
+        A dict {child: parent} of labels, by name or column number, or a file of lines `child parent`, for methods that
+        know it, such as "hierarchy", whose predicted sets have each label's parent.
     class_weight : "balanced", dict or None
         A dict {label: weight} of the presence of labels, by name or column number; "balanced": n / (2 n_c) for the
         presence and the absence of each label.
@@ -66,6 +70,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         *,
         threshold: Any = "validation",
         decode: str = "validation",
+        hierarchy: Any = None,
         class_weight: Any = None,
         validation_fraction: float = 0.2,
         random_state: Any = 0,
@@ -76,6 +81,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         super().__init__(method, class_weight, validation_fraction, random_state, device, verbose, overrides)
         self.threshold = threshold
         self.decode = decode
+        self.hierarchy = hierarchy
 
     def fit(
         self, X: Any, y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None
@@ -114,7 +120,11 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
                 parts["validation"] = rows, labels.ordered(names, "y of validation")
         fixed = self.decode == "validation" and self.threshold != "validation"
         decode = "threshold" if fixed else self.decode
-        self._train("labels", parts, {"threshold": self.threshold, "decode": decode})
+        hierarchy = self.hierarchy
+        if isinstance(hierarchy, Mapping):  # labels of an array are numbers
+            hierarchy = {str(child): str(parent) for child, parent in hierarchy.items()}
+        known = {} if hierarchy is None else {"task.hierarchy": hierarchy}
+        self._train("labels", parts, {"threshold": self.threshold, "decode": decode, **known})
         self.classes_ = np.arange(len(self.labels_), dtype=object)
         task = self.run_.predictor.task
         self.threshold_ = None
@@ -139,7 +149,10 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         p, predicted = self._compute_predictions(X)
         logits = logit(p.astype(np.float64).clip(SURE, 1 - SURE))
         if self.threshold_ is None:
-            return logits - between(torch.from_numpy(logits), torch.from_numpy(predicted > 0)).numpy()
+            on = predicted > 0
+            values = logits - between(torch.from_numpy(logits), torch.from_numpy(on)).numpy()
+            # Labels that depend on each other need not be predicted in the order of their probabilities.
+            return np.where((values > 0) == on, values, np.where(on, SURE, -SURE))
         return logits - logit(np.float64(self.threshold_).clip(SURE, 1 - SURE))
 
     def _check_examples(self, X: Any, y: Any, reset: bool) -> tuple[Matrix, Matrix]:

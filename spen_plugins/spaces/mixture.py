@@ -115,7 +115,7 @@ class Mixture(Proposal):
     def tempered(self, temperature: float) -> Mixture:
         """The mixture of the components at this temperature, with weights ∝ π_k^(1/T)."""
         components = [component.tempered(temperature) for component in self.components]
-        return Mixture.of(components, self.log_weights / temperature, chosen=self.chosen)
+        return type(self).of(components, self.log_weights / temperature, chosen=self.chosen)
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> Mixture:
         components = tuple(component.map_rows(change) for component in self.components)

@@ -69,7 +69,7 @@ def test_its_gradient_at_the_log_partition_function_is_that_of_the_likelihood(ga
 
 def test_likelihoods_of_all_outputs_are_exact(game):
     _, batch, bound, uniform, log_z = game
-    with patch("spen_plugins.nn.losses.SAMPLES", len(SETS)):
+    with patch("spen_plugins.nn.losses.SAMPLES", len(SETS)), patch("spen_plugins.nn.losses.TEMPERATURES", (1.0,)):
         found = estimate_likelihoods(bound, batch, uniform)
     torch.testing.assert_close(found["energy"], bound(batch.gold)[:, 0] + log_z, rtol=0, atol=1e-12)
     weights = torch.softmax(-bound(SETS.expand(3, -1, -1)), 1)
@@ -125,7 +125,7 @@ def test_the_energy_s_player_trains_the_net_for_the_partition_function():
 def test_a_finished_run_has_the_negative_log_likelihood_of_gold(tmp_path):
     run = trained("labels", tmp_path / "run", method="nce", **{"trainer.epochs": "1"})
     found = json.loads((run / "metrics.json").read_text())["test"]["nll"]
-    assert set(found) == {"net", "energy", "energy_ess"} and 1 <= found["energy_ess"] <= 100
+    assert set(found) == {"net", "energy", "energy_ess"} and 1 <= found["energy_ess"] <= 300
     predictor = sp.load(run)
     examples = load_own_data(predictor.experiment, predictor.folder, "").part("test")
     batch = predictor.task.collate(examples)

@@ -62,3 +62,16 @@ def check_gradients(log_z: Tensor, logits: Tensor, mean: Tensor) -> None:
     """The gradient of ln Z in the scores is the mean."""
     [gradient] = torch.autograd.grad(log_z.sum(), logits, retain_graph=True)
     torch.testing.assert_close(gradient, mean.view_as(gradient), rtol=0, atol=1e-10)
+
+
+def check_exact_energy(energy: sp.BoundEnergy, possible: Tensor | None = None) -> None:
+    """ln Z, marginals and modes of an energy against all sets, of which only some may be `possible`."""
+    y = all_sets(energy.energy.space.shape[0])
+    y = y if possible is None else y[possible]
+    scores = -energy(y.expand(energy.x.size, -1, -1))
+    torch.testing.assert_close(energy.log_z(), torch.logsumexp(scores, 1))
+    torch.testing.assert_close(energy.marginals()[:, 0], scores.softmax(1) @ y)
+    torch.manual_seed(0)
+    shift = torch.randn(energy.x.size, 3, y.shape[1], dtype=torch.double)
+    best = (scores.unsqueeze(1) + shift @ y.t()).argmax(2)
+    torch.testing.assert_close(energy.modes(shift), y[best])

@@ -14,7 +14,8 @@ import spacy
 
 from spen_plugins.errors import ConfigError, PluginError, RunError
 from spen_plugins.registry import Registry
-from tests.loaded import piped
+from spen_plugins.runs.train.averaging import average_runs
+from tests.loaded import QUIET, piped
 
 FACTORIES = ("spen_ner", "spen_pos", "spen_srl", "spen_multilabel")
 
@@ -178,3 +179,11 @@ def test_a_folder_of_several_methods_is_the_run_that_was_chosen(runs, tmp_path) 
         doc = piped("spen_ner", model=model)("Anna lives in Paris .")
         found.append([(span.text, span.label_) for span in doc.ents])
     assert found[0] == found[1]
+
+
+def test_a_mean_of_runs_is_a_model(runs, tmp_path) -> None:
+    average_runs([runs["ner"], runs["ner"]], tmp_path / "mean", options=QUIET)
+    found = [piped("spen_ner", model=model)("Anna lives in Paris .") for model in (runs["ner"], tmp_path / "mean")]
+    assert [(span.text, span.label_) for span in found[0].ents] == [(span.text, span.label_) for span in found[1].ents]
+    piped("spen_ner", model=tmp_path / "mean").to_disk(tmp_path / "pipeline")
+    assert len(spacy.load(tmp_path / "pipeline")("Anna lives in Paris .").ents) == len(found[0].ents)

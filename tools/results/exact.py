@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
 
 import spen_plugins as sp
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import SpenError
 from spen_plugins.loop.evaluation import each_batch
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import markdown
 from spen_plugins.runs.many.groups import read_groups
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
+from spen_plugins.runs.train import runner
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.scores.bootstrap import estimate
 from spen_plugins.scores.label_scores import GRID
-from tools.results.few_labels import finished
 from tools.results.run_records import record, run_lines
 
 FAMILY = 3
@@ -100,16 +102,15 @@ class Table:
         if row in PLAIN:
             return self._train(row, seed, self._choose_rate(row))
         if row == "nce_counts":
-            return self._train("nce", seed, None, "inference_net.type=exact.counts")
+            return self._train("nce", seed, None, **{"inference_net.type": "exact.counts"})
         if row in TAUGHT:
             teachers = json.dumps([str(path) for path in self.members(row, seed)])
-            folder = self.out / f"{row}-{seed}"
             method, rate = row.partition("_3")[0], self._choose_rate("cross_entropy")
-            return finished(folder, [*self._words(method, seed, rate), f"init.energy={teachers}"])
+            return self._finish(f"{row}-{seed}", method, seed, rate, {"init.energy": teachers})
         if row in MEANS:
             folder = self.out / f"{row}-{seed}"
             if not (folder / "metrics.json").exists():
-                average_runs(self.members(row, seed), folder, CHOSEN)
+                average_runs(self.members(row, seed), folder, CHOSEN, options=RunOptions("cpu", quiet=True))
             return folder
         return self._train(row, seed, None)
 
@@ -144,14 +145,25 @@ class Table:
             self.chosen[method] = max(runs, key=lambda rate: _scores(runs[rate], "validation")["example_f1"])
         return self.chosen[method]
 
-    def _train(self, method: str, seed: int, rate: float | None, *more: str) -> Path:
-        name = "-".join([method, *(part.partition("=")[2] for part in more), *([] if rate is None else [str(rate)])])
-        return finished(self.out / f"{name}-{seed}", [*self._words(method, seed, rate), *more])
+    def _train(self, method: str, seed: int, rate: float | None, **more: str) -> Path:
+        name = "-".join([method, *more.values(), *([] if rate is None else [str(rate)])])
+        return self._finish(f"{name}-{seed}", method, seed, rate, more)
 
-    def _words(self, method: str, seed: int, rate: float | None) -> list[str]:
-        words = ["labels", f"data={self.data}", f"method={method}", f"seed={seed}"]
-        words += ["decode=validation", "threshold=validation"]
-        return words + ([] if rate is None else [f"trainer.net.lr={rate}"])
+    def _finish(self, name: str, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
+        """A run that goes on with what it began, in this process: starting one takes longer than small sets."""
+        folder, quiet = self.out / name, RunOptions("cpu", quiet=True)
+        if (folder / "metrics.json").exists():
+            return folder
+        if (folder / "config.json").exists():
+            return runner.resume(folder, quiet)
+        given = {
+            "data": self.data,
+            "method": method,
+            "seed": str(seed),
+            **dict.fromkeys(("decode", "threshold"), "validation"),
+        }
+        given |= {} if rate is None else {"trainer.net.lr": str(rate)}
+        return runner.run(evaluate("labels", {**given, **more}), "labels", folder, quiet)
 
 
 def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:

@@ -31,10 +31,11 @@ TERMS = {
 FRAMES = "energy=" + json.dumps({"type": "sum", "terms": TERMS, "weights": {"frames": 0.5}})
 TUNED = {
     "λ = 0": ("trainer.energy_weight=0",),
+    "unique roles, λ = 0.3": ("trainer.energy_weight=0.3",),
     "unique roles": (),
     "unique roles, λ = 3": ("trainer.energy_weight=3",),
+    "unique roles, of marginals": ("energy_loss.of=marginals",),
     "unique roles and frames": (FRAMES,),
-    "unique roles and frames, λ = 3": (FRAMES, "trainer.energy_weight=3"),
     "unique roles and frames, predicted senses": (FRAMES,),
     "all three": ("energy=constraints",),
 }
@@ -91,7 +92,7 @@ def decode_unique(run: Path, folder: Path) -> Path:
         config["task"]["unique_roles"] = True
         write(json.dumps(config), folder / "config.json")
         write((run / "metrics.json").read_text(encoding="utf-8"), folder / "metrics.json")
-        scores = {part: sp.load(folder).evaluate_file(part=part) for part in ("validation", "test")}
+        scores = {part: sp.load(folder).evaluate_file(part=part)["scores"] for part in ("validation", "test")}
         write(json.dumps(scores), folder / "metrics.json")
     return folder
 

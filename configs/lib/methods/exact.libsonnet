@@ -6,4 +6,5 @@ local taught(type) = baselines.cross_entropy { as:: ['cross_entropy'], inference
   counts: taught('counts'),
   hierarchy: taught('hierarchy'),
   star: taught('star'),
+  mixture: taught('mixture'),
 }

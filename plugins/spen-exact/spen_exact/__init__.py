@@ -21,6 +21,7 @@ def spen_inference_net() -> Classes:
         "counts": "spen_exact.counts:Counts",
         "hierarchy": "spen_exact.hierarchy:Hierarchy",
         "star": "spen_exact.star:StarNet",
+        "mixture": "spen_exact.mixture:LabelMixtureNet",
         "segments": "spen_exact.segments:SegmentsNet",
     }
 

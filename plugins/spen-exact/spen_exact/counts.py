@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from spen_exact.counted import CountedLabels, log_partition, potential
-from spen_exact.label_scores import LabelScoresConfig, make_scores
-from spen_plugins import BoundEnergy, Energy, FeatureNetwork, InferenceNet, Proposal, Task, X
-from spen_plugins.nn import at_least_float32, inner_product, log_sizes
+from spen_exact.counted import CountedLabels, potential
+from spen_exact.label_scores import LabelScoresConfig, StructuredEnergy, make_scores
+from spen_plugins import BoundEnergy, FeatureNetwork, InferenceNet, Proposal, Task, X
+from spen_plugins.nn import at_least_float32, inner_product
 
 MORE = 2
 """Sizes above the largest of the training part that have a potential of their own."""
@@ -43,11 +43,9 @@ class Counts(InferenceNet):
         return CountedLabels(self.space, logits, features=features, counts=self.counts(features))
 
 
-class CountsEnergy(Energy):
+class CountsEnergy(StructuredEnergy):
     """E(x, y) = −Σ_i s_i(x) y_i − c_|y|(x); of a relaxed y, with the expectation of c under independent labels of these
     means, its multilinear extension."""
-
-    uses_features = True
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -62,6 +60,6 @@ class CountsEnergy(Energy):
         scores, counts = features
         return -inner_product(scores, y) - potential(counts, y)
 
-    def log_z(self, features: tuple[Tensor, Tensor]) -> Tensor:
+    def distribution(self, features: tuple[Tensor, Tensor]) -> Proposal:
         scores, counts = features
-        return log_partition(at_least_float32(scores), log_sizes(scores, counts.shape[1] - 1)[1], counts)
+        return CountedLabels(self.space, scores.unsqueeze(1), counts=counts)

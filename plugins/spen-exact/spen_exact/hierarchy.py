@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from spen_exact.coherent import CoherentLabels, log_partition, sum_upward
-from spen_exact.label_scores import LabelScoresConfig, make_scores
+from spen_exact.coherent import CoherentLabels
+from spen_exact.label_scores import LabelScoresConfig, StructuredEnergy, make_scores
 from spen_exact.training_labels import training_labels
-from spen_plugins import BoundEnergy, Component, ConfigError, Energy, FeatureNetwork, InferenceNet, Proposal, Task, X
+from spen_plugins import BoundEnergy, Component, ConfigError, FeatureNetwork, InferenceNet, Proposal, Task, X
 from spen_plugins.nn import inner_product
 
 
@@ -51,11 +51,9 @@ class Hierarchy(InferenceNet):
         return CoherentLabels(self.space, self.output(features).unsqueeze(1), features=features)
 
 
-class HierarchyEnergy(Energy):
+class HierarchyEnergy(StructuredEnergy):
     """E(x, y) = −Σ_i s_i(x) y_i, with ln Z over the sets that have each label's parent: all others have probability 0,
     and an energy that is linear in y only between coherent ones."""
-
-    uses_features = True
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -68,6 +66,5 @@ class HierarchyEnergy(Energy):
     def forward(self, features: Tensor, y: Tensor) -> Tensor:
         return -inner_product(features, y)
 
-    def log_z(self, features: Tensor) -> Tensor:
-        forest = self.space.forest
-        return log_partition(sum_upward(features, forest), forest)
+    def distribution(self, features: Tensor) -> Proposal:
+        return CoherentLabels(self.space, features.unsqueeze(1))

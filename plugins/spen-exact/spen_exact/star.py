@@ -8,9 +8,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from spen_exact.label_scores import LabelScoresConfig, make_scores
+from spen_exact.label_scores import LabelScoresConfig, StructuredEnergy, make_scores
 from spen_exact.training_labels import training_labels
-from spen_plugins import BoundEnergy, Component, Config, Energy, FeatureNetwork, InferenceNet, Proposal, Task, X
+from spen_plugins import BoundEnergy, Component, Config, FeatureNetwork, InferenceNet, Proposal, Task, X
 from spen_plugins.nn import Star, StarLabels, at_least_float32
 
 
@@ -83,10 +83,9 @@ class StarNet(InferenceNet):
         return StarLabels(self.space, logits, features=features, pairs=pairs, hubs=self.hubs)
 
 
-class StarEnergy(Energy):
+class StarEnergy(StructuredEnergy):
     """E(x, y) = −Σ_i s_i(x) y_i − Σ_h Σ_i w_hi(x) y_h y_i, linear in each label of a relaxed y."""
 
-    uses_features = True
     Config = HubsConfig
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
@@ -102,5 +101,5 @@ class StarEnergy(Energy):
     def forward(self, features: Star, y: Tensor) -> Tensor:
         return -features.score(y)
 
-    def log_z(self, features: Star) -> Tensor:
-        return features.log_z()
+    def distribution(self, features: Star) -> Proposal:
+        return StarLabels(self.space, features.scores.unsqueeze(1), pairs=features.pairs, hubs=features.hubs)

@@ -38,15 +38,23 @@ class SpenMultilabel(Component):
         return float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
 
     def predicted(self, doc: Doc) -> list[str]:
-        """The labels that count as predicted, by the probabilities in `doc.cats`."""
+        """The labels that count as predicted, by the probabilities in `doc.cats`; of a run whose labels depend on each
+        other, without a threshold, the set that was decided with them."""
+        if (threshold := self.threshold) is None and self._key in doc.user_data:
+            return list(doc.user_data[self._key])
         p = [doc.cats[label] for label in self.labels]
-        if (threshold := self.threshold) is not None:
+        if threshold is not None:
             on = [value > threshold for value in p]
         else:  # its temperature is that of probabilities before calibration
             task = self.run().task
             decoder = replace(task.decoder, temperature=task.decoder.temperature / task.temperature)
             on = decoder(torch.tensor([p], dtype=torch.double))[0].tolist()
         return [label for label, there in zip(self.labels, on, strict=True) if there]
+
+    @property
+    def _key(self) -> str:
+        """The key of `doc.user_data` for sets of labels that depend on each other."""
+        return f"{self.name}.labels"
 
     def check(self, part: str, run: Run) -> None:
         if not isinstance(run.task, TextLabels):
@@ -63,10 +71,13 @@ class SpenMultilabel(Component):
         for proposal, batch, rows in run.proposals(examples):
             p = LabelConfidences(proposal.mean[:, 0].float().cpu().numpy()).at(run.task.temperature).tolist()
             energies = run.energies(proposal, batch) if self.settings["energy"] else [None] * len(rows)
-            for row, values, energy in zip(rows, p, energies, strict=True):
-                predictions[row] = values, energy
-        for doc, (values, energy) in zip(docs, predictions, strict=True):
+            sets = run.task.decode(proposal, batch.x)[:, 0].tolist() if run.task.law else [None] * len(rows)
+            for row, *answer in zip(rows, p, energies, sets, strict=True):
+                predictions[row] = answer
+        for doc, (values, energy, on) in zip(docs, predictions, strict=True):
             doc.cats.update(zip(labels, values, strict=True))
+            if on is not None:
+                doc.user_data[self._key] = [label for label, there in zip(labels, on, strict=True) if there]
             self.keep_energy(doc, [{"energy": energy}])
 
     def scorer(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         if config.decode == "threshold" and config.decode_temperature != "validation":
             raise ConfigError("task.decode_temperature goes with task.decode=expected_f1 or validation")
         self._class_weights: Tensor | None = None
-        self._law = ""  # of dependent labels, under which F1 is expected
+        self.law = ""  # of dependent labels, under which F1 is expected
 
     @property
     def threshold(self) -> float:
@@ -134,7 +134,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
     def fit_threshold(self, metric: Metric) -> None:
         if not isinstance(metric, LabelMetric):
             return
-        self._law = metric.law
+        self.law = metric.law
         if len(self._fit.decoders()) > 1:
             self.decoder = metric.fit(self._fit)
 
@@ -197,7 +197,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
     def protocol(self) -> dict[str, Any]:
         more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
         more |= {} if self.space.forest is None else {"incoherent": INCOHERENT}
-        law = f" under {self._law}" if self._law and self.decoder.temperature is not None else ""
+        law = f" under {self.law}" if self.law and self.decoder.temperature is not None else ""
         return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}{law}, {self._fit}"}
 
     def label_facts(self) -> dict[str, Any]:
@@ -206,12 +206,12 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         return {
             "threshold": self.decoder.threshold,
             **({} if self.decoder.temperature is None else {"decode_temperature": self.decoder.temperature}),
-            **({"decode_law": self._law} if self._law else {}),
+            **({"decode_law": self.law} if self.law else {}),
             **({} if self.space.largest is None else {"largest": self.space.largest}),
             **({} if forest is None else {"parents": forest.parents}),
         }
 
     def restore_labels(self, facts: Mapping[str, Any]) -> None:
         temperature = number(facts, "decode_temperature") if "decode_temperature" in facts else None
-        self.decoder, self._law = LabelDecoder(number(facts, "threshold"), temperature), facts.get("decode_law", "")
+        self.decoder, self.law = LabelDecoder(number(facts, "threshold"), temperature), facts.get("decode_law", "")
         self.space = LabelSet(self.space.labels, facts.get("parents"), facts.get("largest"))

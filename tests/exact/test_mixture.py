@@ -1,0 +1,71 @@
+"""Mixtures of independent labels, against enumeration."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_exact.mixture import LabelMixture, LabelMixtureNet
+from spen_plugins.testing import ToyLabels, ToyTags, check_inference_net
+from tests.exact.toys import all_sets, check_against_enumeration, check_draws, space_of
+from tests.seal.toys import batch_of, make
+
+
+def mixed(labels: int, components: int, batch: int = 3) -> LabelMixture:
+    torch.manual_seed(labels)
+    logits = 2 * torch.randn(components, batch, 1, labels, dtype=torch.double)
+    weights = torch.randn(batch, components, dtype=torch.double)
+    return LabelMixture.of([space_of(labels).independent(one) for one in logits], weights)
+
+
+@pytest.mark.parametrize(("labels", "components"), [(1, 1), (2, 3), (4, 4)])
+def test_everything_is_that_of_all_sets(labels: int, components: int) -> None:
+    """Of few labels all sets are among the components' best."""
+    q, y = mixed(labels, components), all_sets(labels)
+    p = sum(
+        q.log_weights[:, k, None].exp() * one.log_prob(y.expand(3, -1, -1)).exp() for k, one in enumerate(q.components)
+    )
+    check_against_enumeration(q, p.log())
+    assert isinstance(q.tempered(2.0), LabelMixture)
+
+
+@pytest.mark.parametrize("labels", [7, 9])
+def test_sums_of_more_labels_are_exact_too_and_the_mode_is_nearly_the_best(labels: int) -> None:
+    q, y = mixed(labels, 4), all_sets(labels)
+    log_p = q.log_prob(y.expand(3, -1, -1))
+    torch.testing.assert_close(log_p.exp() @ y, q.mean[:, 0])
+    joint = torch.zeros(3, labels + 1, labels, dtype=torch.double)
+    joint.index_add_(1, y.sum(1).long(), log_p.exp().unsqueeze(2) * y)
+    torch.testing.assert_close(q.label_sizes(), joint[:, 1:])
+    check_draws(q, log_p.exp())
+    found, log_q = q.k_best(20)
+    torch.testing.assert_close(log_q, q.log_prob(found))
+    assert (log_q[:, 1:] <= log_q[:, :-1]).all()
+    assert all(len(row.unique(dim=0)) == 20 for row in found)
+    best = torch.stack([component.mode[:, 0] for component in q.components], 1)
+    assert (q.log_prob(q.mode) >= q.log_prob(best)).all()
+
+
+def test_one_component_is_a_net_of_independent_labels() -> None:
+    q, y = mixed(6, 1), all_sets(6).expand(3, -1, -1)
+    p = q.components[0]
+    torch.testing.assert_close(q.log_prob(y), p.log_prob(y))
+    torch.testing.assert_close(q.mean, p.mean)
+    torch.testing.assert_close(q.label_sizes(), p.label_sizes())
+    torch.testing.assert_close(q.k_best(9)[1], p.k_best(9)[1])
+
+
+def test_the_gradient_is_that_of_the_sum() -> None:
+    task = ToyLabels(labels=5)
+    net, batch = make(LabelMixtureNet, task, components=3), batch_of(task)
+    assert torch.autograd.gradcheck(
+        lambda *_: net(batch.x).log_prob(batch.gold), tuple(net.parameters()), fast_mode=True
+    )
+
+
+def test_the_contract() -> None:
+    for components in (1, 3):
+        check_inference_net(make(LabelMixtureNet, ToyLabels(), components=components), ToyLabels())
+    with pytest.raises(sp.ConfigError, match="LabelMixtureNet is for label sets"):
+        make(LabelMixtureNet, ToyTags())
