@@ -116,7 +116,7 @@ def _logits(kinds: Kinds, scores: SegmentScores) -> Tensor:
 
 @dataclass(frozen=True)
 class SegmentsProposal(sp.Proposal):
-    """q(y | x) of a semi-Markov model; `logits` are the part of the scores that is a sum over words, of each word alone.
+    """q(y | x) of a semi-Markov model; `logits` are each word's part of the scores, which is a sum over words.
 
     All of it is over the tags that obey the space's scheme; `log_prob` of others is −∞, and of a relaxed y the expected
     score under independent tags minus ln Z. Unique types hold for the mode alone.
