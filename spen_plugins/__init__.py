@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         TakesRules,
         require_rules,
     )
+    from spen_plugins.data.parts.senses import NamesSenses
     from spen_plugins.data.records import read_json_lines
     from spen_plugins.data.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.energy import BoundEnergy, Energy
@@ -104,7 +105,6 @@ if TYPE_CHECKING:
         FitsDecoder,
         ListsLabels,
         NamesColumns,
-        NamesSenses,
         PartlyLabelled,
         ReadsInputs,
         ReadsText,

@@ -190,19 +190,6 @@ class SharesSentences(ABC):
         """Group of each example, `(examples,)` from 0: training has those of a group in one batch; None: no groups."""
 
 
-class NamesSenses(ABC):
-    """A task about predicates, whose files may say which sense each has."""
-
-    @abstractmethod
-    def number_senses(self, senses: Sequence[str]) -> None:
-        """From now on, `x.inputs["sense"]` `(batch,)` is the place of each predicate's sense in `senses`; −1 if it has
-        none, or another.
-
-        Raises:
-            ConfigError: no training example has one of them.
-        """
-
-
 def parse_all(task: Task, items: Any) -> Sequence[Any]:
     """Examples from a list of Python values (or the rows of a DataFrame, by column), or from a matrix; raises DataError
     with the index of an item of the wrong form."""

@@ -19,6 +19,7 @@ from spen_plugins.data.parts.file_parts import (
 )
 from spen_plugins.data.parts.gold import PartlyLabelledConfig, WithoutGold
 from spen_plugins.data.parts.rules import MarkedWords, RulesConfig, TakesRules
+from spen_plugins.data.parts.senses import NamesSenses
 from spen_plugins.data.schemes import complete_tags
 from spen_plugins.data.sentences.items import parse_one_predicate
 from spen_plugins.data.sentences.roles import FileExamples, read_roles
@@ -38,7 +39,7 @@ from spen_plugins.sentences.tasks import PredicateTask, hide_roles, kept, read_p
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Metric, Shown, WordInputs, Writer
-from spen_plugins.task_parts import NamesSenses, WritesFormats
+from spen_plugins.task_parts import WritesFormats
 
 
 class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSenses, WritesFormats):
