@@ -202,6 +202,21 @@ def test_marginals_have_right_gradients():
     assert torch.autograd.gradcheck(compute, (vectors.requires_grad_(),))
 
 
+def test_links_of_any_size_are_summed_exactly():
+    scorer, _, vectors = make("bio", 2)
+    space = sp.TagSequence(SCHEMES["bio"], "bio")
+    kinds = Kinds(space, "test")
+    with torch.no_grad():
+        scorer.links.mul_(300)
+    double = propose(space, kinds, scorer(vectors, MASK), MASK)
+    for row in range(4):
+        torch.testing.assert_close(double.log_z[row], every(scorer, double, vectors, row)[3])
+    single = propose(space, kinds, deepcopy(scorer).float()(vectors.float(), MASK), MASK)
+    torch.testing.assert_close(single.log_z, double.log_z.float(), rtol=1e-5, atol=1e-3)
+    torch.testing.assert_close(single.mean, double.mean.float(), rtol=0, atol=1e-3)
+    assert torch.autograd.grad(single.log_z.sum(), single.segments.inner)[0].isfinite().all()
+
+
 def test_spans_of_one_word_are_a_crf_over_types():
     torch.manual_seed(0)
     space = sp.TagSequence(["B-A", "O", "B-B"], "bio")

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import spen_plugins as sp
+from spen_exact.segments import Segments, SegmentsNet
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.sklearn import SequenceTagger
-from tests.loaded import built, spen
+from spen_plugins.testing import ToyFeatures, ToyTags
+from spen_plugins.testing.comparing import collate
+from tests.loaded import built, parsed, spen
 
 FEW = {"trainer.epochs": 2, "features.hidden": 8, "inference_net.size": 4}
 
@@ -46,11 +49,16 @@ def test_the_energy_learns_by_its_likelihood_and_teaches(config: str, tmp_path: 
     assert "distillation" in history and "NaN" not in history
 
 
-def test_noise_contrast_takes_their_samples(tmp_path: Path) -> None:
-    settings = {"inference_net.type": "exact.segments", "inference_net.size": 4, "trainer.epochs": 1}
-    settings |= {"features.hidden": 8, "energy_loss.samples": 3, "trainer.batch_size": 128}
-    sp.train("roles", method="nce", out=tmp_path / "run", quiet=True, device="cpu", **settings)
-    assert "NaN" not in (tmp_path / "run/history.jsonl").read_text()
+def test_noise_contrast_takes_their_samples() -> None:
+    """The noise of NCE is then q itself: gold scores as −E − ln q."""
+    task = ToyTags()
+    net = SegmentsNet(SegmentsNet.Config(size=4), task, ToyFeatures(task)).double()
+    loss, config = parsed("energy_loss", "seal.nce", samples=3)
+    energy = Segments(Segments.Config(size=4), task, ToyFeatures(task)).double()
+    sentences = [(ToyTags.WORDS[2 : 2 + n], [0] * n, [1, 2, 0, 3][:n]) for n in (4, 2)]
+    batch = collate(task, sentences)
+    value = loss(config, task).terms(energy.at(batch.x), batch, net(batch.x))
+    assert all(term.shape == (2,) and term.isfinite().all() for term in value.values())
 
 
 @pytest.mark.parametrize("config", ["names", "roles", "tags"])
@@ -67,3 +75,16 @@ def test_probabilities_of_words_sum_to_one() -> None:
     assert tagger.scheme_ == "iob1"
     for row in tagger.predict_proba(words[:3]):
         np.testing.assert_allclose(row.sum(1), 1)
+
+
+def test_spacy_finds_the_same_names(run: Path, tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    spen("decode", run, tmp_path / "f1", "--by", "expected_f1", "--threshold", "0.05")
+    for folder in (run, tmp_path / "f1"):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("spen_ner", config={"model": str(folder)})
+        words = ["Ann", "Lee", "met", "Bob", "in", "Rome", "."]
+        doc = nlp(spacy.tokens.Doc(nlp.vocab, words))
+        [answer] = sp.load(folder).predict([words])
+        found = [(span.label_, span.start, span.end) for span in doc.ents]
+        assert found == [(entity["type"], entity["start"], entity["end"]) for entity in answer["entities"]]

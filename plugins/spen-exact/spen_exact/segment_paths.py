@@ -140,39 +140,39 @@ def sample(scores: SegmentScores, forward: Forward, n: int) -> tuple[Tensor, Ten
         True where a segment begins, and its kind there, `(batch, n, token)`.
     """
     batch, tokens, _ = scores.start.shape
-    at, row = scores.places, torch.arange(batch, device=scores.start.device).unsqueeze(1)
-    begun = forward.entry + scores.start
-    is_start = torch.zeros(batch, n, tokens, dtype=torch.bool, device=row.device)
+    at, device = scores.places, scores.start.device
+    begun, back = forward.entry + scores.start, scores.links.t()
+    is_start = torch.zeros(batch, n, tokens, dtype=torch.bool, device=device)
     kind_at = torch.zeros_like(is_start, dtype=torch.long)
-    number = torch.arange(n, device=row.device).expand(batch, n)
-    end = scores.lengths.unsqueeze(1).expand(batch, n)
-    final = forward.ended[row[:, 0], (scores.lengths - 1).clamp(min=0)] + scores.last
-    kind = _draw(final.unsqueeze(1).expand(-1, n, -1))
-    sizes = torch.arange(1, at.longest + 1, device=row.device)
-    words = torch.arange(tokens, device=row.device)
-    while True:
-        start = end.unsqueeze(-1) - sizes
-        there = start >= 0
-        start = start.clamp(min=0)
-        place = at.find(start, end.unsqueeze(-1).expand_as(start))
-        deep, of = row.unsqueeze(-1), kind.unsqueeze(-1)
-        weights = (begun[deep, start, of] + scores.inner[deep, place, of]).masked_fill(~there, IMPOSSIBLE)
+    sizes, words = torch.arange(1, at.longest + 1, device=device), torch.arange(tokens, device=device)
+    # Samples that are not complete: their row and number, the words that are left, and the kind of the last segment.
+    row, number = (scores.lengths > 0).unsqueeze(1).expand(batch, n).nonzero(as_tuple=True)
+    end = scores.lengths[row]
+    kind = _draw(forward.ended[row, end - 1] + scores.last)
+    while len(row):
+        left = end.unsqueeze(1)
+        start = left - sizes
+        there, start = start >= 0, start.clamp(min=0)
+        place = at.find(start, left.expand_as(start))
+        of = row.unsqueeze(1), kind.unsqueeze(1)
+        weights = begun[of[0], start, of[1]] + scores.inner[of[0], place, of[1]]
+        weights = weights.masked_fill(~there, IMPOSSIBLE)
         if tokens > at.longest:
-            far = begun[deep, words, of] + scores.long[of]
-            weights = torch.cat([weights, far.masked_fill(words >= end.unsqueeze(-1) - at.longest, IMPOSSIBLE)], -1)
-            start = torch.cat([start, words.expand(batch, n, -1)], -1)
-        on = end > 0
-        start = start.gather(-1, _draw(weights.masked_fill(~on.unsqueeze(-1), 0.0)).unsqueeze(-1))[..., 0]
-        is_start[row.expand_as(kind)[on], number[on], start[on]] = True
-        kind_at[row.expand_as(kind)[on], number[on], start[on]] = kind[on]
-        end = torch.where(on, start, 0)
-        if not bool((end > 0).any()):
-            return is_start, kind_at
-        earlier = forward.ended[row, (end - 1).clamp(min=0)] + scores.links.t()[kind]
-        kind = torch.where(end > 0, _draw(earlier), kind)
+            far = begun[row, :, kind] + scores.long[of[1]]
+            weights = torch.cat([weights, far.masked_fill(words >= left - at.longest, IMPOSSIBLE)], 1)
+            start = torch.cat([start, words.expand(len(row), -1)], 1)
+        end = start.gather(1, _draw(weights).unsqueeze(1))[:, 0]
+        is_start[row, number, end], kind_at[row, number, end] = True, kind
+        more = end > 0
+        row, number, end, kind = (values[more] for values in (row, number, end, kind))
+        kind = _draw(forward.ended[row, end - 1] + back[kind])
+    return is_start, kind_at
 
 
 def _draw(logits: Tensor) -> Tensor:
-    """A number with each row's probabilities ∝ exp(logits), `(batch, n, number)` -> `(batch, n)`."""
-    weights = torch.softmax(logits, -1)
-    return torch.multinomial(weights.flatten(0, 1), 1).view(logits.shape[:-1])
+    """A number with each row's probabilities ∝ exp(logits), `(row, number)` -> `(row,)`."""
+    if not len(logits):
+        return logits.new_zeros(0, dtype=torch.long)
+    cumulative = torch.exp(logits - logits.amax(1, keepdim=True)).cumsum(1)
+    u = 1 - torch.rand(len(logits), 1, device=logits.device, dtype=logits.dtype)  # above 0: no number of weight 0
+    return torch.searchsorted(cumulative, u * cumulative[:, -1:])[:, 0]

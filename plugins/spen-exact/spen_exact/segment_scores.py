@@ -125,7 +125,7 @@ class SegmentScorer(nn.Module):
                 at,
                 first - total[:, :-1],
                 last + total[:, 1:],
-                self._score_places(at, parts) + bias[at.size - 1],
+                self._score_places(at, parts) + bias.index_select(0, at.size - 1),
                 bias[-1],
                 self.links,
                 self.first,
@@ -137,9 +137,9 @@ class SegmentScorer(nn.Module):
         """vᵀ relu(a + b + c + d), `(batch, place, kind)`."""
         first, last, each = parts.chunk(3, -1)
         total = each.cumsum(1)
-        before = torch.cat([first, F.pad(total[:, :-1], (0, 0, 1, 0))], -1)[:, at.start]
-        after = torch.cat([last, total], -1)[:, at.end - 1]
+        before = torch.cat([first, F.pad(total[:, :-1], (0, 0, 1, 0))], -1).index_select(1, at.start)
+        after = torch.cat([last, total], -1).index_select(1, at.end - 1)
         a, before = before.chunk(2, -1)
         b, after = after.chunk(2, -1)
         c = (after - before) / at.size[:, None]
-        return self.values(torch.relu(a + b + c + self.numbers[at.size - 1]))
+        return self.values(torch.relu(a + b + c + self.numbers.index_select(0, at.size - 1)))

@@ -5,6 +5,7 @@ A step of the recursion is a word: time is linear in the words times (longest ·
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,9 @@ import torch
 from torch import Tensor
 
 from spen_exact.segment_scores import NEVER, SegmentScores
+
+NEAR = 60.0
+"""Nats by which links may differ: e^-60 does not underflow in float32."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,12 @@ def forward_sums(scores: SegmentScores) -> Forward:
     """The forward scores, and ln Z."""
     at, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
     inner = scores.inner.split([b - a for a, b in pairwise(at.first[1:])], 1)
-    entry = scores.first.expand_as(start[0])
+    entry, step = scores.first.expand_as(start[0]), _steps(scores.links)
     entries, begun, ended = [], [], []
     long = None
     for t in range(len(start)):
         if t:
-            entry = _step(ended[-1], scores.links)
+            entry = step(ended[-1])
         entries.append(entry)
         begun.append(entry + start[t])
         here = torch.stack(begun[-at.longest :], 1) + inner[t]
@@ -68,7 +72,7 @@ def backward_sums(scores: SegmentScores) -> Backward:
     inner = scores.inner[:, at.by_start].split([b - a for a, b in pairwise(at.begun)], 1)
     tokens = len(start)
     lengths = scores.lengths.unsqueeze(1)
-    back = scores.links.t()
+    step = _steps(scores.links.t())
     begun: list[Tensor] = []
     rests: list[Tensor] = []
     ends: list[Tensor] = []
@@ -76,7 +80,7 @@ def backward_sums(scores: SegmentScores) -> Backward:
     for t in range(tokens - 1, -1, -1):
         rest = torch.where(lengths == t + 1, scores.last, NEVER)
         if begun:
-            rest = torch.where(lengths > t + 1, _step(begun[-1], back), rest)
+            rest = torch.where(lengths > t + 1, step(begun[-1]), rest)
         rests.append(rest)
         ends.append(rest + end[t])
         here = torch.stack(ends[-at.longest :][::-1], 1) + inner[t]
@@ -96,10 +100,22 @@ def place_posteriors(scores: SegmentScores, forward: Forward, backward: Backward
     return torch.exp(before[:, at.start] + scores.inner + after[:, at.end - 1])
 
 
-def _step(sums: Tensor, links: Tensor) -> Tensor:
-    """ln Σ_i exp(sums_i + links_ij), `(batch, kind)`, as one product of exponentials that are at most 1.
+def _steps(links: Tensor) -> Callable[[Tensor], Tensor]:
+    """Sums `(batch, kind)` -> ln Σ_i exp(sums_i + links_ij), `(batch, kind)`.
 
-    The sum has the term of the likeliest kind, so that others underflow only where they don't matter, as long as links
-    differ by less than 80 in float32."""
-    top, most = sums.amax(-1, keepdim=True).detach(), links.amax(0, keepdim=True).detach()
-    return torch.log(torch.exp(sums - top) @ torch.exp(links - most)) + top + most
+    One matrix product of exponentials that are at most 1. The sum has the term of the likeliest kind. If links are so
+    far apart that it may underflow, the sum is in log space, which takes many times longer.
+    """
+    with torch.no_grad():
+        least, most = links.aminmax()
+        is_near = float(most - least) < NEAR
+    if not is_near:
+        return lambda sums: torch.logsumexp(sums.unsqueeze(-1) + links, 1)
+    shift = links.amax(0, keepdim=True).detach()
+    factor = torch.exp(links - shift)
+
+    def step(sums: Tensor) -> Tensor:
+        top = sums.amax(-1, keepdim=True).detach()
+        return torch.log(torch.exp(sums - top) @ factor) + top + shift
+
+    return step

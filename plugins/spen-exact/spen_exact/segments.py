@@ -109,14 +109,14 @@ def score(kinds: Kinds, scores: SegmentScores, y: Tensor) -> tuple[Tensor, Tenso
 
 
 def _logits(kinds: Kinds, scores: SegmentScores) -> Tensor:
-    """The additive part of the scores by tags, `(batch, 1, token, tag)`."""
-    each = scores.end + torch.cat([scores.start[:, 1:], scores.start[:, :1] * 0], 1)
+    """The part of the scores that is a sum over words, of each word alone, by tags, `(batch, 1, token, tag)`."""
+    each = scores.start + scores.end
     return each[..., kinds.kind.to(each.device)].unsqueeze(1)
 
 
 @dataclass(frozen=True)
 class SegmentsProposal(sp.Proposal):
-    """q(y | x) of a semi-Markov model; `logits` are the part of the scores that is a sum over words.
+    """q(y | x) of a semi-Markov model; `logits` are each word's part of the scores, which is a sum over words.
 
     All of it is over the tags that obey the space's scheme; `log_prob` of others is −∞, and of a relaxed y the expected
     score under independent tags minus ln Z. Unique types hold for the mode alone.
