@@ -117,23 +117,24 @@ def _find_best_sets(y: Tensor, weights: Tensor, size: Tensor, expected: Tensor, 
         forest: of labels that imply their parents: gains of children are at most their parents', and of equal ones a
             parent comes first.
     """
-    labels = y.shape[2]
-    order = None if forest is None else torch.tensor(forest.preorder()[0], device=y.device)
+    labels, left = y.shape[2], torch.arange(len(y), device=y.device)
+    gains, best_sizes = y.new_zeros(len(y), labels), torch.zeros_like(left)
     k = min(FIRST, labels)
-    while True:
-        sizes = torch.arange(1, k + 1, device=y.device, dtype=y.dtype)
-        gains = (2 * weights.unsqueeze(2) / (size.unsqueeze(2) + sizes)).transpose(1, 2) @ y  # (example, size, label)
-        if forest is not None:
-            gains = forest.limit(gains)[..., order]
-        ordered, ranking = gains.sort(dim=2, descending=True, stable=True)
-        value, best = _best(ordered.cumsum(2).diagonal(dim1=1, dim2=2))
-        if k == labels or bool((value >= (2 * expected / (k + 1 + size)).sum(1)).all()):
+    while len(left):
+        sizes, of = torch.arange(1, k + 1, device=y.device, dtype=y.dtype), size[left].unsqueeze(2)
+        tried = (2 * weights[left].unsqueeze(2) / (of + sizes)).transpose(1, 2) @ y[left]  # (example, size, label)
+        value, best = _best(tried.topk(k, dim=2).values.cumsum(2).diagonal(dim1=1, dim2=2))
+        best_sizes[left] = best
+        gains[left] = tried[torch.arange(len(left), device=y.device), best.clamp(min=1) - 1]
+        if k == labels:
             break
+        left = left[value < (2 * expected[left] / (k + 1 + size[left])).sum(1)]
         k = min(2 * k, labels)
-    rows = torch.arange(len(y), device=y.device)
-    chosen = torch.arange(labels, device=y.device) < best.unsqueeze(1)
-    ranking = ranking[rows, best.clamp(min=1) - 1]
-    ranking = ranking if order is None else order[ranking]
+    order = torch.arange(labels, device=y.device)
+    if forest is not None:
+        gains, order = forest.limit(gains), torch.tensor(forest.preorder[0], device=y.device)
+    ranking = order[gains[:, order].sort(dim=1, descending=True, stable=True).indices]
+    chosen = torch.arange(labels, device=y.device) < best_sizes.unsqueeze(1)
     return torch.zeros(chosen.shape, dtype=torch.bool, device=y.device).scatter_(1, ranking, chosen)
 
 

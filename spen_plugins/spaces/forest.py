@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -72,6 +73,7 @@ class Forest:
             values = values.index_copy(-1, labels, limited)
         return values
 
+    @cached_property
     def preorder(self) -> tuple[list[int], list[int]]:
         """The labels in an order in which a label's descendants follow it directly; and, at each place of this order,
         the first place after the label's descendants."""

@@ -126,7 +126,7 @@ def test_forests() -> None:
         ([0, 4, 5], [1, 1, 3]),
         ([2], [0]),
     ]
-    order, ends = forest.preorder()
+    order, ends = forest.preorder
     assert order == [1, 0, 2, 4, 3, 5] and ends == [4, 3, 3, 4, 6, 6]
     coherent = torch.tensor([[True, True, False, False, False, False], [True, False, False, True, False, False]])
     assert forest.is_coherent(coherent).tolist() == [True, False]

@@ -113,7 +113,7 @@ class CoherentLabels(Proposal):
         """The k best ways through the labels in preorder, in which a label that is off leads past its descendants."""
         with torch.no_grad():
             scores = at_least_float32(self.logits[:, 0])
-            order, ends = self._forest.preorder()
+            order, ends = self._forest.preorder
             last = scores.new_full((len(scores), k), -torch.inf)
             last[:, 0] = 0
             best, pointers = {len(order): last}, {}
@@ -141,7 +141,7 @@ class CoherentLabels(Proposal):
             angle = -2 * math.pi / count * torch.arange(count // 2 + 1, device=odds.device, dtype=odds.dtype)
             point = torch.polar(torch.ones_like(angle), angle)
             on, off = torch.sigmoid(odds).unsqueeze(2) * point, torch.sigmoid(-odds).unsqueeze(2)
-            order, ends = self._forest.preorder()
+            order, ends = self._forest.preorder
             after = {len(order): torch.ones_like(on[:, 0])}  # of the labels from a place on, given that it is reached
             for place in range(len(order) - 1, -1, -1):
                 label = order[place]
