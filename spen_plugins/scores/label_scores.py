@@ -112,6 +112,8 @@ def average_precision(p: Tensor, gold: Tensor) -> float | None:
 
 TEMPERATURES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 """Of which one is picked."""
+DEPENDENT = 2.0
+"""The highest of dependent labels: flatter laws have large sets, among which the best one takes long to find."""
 
 
 Outputs: TypeAlias = Tensor | Sequence[Proposal]
@@ -190,7 +192,8 @@ class Fit:
         return decoders + [LabelDecoder(temperature=float(t)) for t in ts] if self.decode != "threshold" else decoders
 
     def __call__(self, outputs: Outputs, gold: Tensor) -> LabelDecoder:
-        """Returns the decoder with the best example F1; of equal ones, the first.
+        """Returns the decoder with the best example F1; of equal ones, the first. Dependent labels have temperatures up
+        to 2.
 
         Args:
             outputs: of the validation part.
@@ -199,6 +202,8 @@ class Fit:
         decoders = self.decoders()
         if len(decoders) == 1:
             return decoders[0]
+        if not isinstance(outputs, Tensor):
+            decoders = [one for one in decoders if one.temperature is None or one.temperature <= DEPENDENT]
         return max(decoders, key=lambda decoder: round(example_f1(decoder(outputs), gold).mean().item(), 9))
 
     def __str__(self) -> str:

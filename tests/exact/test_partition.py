@@ -19,11 +19,12 @@ from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import caption, cells, latex
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.predict.own_data import load_own_data
+from spen_plugins.runs.train.finishing import _average_likelihoods
 from spen_plugins.testing import ToyLabels, ToyTags
 from spen_seal.dynamic import Dynamic
 from spen_seal.labels import Labels
 from spen_seal.static import Static
-from tests.loaded import trained
+from tests.loaded import experiment, trained
 from tests.seal.toys import Table, batch_of, make, proposal_for
 
 LABELS = 4
@@ -145,3 +146,15 @@ def test_tables_show_likelihoods_in_nats_and_the_lowest_in_bold(tmp_path):
     found = compare(read_groups(runs), scores=["example_f1", "nll.net", "nll.energy_ess"])
     assert [row[2] for row in cells(found)] == ["12.50", "9.25"] and "nll in nats" in caption(found)
     assert r"\mathbf{9.25}" in latex(found) and r"\mathbf{60.00}" in latex(found)
+
+
+def test_impossible_gold_counts_apart():
+    values = {"net": torch.tensor([1.0, torch.inf]), "energy": torch.tensor([2.0, 4.0])}
+    assert _average_likelihoods([values]) == {"net": 1.0, "net_impossible": 0.5, "energy": 3.0}
+    assert _average_likelihoods([{"net": torch.tensor([torch.inf])}]) == {"net_impossible": 1.0}
+    assert _average_likelihoods([]) == {}
+
+
+def test_the_method_takes_the_numbers_of_nce():
+    found, nce = (experiment("labels", data="bibtex", method=method) for method in ("partition", "nce"))
+    assert found["energy_loss"]["type"] == "exact.partition" and found["trainer"] == nce["trainer"]
