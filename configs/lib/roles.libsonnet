@@ -23,13 +23,13 @@ local energies = {
   'local': { energy: { type: 'local' } },
   linear_chain: { energy: { type: 'linear_chain' } },
   self_attention: { energy: { type: 'seal.self_attention' } },
-  // Those of structured tuning, with the weights of Li et al. (2020).
+  // Those of structured tuning, with the weights of Li et al. (2020). docs/configs.md has the lines that write rolesets.jsonl.
   constraints: {
     energy: {
       type: 'sum',
       terms: {
         unique: { type: 'rules.unique_role' },
-        frames: { type: 'rules.frame_roles', rolesets: 'data:srl/frames/rolesets.jsonl' },
+        frames: { type: 'rules.frame_roles', rolesets: 'rolesets.jsonl' },
         overlap: { type: 'rules.overlap' },
       },
       weights: { frames: 0.5, overlap: 0.1 },

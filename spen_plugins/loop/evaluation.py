@@ -22,7 +22,7 @@ from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.loop.torch_modes import flush_denormals
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
-from spen_plugins.spaces import Proposal
+from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.task import Metric, Task
 from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder, Rewards
 from spen_plugins.trainer import Stage, TrainerConfig
@@ -95,7 +95,7 @@ def evaluate(
             decisions += [] if own is None else [own]
         if rewards is not None and isinstance(task, Rewards):
             rewards += _compare_rewards(task, proposal, batch)
-        if likelihoods is not None and batch.gold is not None:
+        if likelihoods is not None and batch.gold is not None and isinstance(task.space, LabelSet | TagSequence):
             likelihoods.append(_find_likelihoods(model, proposal, batch))
     return metric
 
@@ -115,11 +115,24 @@ def _find_likelihoods(model: Model, proposal: Proposal, batch: Batch) -> dict[st
     values: dict[str, Tensor] = {}
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(0)
-        if proposal.space.discrete and not model.inference_net.iterative:
+        if not model.inference_net.iterative:
             values["net"] = -proposal.log_prob(batch.gold)[:, 0]
         if model.energy is not None and model.energy_loss is not None:
             values |= model.energy_loss.likelihoods(model.energy.at(batch.x), batch, proposal)
     return {name: value[batch.labelled].cpu() for name, value in values.items()}
+
+
+def average_likelihoods(batches: Sequence[Terms]) -> dict[str, float]:
+    """Means over examples of each value; of outputs with probability 0 the share, and the mean of the others."""
+    averages: dict[str, float] = {}
+    for name in batches[0] if batches else ():
+        values = torch.cat([batch[name] for batch in batches])
+        possible = ~values.isposinf() if name == "net" else torch.ones_like(values, dtype=torch.bool)
+        if possible.any():
+            averages[name] = float(values[possible].mean())
+        if not possible.all():
+            averages[f"{name}_impossible"] = float((~possible).double().mean())
+    return averages
 
 
 def validate(

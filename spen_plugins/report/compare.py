@@ -67,7 +67,7 @@ class Comparison:
 
     def unit_of(self, name: str) -> str:
         """The unit of a score; empty for fractions."""
-        return "nats" if name.startswith(LIKELIHOODS) else self.unit
+        return "" if name.endswith("_impossible") else "nats" if name.startswith(LIKELIHOODS) else self.unit
 
     def is_low_better(self, name: str) -> bool:
         """True if low values of a score are good."""

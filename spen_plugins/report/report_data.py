@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.report.compare import check_baselines, compare
+from spen_plugins.report.compare import LIKELIHOODS, check_baselines, compare
 from spen_plugins.report.tables import caption, cells, heads
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group
@@ -85,9 +85,10 @@ def make_nested_tables(groups: Sequence[Group], part: str) -> dict[str, Table]:
         seeds = [_read_part(run, part) for run in group.runs]
         for name in list_keys(seeds):
             if all(isinstance(table.get(name), dict) for table in seeds):
-                tables[f"{group.label}: {name}"] = _make_nested_table(
-                    [table[name] for table in seeds], group.runs[0].unit()
-                )
+                entries, unit = [table[name] for table in seeds], group.runs[0].unit()
+                if f"{name}." == LIKELIHOODS:
+                    entries, unit = [{"nats": table} for table in entries], "nats"
+                tables[f"{group.label}: {name}"] = _make_nested_table(entries, unit)
     return tables
 
 

@@ -9,7 +9,7 @@ average precision scikit-learn's, which the tests hold. The metric runs after ev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import torch
@@ -176,42 +176,45 @@ class Fit:
     Attributes:
         decode: "threshold", "expected_f1", or "validation" for both.
         threshold, temperature: of these decoders, a number, or "validation" for `GRID` and `TEMPERATURES`.
+        dependent: true if labels depend on each other; then `TEMPERATURES` up to 2.
     """
 
     decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
     threshold: float | Literal["validation"] = 0.5
     temperature: float | Literal["validation"] = "validation"
+    dependent: bool = False
+
+    @property
+    def temperatures(self) -> list[float]:
+        """All temperatures, in ascending order."""
+        if self.temperature != "validation":
+            return [float(self.temperature)]
+        return [t for t in TEMPERATURES if t <= DEPENDENT or not self.dependent]
 
     def decoders(self) -> list[LabelDecoder]:
         """All decoders, the nearest to a threshold of 0.5 or a temperature of 1 first."""
         thresholds = sorted(GRID, key=lambda t: abs(t - 0.5)) if self.threshold == "validation" else [self.threshold]
-        ts = [self.temperature]
-        if self.temperature == "validation":
-            ts = sorted(TEMPERATURES, key=lambda t: abs(t - 1))
+        ts = sorted(self.temperatures, key=lambda t: abs(t - 1))
         decoders = [LabelDecoder(float(t)) for t in thresholds] if self.decode != "expected_f1" else []
-        return decoders + [LabelDecoder(temperature=float(t)) for t in ts] if self.decode != "threshold" else decoders
+        return decoders + [LabelDecoder(temperature=t) for t in ts] if self.decode != "threshold" else decoders
 
     def __call__(self, outputs: Outputs, gold: Tensor) -> LabelDecoder:
-        """Returns the decoder with the best example F1; of equal ones, the first. Dependent labels have temperatures up
-        to 2.
+        """Returns the decoder with the best example F1; of equal ones, the first.
 
         Args:
             outputs: of the validation part.
             gold: its labels, boolean `(example, label)`.
         """
-        decoders = self.decoders()
+        decoders = replace(self, dependent=not isinstance(outputs, Tensor)).decoders()
         if len(decoders) == 1:
             return decoders[0]
-        if not isinstance(outputs, Tensor):
-            decoders = [one for one in decoders if one.temperature is None or one.temperature <= DEPENDENT]
         return max(decoders, key=lambda decoder: round(example_f1(decoder(outputs), gold).mean().item(), 9))
 
     def __str__(self) -> str:
         """The way in which the decoder was chosen."""
         by_threshold = f"from {GRID[0]} to {GRID[-1]}" if self.threshold == "validation" else ""
-        by_f1 = (
-            f"from temperatures {TEMPERATURES[0]:g} to {TEMPERATURES[-1]:g}" if self.temperature == "validation" else ""
-        )
+        ts = self.temperatures
+        by_f1 = f"from temperatures {ts[0]:g} to {ts[-1]:g}" if self.temperature == "validation" else ""
         if self.decode == "validation":
             one, other = by_threshold or f"{self.threshold:g}", by_f1 or f"temperature {self.temperature:g}"
             return f"picked on validation: a threshold {one}, or expected F1, {other}"

@@ -51,6 +51,10 @@ class Star:
         labels = torch.zeros(self.scores.shape[1], dtype=torch.bool, device=self.scores.device)
         return labels.index_fill(0, self.hubs, True)
 
+    def _restore_grad_mode(self) -> torch.set_grad_enabled:
+        """Gradients if the scores have some: cached values must not depend on the mode of the first access."""
+        return torch.set_grad_enabled(self.scores.requires_grad or self.pairs.requires_grad)
+
     @cached_property
     def between(self) -> Tensor:
         """The pairs that count, `(batch, hub, label)`: not those of a hub with itself or an earlier one."""
@@ -58,26 +62,29 @@ class Star:
         counts = torch.ones_like(self.pairs[0]).index_copy(
             1, self.hubs, (place.unsqueeze(1) < place).to(self.pairs.dtype)
         )
-        return self.pairs * counts
+        with self._restore_grad_mode():
+            return self.pairs * counts
 
     @cached_property
     def odds(self) -> Tensor:
         """Log-odds of each label given the hubs' values, `(batch, value, label)`; those of hubs are of no use."""
-        with torch.autocast(self.scores.device.type, enabled=False):
+        with self._restore_grad_mode(), torch.autocast(self.scores.device.type, enabled=False):
             return self.scores.unsqueeze(1) + self.values @ self.between
 
     @cached_property
     def hub_scores(self) -> Tensor:
         """Scores of the hubs' values themselves, `(batch, value)`."""
-        own = self.between[:, :, self.hubs]
-        pairs = torch.einsum("ah,bhg,ag->ba", self.values, own, self.values)
-        return self.scores[:, self.hubs] @ self.values.t() + pairs
+        with self._restore_grad_mode():
+            own = self.between[:, :, self.hubs]
+            pairs = torch.einsum("ah,bhg,ag->ba", self.values, own, self.values)
+            return self.scores[:, self.hubs] @ self.values.t() + pairs
 
     @cached_property
     def log_weights(self) -> Tensor:
         """Scores of the hubs' values, summed over all other labels, `(batch, value)`."""
-        others = F.softplus(self.odds).masked_fill(self.is_hub, 0)
-        return self.hub_scores + others.sum(-1)
+        with self._restore_grad_mode():
+            others = F.softplus(self.odds).masked_fill(self.is_hub, 0)
+            return self.hub_scores + others.sum(-1)
 
     def log_z(self) -> Tensor:
         """`(batch,)`."""
@@ -190,4 +197,5 @@ class StarLabels(Proposal):
     @cached_property
     def _closest_independent(self) -> Proposal:
         """The independent labels with the same marginals."""
-        return self.space.independent(torch.logit(self.mean, eps=1e-7))
+        with self.restore_grad_mode():
+            return self.space.independent(torch.logit(self.mean, eps=1e-7))

@@ -14,12 +14,12 @@ import spen_plugins as sp
 from spen_exact.partition import Partition, _tangent_exp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.loop.evaluation import average_likelihoods
 from spen_plugins.nn import effective_samples, estimate_likelihoods, log_weights
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import caption, cells, latex
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.predict.own_data import load_own_data
-from spen_plugins.runs.train.finishing import _average_likelihoods
 from spen_plugins.testing import ToyLabels, ToyTags
 from spen_seal.dynamic import Dynamic
 from spen_seal.labels import Labels
@@ -150,9 +150,10 @@ def test_tables_show_likelihoods_in_nats_and_the_lowest_in_bold(tmp_path):
 
 def test_impossible_gold_counts_apart():
     values = {"net": torch.tensor([1.0, torch.inf]), "energy": torch.tensor([2.0, 4.0])}
-    assert _average_likelihoods([values]) == {"net": 1.0, "net_impossible": 0.5, "energy": 3.0}
-    assert _average_likelihoods([{"net": torch.tensor([torch.inf])}]) == {"net_impossible": 1.0}
-    assert _average_likelihoods([]) == {}
+    assert average_likelihoods([values]) == {"net": 1.0, "net_impossible": 0.5, "energy": 3.0}
+    assert average_likelihoods([{"net": torch.tensor([torch.inf])}]) == {"net_impossible": 1.0}
+    assert math.isnan(average_likelihoods([{"net": torch.tensor([torch.nan, 1.0])}])["net"])
+    assert average_likelihoods([]) == {}
 
 
 def test_the_method_takes_the_numbers_of_nce():

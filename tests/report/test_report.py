@@ -93,7 +93,8 @@ def test_scores_are_those_of_the_run_folders(page, roles, runs):
         for row, group in zip(rows[:-1], ("seal", "ce"), strict=True):
             found = dict(zip(head, row, strict=True))
             a, b = (scores(runs / group / seed)[part] for seed in "01")
-            assert found["seeds"] == "2" and set(head[2:]) == set(a) - {"ranking"}
+            assert found["seeds"] == "2" and set(head[2:]) == set(a) - {"ranking", "nll"}
+            assert page.tables[f"{row[0]}: nll, {part}, each (1)"][1][0] == "nats"
             for name in head[2:]:  # of two values the standard error is half their distance
                 mean, error = 50 * (a[name] + b[name]), 50 * abs(a[name] - b[name])
                 assert found[name] == f"{mean:.2f} ± {error:.2f}"

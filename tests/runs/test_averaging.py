@@ -64,7 +64,7 @@ def probabilities(run: Path, items: list | None = None) -> list[np.ndarray]:
 
 
 def test_the_mean_of_one_run_is_that_run(both: Path, tmp_path: Path) -> None:
-    run = both / "nce/seed-1"
+    run = both / "cross_entropy/seed-1"
     average_runs([run], tmp_path / "x", options=QUIET)
     assert sp.load(tmp_path / "x").predict(VECTORS) == sp.load(run).predict(VECTORS)
     mean, alone = RunFolder(tmp_path / "x"), RunFolder(run)
@@ -169,7 +169,15 @@ def test_options_that_do_not_go_together(both: Path, tmp_path: Path, words: list
 
 def test_a_decoder_is_not_for_a_mean_of_tags(names: list[Path], tmp_path: Path) -> None:
     said = spen("decode", *names, tmp_path / "x", "--mean", "--by", "threshold", status=2).stderr
-    assert "has no task.decode" in said
+    assert "'task.decode'" in said and 'expected "viterbi" | "expected_f1" | "validation"' in said
+
+
+def test_tags_without_spans_have_one_decoder(tmp_path: Path) -> None:
+    small = {"method": "cross_entropy", "trainer.epochs": "1"}
+    runs = [trained("tags", tmp_path / seed, seed=seed, **small) for seed in "01"]
+    spen("decode", *runs, tmp_path / "x", "--mean")
+    assert RunFolder(tmp_path / "x").metrics()["protocol"]["decoding"] == "the net's best, of all sequences"
+    assert "decode" not in RunFolder(tmp_path / "x").facts()
 
 
 def test_a_folder_of_methods_and_seeds_predicts_with_a_mean(both: Path, tmp_path: Path, monkeypatch) -> None:

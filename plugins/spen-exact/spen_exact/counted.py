@@ -119,7 +119,8 @@ class CountedLabels(Proposal):
     @cached_property
     def _closest_independent(self) -> Proposal:
         """The independent labels with the same marginals."""
-        return self.space.independent(torch.logit(self.mean, eps=1e-7))
+        with self.restore_grad_mode():
+            return self.space.independent(torch.logit(self.mean, eps=1e-7))
 
 
 def _list_best(scores: Tensor, counts: Tensor, k: int) -> tuple[Tensor, Tensor]:

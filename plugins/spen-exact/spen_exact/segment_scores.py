@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -79,7 +80,17 @@ class SegmentScores:
         """The same scores in float64."""
         return self._map(Tensor.double)
 
-    def _map(self, change: object) -> SegmentScores:
+    def divided(self, temperature: float) -> SegmentScores:
+        """The same scores divided by a temperature."""
+        return self._map(lambda scores: scores / temperature)
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> SegmentScores:
+        """The scores with `change` applied to each tensor with a row per sentence; the others move to its device."""
+        rows = {name: change(getattr(self, name)) for name in ("start", "end", "inner", "mask")}
+        shared = {name: getattr(self, name).to(rows["start"].device) for name in ("long", "links", "first", "last")}
+        return replace(self, **rows, **shared)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> SegmentScores:
         names = ("start", "end", "inner", "long", "links", "first", "last")
         return replace(self, **{name: change(getattr(self, name)) for name in names})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -207,6 +208,12 @@ class SegmentsProposal(sp.Proposal):
             if scores.start.shape[1] > at.longest:
                 found.append(_long_spans(scores, forward, backward, floor))
             return sp.Spans.join(found)
+
+    def tempered(self, temperature: float) -> SegmentsProposal:
+        return replace(super().tempered(temperature), segments=self.segments.divided(temperature))
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> SegmentsProposal:
+        return replace(super().map_rows(change), segments=self.segments.map_rows(change))
 
     def detach(self) -> SegmentsProposal:
         return replace(super().detach(), segments=self.segments.detach())

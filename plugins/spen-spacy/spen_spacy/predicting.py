@@ -30,7 +30,7 @@ class Run:
     def __init__(
         self, folder: Path, device: str = "cpu", energy: bool = False, rerank: int = 0, precision: str = "no"
     ) -> None:
-        if (energy or rerank) and sp.RunFolder.open(folder).config().get("energy") is None:
+        if (energy or rerank) and sp.RunFolder.open(folder, mean=not rerank).config().get("energy") is None:
             asked = f"rerank={rerank}" if rerank else "energy=True"
             raise sp.ConfigError(
                 f"found {asked}, and {folder} has no energy; name a run that was trained, and saved, with one"

@@ -77,11 +77,14 @@ class SpanTask(SentenceTask, FitsDecoder):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self._fit = SpanFit(config.decode, config.threshold)
-        self._decoders: Sequence[SpanDecoder] = self._fit.decoders()
-        self.decoder = self._decoders[0]
+        self._fit_by(SpanFit(config.decode, config.threshold))
         if config.decode == "viterbi" and config.threshold != "validation":
             raise ConfigError("task.threshold goes with task.decode=expected_f1 or validation")
+
+    def _fit_by(self, fit: SpanFit) -> None:
+        self._fit = fit
+        self._decoders: Sequence[SpanDecoder] = fit.decoders()
+        self.decoder = self._decoders[0]
 
     def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
         """The tags that the decoder predicts, unless the net itself chose some."""

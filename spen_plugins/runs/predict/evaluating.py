@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from spen_plugins.energy_loss import Terms
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop import evaluate
+from spen_plugins.loop.evaluation import average_likelihoods
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import sources
 from spen_plugins.runs.folder.folder import RunFolder
@@ -32,8 +34,11 @@ def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: st
     task = predictor.task
     examples, where = _read(predictor, path, part)
     labelled = _keep_labelled(predictor, examples, where, "gold outputs to score against (spen predict needs none)")
-    metric = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device)
+    likelihoods: list[Terms] = []
+    metric = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device, likelihoods=likelihoods)
     scores = {**metric.compute(), **metric.details()}
+    if nll := average_likelihoods(likelihoods):
+        scores["nll"] = nll
     split = f"all {len(examples)} examples of {where}"
     if len(labelled) < len(examples):
         split = f"the {len(labelled)} of {len(examples)} examples of {where} that have gold outputs"

@@ -28,7 +28,7 @@ from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_below
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
-from spen_plugins.runs.train.decoding import INSTEAD, ON_CPU, check_decodes, open_finished, save_scored
+from spen_plugins.runs.train.decoding import INSTEAD, ON_CPU, check_decodes, open_finished, pick_known, save_scored
 from spen_plugins.runs.train.teachers import name_runs
 from spen_plugins.spaces import Proposal
 from spen_plugins.spaces.mixture import average
@@ -93,10 +93,11 @@ def open_members(runs: Sequence[Path], settings: Mapping[str, Any] | None = None
         folder = open_finished(run)
         config, source = folder.config(), str(folder.path / "config.json")
         experiment = check(config, source, registry)
-        # What the command line says by default means nothing to a task without a decoder.
+        # What the command line says by default means nothing to a task without a choice of decoders.
         if settings and (issubclass(experiment.task.cls, FitsDecoder) or {*settings.values()} != {"validation"}):
             check_decodes(run, experiment)
-            experiment = check({**config, "task": {**config["task"], **settings}}, source, registry)
+            known = pick_known(experiment.task.cls.Config, settings, str(run))
+            experiment = check({**config, "task": {**config["task"], **known}}, source, registry)
         check_alone(experiment.inference_net.cls, str(run))
         members.append(Member(name, folder, experiment))
     for other in members[1:]:
@@ -112,7 +113,7 @@ def _check_alike(first: Member, other: Member) -> None:
         unlike.append(f"task {a.type!r} and {b.type!r}")
     unlike += [f"task.{key}" for key in FILES if getattr(a.config, key, None) != getattr(b.config, key, None)]
     ours, theirs = first.folder.facts(), other.folder.facts()
-    fitted = fitted_facts(a.cls(a.config))
+    fitted = fitted_facts(a.cls(a.config)) | {"largest"}  # of training sets, which earlier runs don't know
     unlike += [
         name
         for name in sorted(ours.keys() | theirs.keys())

@@ -56,11 +56,11 @@ def decode(
             f"{run}: its outputs are those that {net.type!r} chooses by the energy, whatever task.decode is; "
             "expected the run that was decoded by the energy"
         )
-    config["task"] = {**config["task"], **_pick_known(experiment.task.cls.Config, settings, str(run))}
+    config["task"] = {**config["task"], **pick_known(experiment.task.cls.Config, settings, str(run))}
     return _write(source, out, config, source.weights(), options)
 
 
-def _pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> dict[str, Any]:
+def pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> dict[str, Any]:
     """The settings that the task's config has.
 
     Raises:

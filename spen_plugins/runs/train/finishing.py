@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,9 +10,8 @@ from torch import Tensor
 
 from spen_plugins.config.experiment import Built
 from spen_plugins.console import Console
-from spen_plugins.energy_loss import Terms
 from spen_plugins.loop import evaluate
-from spen_plugins.loop.evaluation import Constant, example_ratios
+from spen_plugins.loop.evaluation import Constant, average_likelihoods, example_ratios
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.runs.predict.evaluating import protocol
@@ -88,20 +86,7 @@ def _score(
         scores[part] = {**metric.compute(), **metric.details()}
         for name, values in zip(("reward", "reward_of_gold"), zip(*rewards, strict=True), strict=False):
             scores[part][name] = float(torch.cat(values).mean())
-        if nll := _average_likelihoods(likelihoods):
+        if nll := average_likelihoods(likelihoods):
             scores[part]["nll"] = nll
         ratios[part] = example_ratios(metric, task, examples)
     return scores, ratios, decisions
-
-
-def _average_likelihoods(batches: Sequence[Terms]) -> dict[str, float]:
-    """Means over examples of each value; of outputs with probability 0 the share, and the mean of the others."""
-    averages: dict[str, float] = {}
-    for name in batches[0] if batches else ():
-        values = torch.cat([batch[name] for batch in batches])
-        possible = values.isfinite()
-        if possible.any():
-            averages[name] = float(values[possible].mean())
-        if not possible.all():
-            averages[f"{name}_impossible"] = float((~possible).double().mean())
-    return averages

@@ -46,7 +46,7 @@ def test_it_learns_as_a_mixture_and_is_stored(tmp_path) -> None:
     ("nets", "said"),
     [
         ({}, "found no nets"),
-        ({"keys": NETS["a"]}, "PyTorch has no room for the name 'keys'"),
+        ({"keys": NETS["a"]}, "'keys' can't be the name of a module in PyTorch"),
         ({"a": {"type": "gbi", "net": NETS["a"]}}, "nets.a: Gbi predicts by an energy"),
     ],
 )

@@ -117,7 +117,7 @@ def test_core_roles_come_once_if_asked() -> None:
     [
         ({"threshold": 0.3}, "goes with task.decode=expected_f1"),
         ({"decode": "expected_f1", "scheme": "none", "corpus": "pos"}, "a task.scheme of spans"),
-        ({"decode": "validation", "constrained": False}, "task.constrained=true"),
+        ({"decode": "expected_f1", "constrained": False}, "task.constrained=true"),
     ],
 )
 def test_settings_without_effect_are_errors(fields: dict[str, Any], says: str) -> None:

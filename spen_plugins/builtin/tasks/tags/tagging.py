@@ -30,6 +30,7 @@ from spen_plugins.data.sentences.tagged import read_tagged, read_words
 from spen_plugins.data.text import RawText
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, rounded, tag_confidences
+from spen_plugins.scores.span_decoding import SpanFit
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.sentences import tag_parts, tag_warnings
 from spen_plugins.sentences.batches import (
@@ -58,6 +59,8 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self._encoding = TagEncoding(config)
+        if not self._encoding.decodes_spans:
+            self._fit_by(SpanFit())  # the one decoder
         self.selection = "f1" if self._encoding.has_spans else "accuracy"
         self._index: Index | None = None  # of a training part on disk
         self._class_weights: Tensor | None = None
@@ -211,7 +214,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
         return {
             **(TAG_DEFINITIONS if scheme is None else SPAN_DEFINITIONS),
             "scheme": config.scheme if scheme is None else f"{config.scheme}, learned as {scheme}",
-            "decoding": best if config.decode == "viterbi" else "as the threshold says",
+            "decoding": best if self._fit.decode == "viterbi" else "as the threshold says",
             "split": self._read.split,
             **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
             "threshold": self._protocol_threshold(),

@@ -75,7 +75,8 @@ class TagEncoding:
         self._has_predicates = "predicates" in (config.format, config.corpus)
         if self._has_predicates and config.scheme != "bio":
             raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")
-        if config.decode != "viterbi" and not (self.has_spans and config.constrained):
+        self.decodes_spans = self.has_spans and config.constrained
+        if config.decode == "expected_f1" and not self.decodes_spans:
             expected = "viterbi, or a task.scheme of spans and task.constrained=true beside it"
             raise ConfigError(f"task.decode: found {config.decode!r}; expected {expected}")
         usual = "bioes" if config.scheme == "bioes" else "bio"
