@@ -445,7 +445,7 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, gold):
     assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.stdout)["scores"]["example_f1"])
     assert lines[-1]["energy"] < lines[0]["energy"]
     refined = sp.load(seal, refine={"type": "gbi", "steps": 4}).evaluate_file(gold)
-    details = {"ranking", "example_ap", "label_ap"}  # at the end of a run and of an evaluation, not step by step
+    details = {"ranking", "example_ap", "label_ap", "nll"}  # at the end of a run and of an evaluation, not step by step
     assert {name: score for name, score in refined["scores"].items() if name not in details} == lines[-1]["scores"]
     assert refined["protocol"]["refined"].items() >= {"type": "gbi", "steps": 4, "lr": 0.1}.items()
     assert "refined" not in json.loads(plain.stdout)["protocol"]
