@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import effective_samples, estimate_likelihoods, log_weights
+from spen_plugins.nn import at_least_float32, effective_samples, estimate_likelihoods, log_weights
 
 
 class Partition(sp.EnergyLoss):
@@ -74,7 +74,7 @@ class Partition(sp.EnergyLoss):
 
     def _tau(self, batch: sp.Batch, weights: Tensor) -> Tensor:
         """τ(x), `(batch,)`: the sum over tokens where features are of tokens."""
-        values = self.output(self.features(batch.x)).squeeze(-1)
+        values = at_least_float32(self.output(self.features(batch.x))).squeeze(-1)
         if values.dim() == 1:
             parts = torch.ones_like(values)
         else:

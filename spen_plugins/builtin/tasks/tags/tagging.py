@@ -208,9 +208,8 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
 
     def protocol(self) -> dict[str, Any]:
         config, scheme = self.config, self._encoding.scheme
-        best = (
-            "the net's best, of all sequences" if self.space.scheme == "none" else f"the best sequence under {scheme}"
-        )
+        free = self.space.scheme == "none"
+        best = "the net's best, of all sequences" if free else f"the best sequence under {scheme}"
         return {
             **(TAG_DEFINITIONS if scheme is None else SPAN_DEFINITIONS),
             "scheme": config.scheme if scheme is None else f"{config.scheme}, learned as {scheme}",
