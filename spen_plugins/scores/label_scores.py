@@ -117,8 +117,8 @@ DEPENDENT = 2.0
 
 
 Outputs: TypeAlias = Tensor | Sequence[Proposal]
-"""What label sets are decided from: probabilities of independent labels, `(example, label)`, or the distributions of
-some batches, in which labels depend on each other."""
+"""Outputs from which label sets are decided: probabilities of independent labels, `(example, label)`, or the
+distributions of some batches, in which labels depend on each other."""
 
 
 def as_outputs(proposal: Proposal) -> Outputs:
