@@ -8,8 +8,9 @@ average precision scikit-learn's, which the tests hold. The metric runs after ev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias
 
 import torch
@@ -112,8 +113,6 @@ def average_precision(p: Tensor, gold: Tensor) -> float | None:
 
 TEMPERATURES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 """Of which one is picked."""
-DEPENDENT = 2.0
-"""The highest of dependent labels: flatter laws have large sets, among which the best one takes long to find."""
 
 
 Outputs: TypeAlias = Tensor | Sequence[Proposal]
@@ -176,20 +175,18 @@ class Fit:
     Attributes:
         decode: "threshold", "expected_f1", or "validation" for both.
         threshold, temperature: of these decoders, a number, or "validation" for `GRID` and `TEMPERATURES`.
-        dependent: true if labels depend on each other; then `TEMPERATURES` up to 2.
     """
 
     decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
     threshold: float | Literal["validation"] = 0.5
     temperature: float | Literal["validation"] = "validation"
-    dependent: bool = False
 
     @property
     def temperatures(self) -> list[float]:
         """All temperatures, in ascending order."""
         if self.temperature != "validation":
             return [float(self.temperature)]
-        return [t for t in TEMPERATURES if t <= DEPENDENT or not self.dependent]
+        return list(TEMPERATURES)
 
     def decoders(self) -> list[LabelDecoder]:
         """All decoders, the nearest to a threshold of 0.5 or a temperature of 1 first."""
@@ -205,10 +202,14 @@ class Fit:
             outputs: of the validation part.
             gold: its labels, boolean `(example, label)`.
         """
-        decoders = replace(self, dependent=not isinstance(outputs, Tensor)).decoders()
+        decoders = self.decoders()
         if len(decoders) == 1:
             return decoders[0]
-        return max(decoders, key=lambda decoder: round(example_f1(decoder(outputs), gold).mean().item(), 9))
+        score = cache(lambda decoder: round(example_f1(decoder(outputs), gold).mean().item(), 9))
+        if not isinstance(outputs, Tensor) and self.decode != "threshold":
+            by_threshold = [decoder for decoder in decoders if decoder.temperature is None]
+            decoders = [*by_threshold, _climb([LabelDecoder(temperature=t) for t in self.temperatures], score)]
+        return max(decoders, key=score)
 
     def __str__(self) -> str:
         """The way in which the decoder was chosen."""
@@ -220,6 +221,16 @@ class Fit:
             return f"picked on validation: a threshold {one}, or expected F1, {other}"
         chosen = by_threshold if self.decode == "threshold" else by_f1
         return f"picked on validation {chosen}" if chosen else "fixed"
+
+
+def _climb(decoders: Sequence[LabelDecoder], score: Callable[[LabelDecoder], float]) -> LabelDecoder:
+    """The best of decoders with ascending temperatures, tried from 1 towards whichever side scores better and as long
+    as it does: under flat laws the best sets of dependent labels are large, and take long to find."""
+    at = min(range(len(decoders)), key=lambda i: abs(decoders[i].temperature - 1))
+    for step in (1, -1):
+        while 0 <= at + step < len(decoders) and score(decoders[at + step]) > score(decoders[at]):
+            at += step
+    return decoders[at]
 
 
 def between(logits: Tensor, predicted: Tensor) -> Tensor:

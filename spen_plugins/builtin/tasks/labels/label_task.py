@@ -198,8 +198,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
         more |= {} if self.space.forest is None else {"incoherent": INCOHERENT}
         law = f" under {self.law}" if self.law and self.decoder.temperature is not None else ""
-        fit = replace(self._fit, dependent=bool(self.law))
-        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}{law}, {fit}"}
+        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}{law}, {self._fit}"}
 
     def label_facts(self) -> dict[str, Any]:
         """Those of `facts` from which `restore_labels` rebuilds the decoder and what is known of the labels."""
