@@ -84,6 +84,9 @@ class Player(Config):
     """Largest gradient norm; null for no clipping."""
     steps: int = Field(1, ge=1, le=1000)
     """Updates in a row on one batch."""
+    every: int = Field(1, ge=1, le=1000)
+    """Moves at every n-th batch only; 2 halves what an energy's updates cost, where they needn't be as many as the
+    net's."""
     plateau: PlateauConfig | None = None
     """Lowers the rate when the validation score stops improving; null: never."""
     schedule: Schedule | None = None

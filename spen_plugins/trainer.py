@@ -158,7 +158,7 @@ class Phase:
         additive: true if the gradients of parts of a batch sum to the batch's; otherwise the loop refuses accumulation
             and several processes.
         frozen_dropout: if true, nets that this phase does not train use dropout (for sampling, as in SEAL's code).
-        every: the phase runs at every n-th batch only.
+        every: the phase has its turn at every n-th batch only; of these, its player moves at every `player.every`-th.
         measures: context -> values logged with the losses, as often as gradient norms, without effect on training.
     """
 

@@ -37,7 +37,12 @@ def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> to
 
 def planned_updates(stage: Stage, phase: Phase, batches: int) -> int:
     """Number of updates of a phase in its stage without early stopping."""
-    return stage.epochs * batches // phase.every * stage.rounds * phase.player.steps
+    return stage.epochs * batches // find_every(phase) * stage.rounds * phase.player.steps
+
+
+def find_every(phase: Phase) -> int:
+    """Number of batches among which a phase has one turn."""
+    return phase.every * phase.player.every
 
 
 class ActivePhase:

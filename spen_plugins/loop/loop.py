@@ -14,7 +14,7 @@ from accelerate import Accelerator
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
-from spen_plugins.loop.active import ActivePhase, make_phases, use_means
+from spen_plugins.loop.active import ActivePhase, find_every, make_phases, use_means
 from spen_plugins.loop.checkpoint import put_phases, translate_misfits
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import Constant, collate_rows, probe, validate
@@ -149,7 +149,7 @@ class Loop:
         turn = self.position.epoch * self.epochs.batches + self.position.batch + 1
         for _ in range(stage.rounds):
             for active in self.active:
-                if turn % active.phase.every:
+                if turn % find_every(active.phase):
                     continue
                 self.nets.phase_begins(active)
                 for _ in range(active.player.steps):

@@ -187,6 +187,19 @@ def test_planned_updates_count_every_nth_batch() -> None:
     assert planned_updates(sp.Stage("s", (phase,), epochs=5, rounds=4), phase, batches=7) == 5 * 7 // 3 * 4 * 2
 
 
+def test_a_player_moves_at_every_nth_turn_of_its_phase(task: ToyTask, tmp_path: Path) -> None:
+    phases = (net_phase(sp.Player(every=2)), energy_phase(sp.Player(every=2, steps=3), every=2))
+    stage = sp.Stage("s", phases, epochs=3)
+    loop = make_loop(model_for(task), task, [stage], tmp_path / "run")
+    loop.begin(stage)
+    for _ in range(3):
+        loop.run_epoch(stage)
+        loop.position.next_epoch()
+    batches = 3 * loop.epochs.batches
+    assert [active.updates for active in loop.active] == [batches // 2, batches // 4 * 3]
+    assert [planned_updates(stage, phase, loop.epochs.batches) for phase in phases] == [batches // 2, batches // 4 * 3]
+
+
 def test_a_plateau_lowers_what_a_warm_up_rises_to() -> None:
     parameter = torch.nn.Parameter(torch.zeros(1))
     player = sp.Player(lr=0.4, schedule=sp.Schedule(warmup=4), plateau=sp.PlateauConfig(patience=0))
