@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from spen_plugins.settings.facts import listed, number, numbers
     from spen_plugins.spaces import (
         BinaryGrid,
+        DependentLabels,
         IndependentLabels,
         IndependentPixels,
         IndependentReals,

@@ -3,7 +3,7 @@
 from spen_plugins.spaces.base import OutputSpace
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.grids import BinaryGrid, IndependentPixels, IndependentReals, RealGrid
-from spen_plugins.spaces.labels import IndependentLabels, LabelSet
+from spen_plugins.spaces.labels import DependentLabels, IndependentLabels, LabelSet
 from spen_plugins.spaces.mixture import Mixture
 from spen_plugins.spaces.paths import viterbi
 from spen_plugins.spaces.schemes import allowed_transitions

@@ -122,3 +122,26 @@ class IndependentLabels(Proposal):
 
     def label_sizes(self) -> Tensor:
         return label_sizes(self.logits[:, 0])
+
+
+@dataclass(frozen=True)
+class DependentLabels(Proposal):
+    """Labels that depend on each other: `mode` is the first of `k_best`, and `rsample` and `perturb` are of the
+    independent labels with the same marginals."""
+
+    space: LabelSet
+
+    @cached_property
+    def mode(self) -> Tensor:
+        return self.k_best(1)[0]
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        return self._closest_independent.perturb(n, std)
+
+    @cached_property
+    def _closest_independent(self) -> Proposal:
+        with self.restore_grad_mode():
+            return self.space.independent(torch.logit(self.mean, eps=1e-7))

@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spen_plugins.spaces.base import at_least_float32, inner_product
-from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import cheapest_flips
-from spen_plugins.spaces.labels import LabelSet
+from spen_plugins.spaces.labels import DependentLabels
 from spen_plugins.spaces.set_sizes import label_sizes
 
 SURE = 1e4
@@ -105,16 +104,13 @@ class Star:
 
 
 @dataclass(frozen=True)
-class StarLabels(Proposal):
+class StarLabels(DependentLabels):
     """q(y | x) of a `Star`; `logits` are its scores, `(batch, 1, label)`.
-
-    `rsample` and `perturb` are of the independent labels with the same marginals.
 
     Args:
         pairs, hubs: as of `Star`.
     """
 
-    space: LabelSet
     pairs: Tensor | None = None
     hubs: Tensor | None = None
 
@@ -153,16 +149,6 @@ class StarLabels(Proposal):
         p = torch.sigmoid(self._given_hubs.gather(1, value.unsqueeze(2).expand(-1, -1, self.logits.shape[2])))
         return (torch.rand_like(p) < p).to(self.logits.dtype)
 
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        return self._closest_independent.perturb(n, std)
-
-    @cached_property
-    def mode(self) -> Tensor:
-        return self.k_best(1)[0]
-
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         """The k best of those given each value of the hubs."""
         with torch.no_grad():
@@ -193,9 +179,3 @@ class StarLabels(Proposal):
 
     def detach(self) -> StarLabels:
         return replace(super().detach(), pairs=self.pairs.detach())
-
-    @cached_property
-    def _closest_independent(self) -> Proposal:
-        """The independent labels with the same marginals."""
-        with self.restore_grad_mode():
-            return self.space.independent(torch.logit(self.mean, eps=1e-7))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins import LabelSet, Proposal
+from spen_plugins import DependentLabels
 from spen_plugins.nn import SizeTree, at_least_float32, inner_product, label_sizes, log_sizes
 
 
@@ -35,16 +35,13 @@ def log_partition(scores: Tensor, log_law: Tensor, counts: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class CountedLabels(Proposal):
+class CountedLabels(DependentLabels):
     """q(y | x) ∝ exp(Σ_i s_i y_i + c_|y|); `logits` are the s_i, `(batch, 1, label)`.
-
-    `rsample` and `perturb` are of the independent labels with the same marginals.
 
     Args:
         counts: c of sizes 0, 1, …, `(batch, size)`, the last one shared by all larger sizes.
     """
 
-    space: LabelSet
     counts: Tensor | None = None
 
     @property
@@ -87,16 +84,6 @@ class CountedLabels(Proposal):
             sizes = torch.multinomial(torch.softmax(log_law + self._counts, -1), n, replacement=True)
             return tree.sample(sizes).to(self.logits.dtype)
 
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        return self._closest_independent.perturb(n, std)
-
-    @cached_property
-    def mode(self) -> Tensor:
-        return self.k_best(1)[0]
-
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             scores, order = self._scores.sort(dim=-1, descending=True, stable=True)
@@ -115,12 +102,6 @@ class CountedLabels(Proposal):
 
     def detach(self) -> CountedLabels:
         return replace(super().detach(), counts=self.counts.detach())
-
-    @cached_property
-    def _closest_independent(self) -> Proposal:
-        """The independent labels with the same marginals."""
-        with self.restore_grad_mode():
-            return self.space.independent(torch.logit(self.mean, eps=1e-7))
 
 
 def _list_best(scores: Tensor, counts: Tensor, k: int) -> tuple[Tensor, Tensor]:
