@@ -150,16 +150,20 @@ def find_arguments(tags: Sequence[str]) -> list[Argument]:
 
 
 class SpanCounts:
-    """Right, predicted and gold spans by role or type, which a span has first."""
+    """Right, predicted and gold spans by role or type, which a span has first; and examples that are right as a
+    whole."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()
         self.predicted: Counter[str] = Counter()
         self.gold: Counter[str] = Counter()
+        self._examples = self._right_examples = 0
 
     def add(self, predicted: Collection[tuple[str, Any]], gold: Collection[tuple[str, Any]]) -> int:
         """Add one predicate or sentence; returns the number of its right spans."""
         right = set(predicted) & set(gold)
+        self._examples += 1
+        self._right_examples += len(right) == len(predicted) == len(gold)
         for counts, spans in ((self.right, right), (self.predicted, predicted), (self.gold, gold)):
             counts.update(span[0] for span in spans)
         return len(right)
@@ -167,6 +171,10 @@ class SpanCounts:
     def overall(self) -> tuple[float, float, float]:
         """Precision, recall and F1 of all spans."""
         return precision_recall_f1(self.right.total(), self.predicted.total(), self.gold.total())
+
+    def exact_match(self) -> float:
+        """The share of predicates or sentences whose spans are all right, with none too many."""
+        return self._right_examples / self._examples
 
     def table(self, gold: str = "support") -> dict[str, dict[str, float | int]]:
         """`precision`, `recall`, `f1`, number in gold and number `predicted` of each role or type.

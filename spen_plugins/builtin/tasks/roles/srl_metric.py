@@ -20,6 +20,7 @@ from spen_plugins.spaces import Proposal
 DEFINITIONS = {
     "metric": "span_f1: arguments right in role and every piece, as the CoNLL-2005 evaluation counts them; V left out, "
     "C-X joined to the X before it, R-X a role of its own; decoded under BIO",
+    "exact_match": "share of predicates whose arguments are all right in this way, with none too many",
     "ucr": "share of predicates whose decoded tags begin a core role (A0-A5, ARG0-ARG5; no C-, R-) more than once",
     "invalid_bio": "share of predicates whose most probable tag at each token breaks BIO, before decoding",
     "verbs_f1": "span F1 of predicates that the file tags as verbs; nouns_f1 and adjectives_f1 likewise",
@@ -47,8 +48,8 @@ class Example:
 
 
 class SrlMetric(SequenceMetric):
-    """`span_precision`, `span_recall`, `span_f1`, that of verbs, nouns and adjectives, `ucr`, `ucr_gold`,
-    `invalid_bio`, token `accuracy`, `roles`."""
+    """`span_precision`, `span_recall`, `span_f1`, that of verbs, nouns and adjectives, `exact_match`, `ucr`,
+    `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`."""
 
     example_name = "predicate"
 
@@ -84,6 +85,7 @@ class SrlMetric(SequenceMetric):
         return {
             **scores,
             **kinds,
+            "exact_match": self._spans.exact_match(),
             "ucr": self._sums["repeats"] / n,
             "ucr_gold": self._sums["repeats_gold"] / n,
             "invalid_bio": self._sums["broken"] / n,

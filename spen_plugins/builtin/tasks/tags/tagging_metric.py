@@ -22,6 +22,7 @@ SPAN_DEFINITIONS = {
     "precision, recall": "the share of predicted, and of gold, spans that are right in this way; types: of each type",
     "conlleval_f1": "the same as the script conlleval counts: an I-X (or E-X) without a beginning opens a span; "
     "where tags keep to their scheme it is f1",
+    "exact_match": "the share of sentences whose spans are all right, with none too many",
     "accuracy": "the share of tokens whose tag is right",
     "invalid": "share of sentences whose most probable tag at each token breaks the scheme, before decoding",
     "unseen_types": "gold spans whose type is not in the training part count as missed",
@@ -50,8 +51,8 @@ class TagMetric(SequenceMetric):
 
 
 class SpanMetric(SequenceMetric):
-    """`precision`, `recall`, `f1`, `conlleval_f1`, token `accuracy`, `invalid`, and `types`, a table of scores per
-    type."""
+    """`precision`, `recall`, `f1`, `conlleval_f1`, `exact_match`, token `accuracy`, `invalid`, and `types`, a table of
+    scores per type."""
 
     def __init__(
         self, tags: Sequence[str], decode: Callable[[Proposal], Tensor], encoding: Literal["bio", "bioes"]
@@ -80,6 +81,7 @@ class SpanMetric(SequenceMetric):
             "recall": recall,
             "f1": f1,
             "conlleval_f1": self._conlleval.overall()[2],
+            "exact_match": self._strict.exact_match(),
             "accuracy": accuracy,
             "invalid": self._invalid / self._examples,
             "types": self._strict.table(),

@@ -107,7 +107,7 @@ def test_unseen_gold_roles_count_as_missed(task):
     metric.update(says(task, batch, "B-A0 B-V B-A1 I-A1 O"), batch)
     scores = metric.compute()
     assert (scores["span_precision"], scores["span_recall"]) == (1.0, pytest.approx(2 / 3))
-    assert scores["accuracy"] == pytest.approx(4 / 5)
+    assert scores["accuracy"] == pytest.approx(4 / 5) and scores["exact_match"] == 0
     assert scores["roles"]["AM-TMP"]["gold"] == 1
 
 
@@ -156,7 +156,7 @@ def test_perfect_on_the_sample(sample):
         batch = sample.collate(part[i : i + 50])
         metric.update(sample.space.independent(batch.gold * 20, batch.x.mask), batch)
     scores = metric.compute()
-    assert scores["span_f1"] == scores["accuracy"] == 1.0
+    assert scores["span_f1"] == scores["exact_match"] == scores["accuracy"] == 1.0
     assert scores["ucr"] == scores["ucr_gold"] == scores["invalid_bio"] == 0.0
 
 

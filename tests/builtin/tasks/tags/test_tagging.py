@@ -158,6 +158,7 @@ def test_scores_by_hand(ner):
     # Right: PER 0-2 of the first, PER 1-2 of the second. Wrong: LOC 3-4, and LOC 0-1 for a PER.
     assert (scores["precision"], scores["recall"], scores["f1"]) == (2 / 4, 2 / 4, 0.5)
     assert scores["conlleval_f1"] == 0.5 and scores["accuracy"] == 5 / 8 and scores["invalid"] == 0
+    assert scores["exact_match"] == 0
     assert scores["types"]["PER"] == {
         "precision": 1.0,
         "recall": 2 / 3,
