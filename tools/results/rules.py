@@ -7,7 +7,8 @@ Names and texts: the first 50 training examples, from which the rules in example
 `--sizes` says, drawn by the seed, have gold; all other training examples have none. The development part chooses the
 epoch. Citations (`cora`): the first of the training part have fields, as in Shankar & Piratla's Table 4, and seeds are
 of the training alone; the rules are those of task `citations`. Scores are of the whole test part, in per cent; the
-reward by the rules of predictions, and of gold, stands beside them. `--set` gives all runs more arguments.
+reward by the rules of predictions, and of gold, stands beside them. `--set` gives all runs more arguments. `crf_mean`
+is the mean of the CRF and `--members` − 1 more of the same draw with training seeds of their own; likewise of others.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spen_plugins.errors import SpenError
+from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.scores.bootstrap import estimate
 from tools.results.few_labels import Tags, Texts, finished, write
 from tools.results.run_records import record, run_lines
 
 READ = 50
 """Training examples that the authors of the rules saw, the first ones."""
+MEAN = "_mean"
+"""After the name of a method, the mean of several of its runs."""
 WITHOUT_RULES = ("cross_entropy", "crf", "dvn")
 
 
@@ -79,6 +83,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, help="labelled examples; default: those of the data set")
     parser.add_argument("--methods", nargs="+", help="default: those of the data set")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--members", type=int, default=4, help="nets of a mean")
     parser.add_argument("--minilm", action="store_true", help="names over a frozen MiniLM")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of all runs")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
@@ -98,17 +103,21 @@ def main() -> None:
                         line
                         for method, folders in runs.items()
                         for seed, folder in zip(options.seeds, folders, strict=True)
-                        for line in run_lines(group, method, seed, score, folder)
+                        for line in run_lines(group, method, seed, score, folder, not method.endswith(MEAN))
                     ]
                     record(lines, options.csv)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 
 
-def train(name: str, method: str, size: int, seed: int, options: argparse.Namespace) -> Path:
-    """The run of a method on a draw."""
+def train(name: str, method: str, size: int, seed: int, options: argparse.Namespace, member: int = 0) -> Path:
+    """The run of a method on a draw; members of a mean have the draw's seed and that many hundreds more."""
     case, folder = CASES[name], options.out / name / f"{size}-{seed}"
-    words = [case.config, *case.arguments, f"seed={seed}", f"method={method}"]
+    if method.endswith(MEAN):
+        runs = [train(name, method.removesuffix(MEAN), size, seed, options, i) for i in range(options.members)]
+        mean = folder / f"{method}-{options.members}{'-minilm' * options.minilm}"
+        return mean if (mean / "metrics.json").exists() else average_runs(runs, mean)
+    words = [case.config, *case.arguments, f"seed={seed + 100 * member}", f"method={method}"]
     if case.files is None:
         words.append(f"labelled={size}")
     else:
@@ -119,7 +128,7 @@ def train(name: str, method: str, size: int, seed: int, options: argparse.Namesp
     more, encoder = (
         ([], ()) if method == "majority" else (options.set, MINILM if options.minilm and case.config == "names" else ())
     )
-    run = "-".join([method, *(["minilm"] if encoder else []), *more])
+    run = "-".join([method, *([str(member)] if member else []), *(["minilm"] if encoder else []), *more])
     given = {argument.partition("=")[0] for argument in more}
     encoder = [argument for argument in encoder if argument.partition("=")[0] not in given]
     return finished(folder / run, [*words, *encoder, *more])
