@@ -166,11 +166,11 @@ def test_released_hyper_parameters_are_the_authors(row: tuple) -> None:
         assert compound == config
 
 
-def test_light_bibtex_has_the_rates_of_three_steps() -> None:
+def test_light_bibtex_has_rates_of_its_own() -> None:
     trainer = experiment(MLC, data="bibtex")["trainer"]
-    assert (trainer["energy"]["steps"], trainer["net"]["steps"], trainer["energy"]["lr"]) == (3, 1, 2e-4)
+    assert (trainer["energy"]["steps"], trainer["net"]["steps"], trainer["energy"]["lr"]) == (1, 1, 6e-4)
     plain = experiment(MLC, data="bibtex", method="cross_entropy")
-    assert (plain["trainer"]["net"]["lr"], plain["features"]["dropout"]) == (1e-3, 0.5)
+    assert (plain["trainer"]["net"]["lr"], plain["features"]["dropout"]) == (5e-4, 0.5)
 
 
 OF_PLAYERS = ("trainer.energy.lr", "trainer.energy_weight", "trainer.cross_entropy_weight", "trainer.energy_dropout")

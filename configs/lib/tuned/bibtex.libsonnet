@@ -30,7 +30,7 @@
   // adversarial step learns at other rates, and by plain steps of inference alone: those of Adam are as long for the many labels that are off
   // as for the few that are on.
   light: {
-    cross_entropy: { features+: { dropout: 0.5 }, trainer+: { net+: { lr: 0.001 } } },
+    cross_entropy: { features+: { dropout: 0.5 }, trainer+: { net+: { lr: 0.0005 } } },
     ranking_direct: self.cross_entropy,
     nce: { energy_loss+: { samples: 10 }, trainer+: { energy+: { lr: 0.0006, steps: 1 } } },
     ranking: { trainer+: { energy+: { lr: 0.0002 } } },
