@@ -32,7 +32,7 @@
   light: {
     cross_entropy: { features+: { dropout: 0.5 }, trainer+: { net+: { lr: 0.0005 } } },
     ranking_direct: self.cross_entropy,
-    nce: { energy_loss+: { samples: 10 }, trainer+: { energy+: { lr: 0.0006, steps: 1 } } },
+    nce: { energy_loss+: { samples: 10 }, trainer+: { energy+: { lr: 0.0006, steps: 1 }, net+: { lr: 0.0005 } } },
     ranking: { trainer+: { energy+: { lr: 0.0002 } } },
     dvn: {
       descent+:: { optimizer: 'gradient', lr: 0.1 },
