@@ -20,9 +20,9 @@ class SequenceConfig(Config):
     order: Literal["frequent", "none"] = "frequent"
     """Labels are written in this order, the frequent ones of the training part first, so that each set has one
     sequence; or in any order, which the trainer `decoders.ocd` learns."""
-    dim: int = Field(256, ge=1)
+    dim: int = Field(128, ge=1)
     """Width of the LSTM and of attention."""
-    embedding: int = Field(128, ge=1)
+    embedding: int = Field(64, ge=1)
     """Width of the embeddings of labels."""
     global_temperature: float | None = Field(None, gt=0)
     """Adds the mean embedding under the last step's distribution, at this temperature, to that of the last label, by a
