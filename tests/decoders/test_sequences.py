@@ -197,3 +197,14 @@ def test_the_contract(settings: dict) -> None:
         check_inference_net(make(SequenceNet, task, dim=5, embedding=4, **settings), task)
     with pytest.raises(sp.ConfigError, match="writes label sets"):
         make(SequenceNet, ToyTags())
+
+
+def test_sequences_in_no_order_are_cut_after_the_largest_set() -> None:
+    task = ToyLabels(labels=6)
+    task.space = sp.LabelSet(task.space.labels, largest=1)
+    batch, net = batch_of(task), make(SequenceNet, task, dim=5, embedding=4, order="none")
+    with torch.no_grad():
+        net.writer.output.bias[-1] = -30.0  # never an end
+    q = net(batch.x)
+    assert (q.sample(50).sum(2) == 3).all() and (q.mode.sum(2) == 3).all()
+    torch.testing.assert_close(q.mean.sum(2), torch.full((4, 1), 3.0, dtype=torch.double))

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_decoders.sequences import FreeSequences
-from spen_decoders.sequence import SequenceNet
+from spen_decoders.sequence import SequenceNet, find_most
 from spen_plugins import (
     ConfigError,
     Context,
@@ -21,10 +21,6 @@ from spen_plugins import (
     TrainerConfig,
     frozen_except,
 )
-
-MORE = 2
-"""Labels of a prefix beyond the largest set in training."""
-
 
 def find_targets(written: Tensor, gold: Tensor) -> Tensor:
     """The optimal policy's distribution over the next label and the end, `(batch, row, label + 1)`: uniform over the
@@ -87,9 +83,7 @@ class Completion(Trainer):
                 "trainer 'decoders.ocd' trains inference_net 'decoders.sequence' with order=none; found "
                 f"{type(net).__name__}{' in an order' * isinstance(net, SequenceNet)}"
             )
-        labels = len(task.space.labels)
-        largest = labels if task.space.largest is None else task.space.largest + MORE
-        self.steps = min(labels, self.config.steps or largest)
+        self.steps = self.config.steps or find_most(task.space) or len(task.space.labels)
         phase = Phase("inference_net", ("inference_net",), self._loss, self.config.net)
         frozen = frozen_except(model, "inference_net")
         return [Stage("train", (phase,), self.config.epochs, frozen=frozen, patience=self.config.patience)]

@@ -62,8 +62,8 @@ def sample(writer: Writer, memory: Memory, numbers: Tensor, temperature: float =
     has the weight n/N · q / q̄, where q̄ is a copy of q without gradient.
 
     Args:
-        numbers: uniform in (0, 1], one for each sample and step, `(batch or 1, sample, step)`; steps are as many as
-            labels, and the end.
+        numbers: uniform in (0, 1], one for each sample and step, `(batch or 1, sample, step)`. Sequences end with the
+            last step; none is cut if there are as many steps as labels, and one more.
     """
     batch, n = len(memory.vectors), numbers.shape[1]
     numbers = numbers.expand(batch, -1, -1)
@@ -123,13 +123,14 @@ class Best(NamedTuple):
     log_q: Tensor
 
 
-def search(writer: Writer, memory: Memory, width: int, temperature: float = 1.0) -> Best:
-    """Beam search over sequences. What has ended stays in the beam for as long as it is among the best."""
+def search(writer: Writer, memory: Memory, width: int, steps: int, temperature: float = 1.0) -> Best:
+    """Beam search over sequences, which end with the last step, as of `sample`. What has ended stays in the beam for as
+    long as it is among the best."""
     state = writer.begin(memory)
     total, written = state.scores.new_zeros(len(state.scores), 1), state.written
     is_open = torch.ones_like(total, dtype=torch.bool)
     end = writer.labels
-    while True:
+    for step in range(steps):
         log_p = torch.log_softmax(state.scores / temperature, 2)
         only_end = torch.full_like(log_p, -torch.inf)
         only_end[..., end] = 0
@@ -139,6 +140,7 @@ def search(writer: Writer, memory: Memory, width: int, temperature: float = 1.0)
         is_open = is_open.gather(1, parent) & (label < end) & (total > -torch.inf)
         written = written.gather(1, parent.unsqueeze(2).expand(-1, -1, end))
         written = written | (torch.arange(end, device=label.device) == label.unsqueeze(2))
-        if not is_open.any():
-            return Best(written, total)
+        if step + 1 == steps or not is_open.any():
+            break
         state = writer.write(memory, state.gather(parent), label)
+    return Best(written, total)

@@ -37,6 +37,15 @@ class SequenceConfig(Config):
     """Decision: the task's, by a threshold or by expected F1, or the set of beam search, as published."""
 
 
+MORE = 2
+"""Labels of a sequence in no order beyond the largest set in training, after which it is cut."""
+
+
+def find_most(space: LabelSet) -> int | None:
+    """Most labels of a sequence in no order; None if the largest set in training is not known, or has nearly all."""
+    return None if space.largest is None or space.largest + MORE > len(space.labels) else space.largest + MORE
+
+
 class SequenceNet(InferenceNet):
     """q(y | x) of label sets that an LSTM writes one label at a time, with attention over words, to an end (Nam et al.
     2017). Written labels, and with an order all before them, can't follow.
@@ -61,7 +70,9 @@ class SequenceNet(InferenceNet):
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         memory = self.writer.remember(*words_of(self.features, x))
         first = self.writer.begin(memory).scores[..., :-1]
-        kind = LabelSequences if self.config.order == "frequent" else FreeSequences
+        kind, steps = LabelSequences, None
+        if self.config.order == "none":
+            kind, steps = FreeSequences, find_most(self.space)
         proposal = kind(
             self.space,
             first[..., self.order.argsort()],
@@ -70,6 +81,7 @@ class SequenceNet(InferenceNet):
             order=self.order,
             beam=self.config.beam,
             samples=self.config.samples,
+            steps=steps,
         )
         if not self.chooses:
             return proposal

@@ -32,6 +32,8 @@ class LabelSequences(Proposal):
         temperature: T.
         beam: width of beam search.
         samples: number of sequences behind `mean`.
+        steps: labels of a sequence after which samples and search end it; by default one more than there are labels,
+            so that none is cut.
     """
 
     space: LabelSet
@@ -41,6 +43,7 @@ class LabelSequences(Proposal):
     temperature: float = 1.0
     beam: int = 8
     samples: int = 64
+    steps: int | None = None
 
     def log_prob(self, y: Tensor) -> Tensor:
         """ln q(y | x); where labels have no order, that of the frequent ones first, a lower bound."""
@@ -54,8 +57,7 @@ class LabelSequences(Proposal):
             return self._sort_back(self._fixed_walk().mean.clamp(max=1)).unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
-        labels, batch = self.logits.shape[2], self.logits.shape[0]
-        numbers = 1 - torch.rand(batch, n, labels + 1, device=self.logits.device)  # above 0
+        numbers = 1 - torch.rand(self.logits.shape[0], n, self._steps, device=self.logits.device)  # above 0
         with torch.no_grad():
             walk = sample(self.writer, self.memory, numbers, self.temperature)
             return self._sort_back(walk.sets).to(self.logits.dtype)
@@ -97,12 +99,16 @@ class LabelSequences(Proposal):
     def detach(self) -> LabelSequences:
         return replace(super().detach(), memory=Memory(*(part.detach() for part in self.memory)))
 
+    @property
+    def _steps(self) -> int:
+        return self.logits.shape[2] + 1 if self.steps is None else self.steps
+
     def _sort_back(self, values: Tensor) -> Tensor:
         """Values by number, `(…, label)` -> by label."""
         return values[..., self.order.argsort()]
 
     def _search(self, width: int) -> Best:
-        return self.keep(("beam", width), lambda: search(self.writer, self.memory, width, self.temperature))
+        return self.keep(("beam", width), lambda: search(self.writer, self.memory, width, self._steps, self.temperature))
 
     def _join(self, found: Best) -> Best:
         """Sequences as sets; here each is another one."""
@@ -110,9 +116,9 @@ class LabelSequences(Proposal):
 
     def _fixed_walk(self) -> Walk:
         """The samples of numbers that don't depend on x; the first labels are a share of q each."""
-        n, labels = self.samples, self.logits.shape[2]
+        n = self.samples
         draw = torch.Generator().manual_seed(0)
-        numbers = 1 - torch.rand(1, n, labels + 1, generator=draw)
+        numbers = 1 - torch.rand(1, n, self._steps, generator=draw)
         numbers[..., 0] = (torch.arange(n) + 0.5) / n
         return sample(self.writer, self.memory, numbers.to(self.logits.device), self.temperature)
 
