@@ -106,5 +106,7 @@ local data_sets = {
     else
       patches.method(methods, name, tables)
       + (if encoder == 'ngrams' then {} else { features: features })
-      + (if is_pretrained then as_they_are else {}),
+      + (if is_pretrained then as_they_are else {})
+      // An energy has no use for the words' vectors.
+      + (if in_words && reads == 'words' && std.get(methods[name], 'has_energy', true) then { energy+: { features: features { pooling: 'max' } } } else {}),
 }

@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_decoders.sequences import FreeSequences
 from spen_decoders.sequence import SequenceNet, find_most
+from spen_decoders.sequences import FreeSequences
 from spen_plugins import (
     ConfigError,
     Context,
@@ -21,6 +21,7 @@ from spen_plugins import (
     TrainerConfig,
     frozen_except,
 )
+
 
 def find_targets(written: Tensor, gold: Tensor) -> Tensor:
     """The optimal policy's distribution over the next label and the end, `(batch, row, label + 1)`: uniform over the

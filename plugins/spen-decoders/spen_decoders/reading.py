@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins import Config, ConfigError, FeatureNetwork, Indexer, TextInputs, WordInputs, X, Task
+from spen_plugins import Config, ConfigError, FeatureNetwork, Indexer, Task, TextInputs, WordInputs, X
 
 IS_LABEL, WHICH_LABEL = "label", "which_label"
 """Marks of words: 1 for those that stand for a label, and the number of the label, from 1."""
@@ -68,8 +68,8 @@ class TextReader(FeatureNetwork, ABC):
         super().__init__(config, task)
         if not isinstance(task.inputs, TextInputs):
             raise ConfigError(
-                f"features {type(self).__name__!r} reads texts (task 'text'), and this task's inputs are others; take a "
-                "network for them, such as 'mlp'"
+                f"features {type(self).__name__!r} reads texts (task 'text'), and this task's inputs are others; "
+                "take a network for them, such as 'mlp'"
             )
         if reader is None:
             raise ConfigError(
@@ -177,7 +177,7 @@ def words_of(features: FeatureNetwork, x: X) -> tuple[Tensor, Tensor]:
     vectors = features(x)
     if vectors.dim() != 2:
         raise ConfigError(
-            f"inference_net 'decoders.sequence' reads words by features 'decoders.words', or one vector for a text; found "
-            f"{type(features).__name__} with vectors of shape {tuple(vectors.shape[1:])}"
+            f"inference_net 'decoders.sequence' reads words by features 'decoders.words', or one vector for a text; "
+            f"found {type(features).__name__} with vectors of shape {tuple(vectors.shape[1:])}"
         )
     return vectors.unsqueeze(1), torch.ones_like(vectors[:, :1], dtype=torch.bool)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from spen_decoders.writer import Memory, State, Writer
+from spen_decoders.writer import Memory, Writer
 
 
 def find_sequences(y: Tensor) -> Tensor:
@@ -58,8 +58,8 @@ class Walk(NamedTuple):
 def sample(writer: Writer, memory: Memory, numbers: Tensor, temperature: float = 1.0) -> Walk:
     """Ancestral samples. Samples with the same beginning share its state, so that many cost little more than some.
 
-    The mean has the gradient of its expectation, through the probabilities and the choice of the samples: each beginning
-    has the weight n/N · q / q̄, where q̄ is a copy of q without gradient.
+    The mean has the gradient of its expectation, through the probabilities and the choice of the samples: each
+    beginning has the weight n/N · q / q̄, where q̄ is a copy of q without gradient.
 
     Args:
         numbers: uniform in (0, 1], one for each sample and step, `(batch or 1, sample, step)`. Sequences end with the

@@ -108,7 +108,9 @@ class LabelSequences(Proposal):
         return values[..., self.order.argsort()]
 
     def _search(self, width: int) -> Best:
-        return self.keep(("beam", width), lambda: search(self.writer, self.memory, width, self._steps, self.temperature))
+        return self.keep(
+            ("beam", width), lambda: search(self.writer, self.memory, width, self._steps, self.temperature)
+        )
 
     def _join(self, found: Best) -> Best:
         """Sequences as sets; here each is another one."""
