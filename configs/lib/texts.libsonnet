@@ -86,7 +86,7 @@ local data_sets = {
     local reads = std.get(std.get(methods, name, {}), 'reads');
     local encoder = if given != null then given else if reads == null then 'ngrams' else 'bilstm';
     local is_pretrained = encoder != 'ngrams' && choose.is_pretrained(encoder);
-    local network = if std.isObject(encoder) then encoder else if encoder == 'bilstm' then bilstm else { type: 'transformer', model: encoder };
+    local network = if std.isObject(encoder) then encoder else if encoder == 'bilstm' then bilstm else if encoder == 'ngrams' then { type: encoder } else { type: 'transformer', model: encoder };
     local is_reader = reads_sentences(network);
     local in_words = is_reader && (reads != null || network.type != 'transformer');
     local marked = if network.type == 'bilstm' then { mark_state: false } else {};

@@ -93,7 +93,7 @@ class Proposal(ABC):
         if not self.exact:
             raise ConfigError(
                 f"{type(self).__name__} has only a bound of ln q(y), so that its samples can be neither noise of NCE "
-                "nor weighed by an energy; take a net with exact probabilities, such as one that writes labels in an order"
+                "nor weighed by an energy; take a net with exact probabilities, as one that writes labels in an order"
             )
         with torch.no_grad():
             return self.log_prob(y)

@@ -69,7 +69,7 @@ def sample(writer: Writer, memory: Memory, numbers: Tensor, temperature: float =
     numbers = numbers.expand(batch, -1, -1)
     state = writer.begin(memory)
     row = torch.zeros(batch, n, dtype=torch.long, device=numbers.device)
-    sets = torch.zeros(batch, n, writer.labels, dtype=torch.bool, device=numbers.device)
+    sets = torch.zeros(batch, n, writer.labels + 1, dtype=torch.bool, device=numbers.device)
     is_open = torch.ones_like(row, dtype=torch.bool)
     log_q = state.scores.new_zeros(batch, 1)
     mean = state.scores.new_zeros(batch, writer.labels)
@@ -80,22 +80,23 @@ def sample(writer: Writer, memory: Memory, numbers: Tensor, temperature: float =
         weight = count / n * torch.exp(log_q - log_q.detach())
         mean = mean + (weight.unsqueeze(1) @ log_p[..., :-1].exp()).squeeze(1)
         label = _draw(log_p.detach(), row, numbers[..., step]).masked_fill(~is_open, writer.labels)
-        sets |= torch.nn.functional.one_hot(label, writer.labels + 1)[..., :-1].bool()
+        sets.scatter_(2, label.unsqueeze(2), True)
         is_open = is_open & (label < writer.labels)
         if not is_open.any():
             break
         parent, following, row = _merge(row, label, is_open, writer.labels)
         log_q = log_q.gather(1, parent) + log_p.flatten(1).gather(1, parent * log_p.shape[2] + following)
         state = writer.write(memory, state.gather(parent), following)
-    return Walk(sets, mean)
+    return Walk(sets[..., :-1], mean)
 
 
 def _draw(log_p: Tensor, row: Tensor, numbers: Tensor) -> Tensor:
     """A label for each sample, from the distribution of its row, by its number."""
-    cumulative = log_p.exp().cumsum(2)
-    cumulative = cumulative.gather(1, row.unsqueeze(2).expand(-1, -1, log_p.shape[2]))
-    wanted = numbers.to(cumulative.dtype).unsqueeze(2) * cumulative[..., -1:]
-    return torch.searchsorted(cumulative, wanted).squeeze(2)
+    # One ascending line of all rows: row r goes from r to r + 1.
+    cumulative = log_p.double().exp().cumsum(2)
+    cumulative = cumulative / cumulative[..., -1:] + torch.arange(log_p.shape[1], device=row.device).view(1, -1, 1)
+    place = torch.searchsorted(cumulative.flatten(1), row + numbers.double())
+    return (place - row * log_p.shape[2]).clamp(0, log_p.shape[2] - 1)
 
 
 def _merge(row: Tensor, label: Tensor, is_open: Tensor, labels: int) -> tuple[Tensor, Tensor, Tensor]:
