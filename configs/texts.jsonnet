@@ -12,7 +12,7 @@ local choose = import 'lib/choose.libsonnet';
 local texts = import 'lib/texts.libsonnet';
 
 function(
-  data='sample',  // sample, goemotions, reuters, files, or a training file of your own (TSV, CSV, JSONL, Parquet)
+  data='sample',  // sample, goemotions, arxiv, reuters, files, or a training file of your own (TSV, CSV, JSONL, Parquet)
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
@@ -23,8 +23,8 @@ function(
   encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   threshold=null,  // a number, or "validation", which null is too: chosen on the validation part
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
-  method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), labels that depend on each other: counts, hierarchy (task.hierarchy=FILE), star, mixture; nce, ranking, margin, margin_compound, regression, regression_s, partition; runs that teach, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
-  encoder='ngrams',  // ngrams, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), labels that depend on each other: counts, hierarchy (task.hierarchy=FILE), star, mixture; written one after the other: seq2seq, sgm, ocd; read as words beside the text: seqtag, seqtag_crf, laco; nce_seq2seq (SEAL-NCE with that net's samples), nce, ranking, margin, margin_compound, regression, regression_s, partition; runs that teach, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  encoder=null,  // ngrams, bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other; null: ngrams, or bilstm for a method that reads words
   class_weight=null,  // weights of labels in the cross entropy: balanced, or a table {"rare": 5}; null: none
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling

@@ -115,7 +115,7 @@ def _find_likelihoods(model: Model, proposal: Proposal, batch: Batch) -> dict[st
     values: dict[str, Tensor] = {}
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(0)
-        if not model.inference_net.iterative:
+        if not model.inference_net.iterative and proposal.exact:
             values["net"] = -proposal.log_prob(batch.gold)[:, 0]
         if model.energy is not None and model.energy_loss is not None:
             values |= model.energy_loss.likelihoods(model.energy.at(batch.x), batch, proposal)

@@ -123,7 +123,7 @@ def log_weights(energy: BoundEnergy, proposal: Proposal, n: int) -> Tensor:
     with torch.no_grad():
         for start in range(0, n, size):
             y = proposal.sample(min(size, n - start))
-            parts.append(-energy(y) - proposal.log_prob(y))
+            parts.append(-energy(y) - proposal.density(y))
     return torch.cat(parts, 1)
 
 

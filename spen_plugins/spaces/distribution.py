@@ -47,6 +47,8 @@ class Proposal(ABC):
     sparse: ClassVar[bool] = False
     """True if there is a `sample_sparse(n)`, which draws from the same distribution as `sample`, as `SparseLabels`.
     A subclass with other samples sets it to False."""
+    exact: ClassVar[bool] = True
+    """False if `log_prob` is only a bound, as where several sequences make one output."""
 
     def __post_init__(self) -> None:
         # A net may run in half precision, but not its samples and log-probabilities: rare labels would be too frequent.
@@ -81,6 +83,20 @@ class Proposal(ABC):
     @abstractmethod
     def log_prob(self, y: Tensor) -> Tensor:
         """ln q(y | x), `(batch, sample)`; for a relaxed y, Σ y · ln q of independent variables."""
+
+    def density(self, y: Tensor) -> Tensor:
+        """`log_prob` without gradient, for importance weights and for the noise of NCE, which a bound would falsify.
+
+        Raises:
+            ConfigError: it is only a bound.
+        """
+        if not self.exact:
+            raise ConfigError(
+                f"{type(self).__name__} has only a bound of ln q(y), so that its samples can be neither noise of NCE "
+                "nor weighed by an energy; take a net with exact probabilities, as one that writes labels in an order"
+            )
+        with torch.no_grad():
+            return self.log_prob(y)
 
     def weighted_log_prob(self, y: Tensor, weights: Tensor) -> Tensor:
         """Σ over variables of ln q of y's value times the weight of this value's class, `(batch, sample)`. Optional.

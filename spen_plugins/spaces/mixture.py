@@ -51,6 +51,11 @@ class Mixture(Proposal):
         fields = {"components": tuple(components), "log_weights": log_weights, **kept}
         return cls(first.space, logits, first.mask, **fields)
 
+    @property
+    def exact(self) -> bool:
+        """True if all components are."""
+        return all(component.exact for component in self.components)
+
     @cached_property
     def mean(self) -> Tensor:
         with self.restore_grad_mode():

@@ -48,7 +48,7 @@ class Partition(sp.EnergyLoss):
             return {"gold": 0 * energy(proposal.mean)[:, 0]}
         with torch.no_grad():
             y = proposal.sample(self.config.samples)
-            noise = proposal.log_prob(y)
+            noise = proposal.density(y)
         energies = energy(torch.cat([batch.gold.to(y), y], 1))
         weights = -energies[:, 1:] - noise
         tau = self._tau(batch, weights)

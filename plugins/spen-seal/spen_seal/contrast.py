@@ -94,7 +94,7 @@ class Nce(Contrast):
         with torch.no_grad():
             # Sparse samples leave out Σ ln(1 − p), the same for all candidates of an example: it cancels in the
             # softmax.
-            noise = y.sums(proposal.logits) if isinstance(y, sp.SparseLabels) else proposal.log_prob(y)
+            noise = y.sums(proposal.logits) if isinstance(y, sp.SparseLabels) else proposal.density(y)
         return -energy(y) - noise
 
     def likelihoods(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:

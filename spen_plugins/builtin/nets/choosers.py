@@ -17,9 +17,9 @@ from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
-from spen_plugins.scores.expected_f1 import best_sets, find_best_set
+from spen_plugins.scores.expected_f1 import best_sets, find_best_set, find_best_sets
 from spen_plugins.settings.config import Config
-from spen_plugins.spaces import LabelSet, Proposal, TagSequence
+from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal, TagSequence
 from spen_plugins.task import Task
 from spen_plugins.task_parts import FitsDecoder
 
@@ -113,8 +113,7 @@ WEIGHTS = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 3.0)
 """Of which the validation part chooses."""
 DEPENDENT = (
-    "inference_net 'reweight' weighs samples of a net whose labels or tags are independent, and this one's are not; "
-    "take 'rerank'"
+    "inference_net 'reweight' weighs samples of tags that are independent, and this net's are not; take 'rerank'"
 )
 BLOCK = 64
 """Tokens for which numbers are drawn at once."""
@@ -131,7 +130,8 @@ class Reweight(Chooser):
     the net's own, exactly. Of all sets of k labels, the best has the k largest Σ_y w(y) y_i 2 / (k + |y|), for any
     distribution (Dembczyński et al. 2011). Tags are decided by their marginals: the net's own, moved by what the
     weights change in those of the samples. The samples are drawn from the same numbers for every x, so that an output
-    depends neither on its batch nor on chance.
+    depends neither on its batch nor on chance; those of a net whose labels depend on each other have a seed of their
+    own for each batch. Tags must be independent.
     """
 
     class Config(Config):
@@ -168,6 +168,9 @@ class Reweight(Chooser):
         self.weight, self.temperature = choice["weight"], choice["temperature"]
 
     def _choose(self, proposal: Proposal, x: X, energy: BoundEnergy) -> Tensor:
+        if isinstance(self.space, LabelSet) and not isinstance(proposal, IndependentLabels):
+            net = proposal.tempered(self.temperature)
+            return choose_dependent(net, energy, self.weight, self.config.samples).to(proposal.logits.dtype)
         net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
         if type(net) is not type(proposal):
             raise ConfigError(DEPENDENT)
@@ -182,6 +185,16 @@ def choose_labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> 
     draw = torch.Generator().manual_seed(0)
     numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
     y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
+    return find_best_set(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
+
+
+def choose_dependent(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
+    """As `choose_labels`, of labels that depend on each other."""
+    if weight == 0:
+        return find_best_sets(net).unsqueeze(1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        y = net.sample(n)
     return find_best_set(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
 
 
@@ -203,7 +216,7 @@ def choose_tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Te
 
 def _weigh(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tensor:
     """ln w of samples of the net, up to a constant, `(batch, sample)`."""
-    return (weight * (-energy(y) - net.log_prob(y))).double()
+    return (weight * (-energy(y) - net.density(y))).double()
 
 
 def _draw_by_token(n: int, length: int) -> Tensor:

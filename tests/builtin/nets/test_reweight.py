@@ -201,10 +201,10 @@ def test_other_outputs_and_nets_are_refused() -> None:
     tags = ToyTags()
     x = collate(tags, tags.part("train")[:2]).x
     crf = Crf(Crf.Config(), tags, ToyFeatures(tags)).double()
-    with pytest.raises(sp.ConfigError, match="labels or tags are independent"):
+    with pytest.raises(sp.ConfigError, match="tags that are independent"):
         Reweight(Reweight.Config(), tags, net=crf)
     net = Reweight(Reweight.Config(), tags, net=Rerank(Rerank.Config(), tags, net=crf))
-    with pytest.raises(sp.ConfigError, match="labels or tags are independent"):
+    with pytest.raises(sp.ConfigError, match="tags that are independent"):
         net(x, chain_for(tags).at(x))
 
 

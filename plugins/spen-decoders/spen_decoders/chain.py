@@ -1,0 +1,128 @@
+"""The distribution of label sets whose labels are a chain of tags on and off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from spen_plugins import LabelSet, Proposal
+from spen_plugins.nn import at_least_float32
+
+
+@dataclass(frozen=True)
+class LabelChain(Proposal):
+    """q(y | x) ∝ exp(Σ_i s_i y_i + Σ_i A[y_before(i), y_i]); `logits` are the s_i, `(batch, 1, label)`.
+
+    `log_prob` of a relaxed y has the expectation of the score under independent labels. `rsample` and `perturb` are of
+    the independent labels with the same marginals.
+
+    Args:
+        transitions: A, from the label before to the label, `(2, 2)`.
+        order: the labels along the chain, `(label,)`.
+    """
+
+    space: LabelSet
+    transitions: Tensor | None = None
+    order: Tensor | None = None
+
+    @property
+    def _scores(self) -> Tensor:
+        """Scores of off and on along the chain, `(batch, label, 2)`."""
+        on = at_least_float32(self.logits[:, 0, self.order])
+        return torch.stack([torch.zeros_like(on), on], 2)
+
+    @property
+    def _transitions(self) -> Tensor:
+        return at_least_float32(self.transitions)
+
+    @cached_property
+    def _forward(self) -> Tensor:
+        """ln α, `(batch, label, 2)`: the sum over all beginnings."""
+        with self.restore_grad_mode():
+            scores = self._scores
+            rows = [scores[:, 0]]
+            for place in range(1, scores.shape[1]):
+                before = rows[-1].unsqueeze(2) + self._transitions
+                rows.append(torch.logsumexp(before, 1) + scores[:, place])
+            return torch.stack(rows, 1)
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """ln Z, `(batch,)`."""
+        with self.restore_grad_mode():
+            return torch.logsumexp(self._forward[:, -1], 1)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """Marginals, `(batch, 1, label)`, differentiable."""
+        with self.restore_grad_mode():
+            scores = self._scores
+            rows = [torch.zeros_like(scores[:, 0])]
+            for place in range(scores.shape[1] - 1, 0, -1):
+                after = self._transitions + (rows[-1] + scores[:, place]).unsqueeze(1)
+                rows.append(torch.logsumexp(after, 2))
+            p = torch.softmax(self._forward + torch.stack(rows[::-1], 1), 2)[..., 1]
+            return p[:, self.order.argsort()].unsqueeze(1)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        y = at_least_float32(y[..., self.order])
+        both = torch.stack([1 - y, y], 3)
+        links = ((both[:, :, :-1] @ self._transitions.to(both.dtype)) * both[:, :, 1:]).flatten(2).sum(2)
+        return (both * self._scores.unsqueeze(1)).flatten(2).sum(2) + links - self.log_z.unsqueeze(1)
+
+    def sample(self, n: int) -> Tensor:
+        """Exact draws, from the end of the chain to its beginning."""
+        with torch.no_grad():
+            alpha, steps = self._forward, self._transitions.t()
+            batch, labels, _ = alpha.shape
+            odds = (alpha[:, -1, 1] - alpha[:, -1, 0]).unsqueeze(1).expand(batch, n)
+            tags = []
+            for place in range(labels - 1, -1, -1):
+                tags.append((torch.rand_like(odds) < torch.sigmoid(odds)).long())
+                if place:
+                    after = steps[tags[-1]]  # (batch, sample, tag before)
+                    before = alpha[:, place - 1].unsqueeze(1) + after
+                    odds = before[..., 1] - before[..., 0]
+            return torch.stack(tags[::-1], 2)[..., self.order.argsort()].to(self.logits.dtype)
+
+    @cached_property
+    def mode(self) -> Tensor:
+        """The best chain (Viterbi)."""
+        with torch.no_grad():
+            scores = self._scores
+            best, rows = scores[:, 0], []
+            for place in range(1, scores.shape[1]):
+                value, before = (best.unsqueeze(2) + self._transitions).max(1)
+                rows.append(before)
+                best = value + scores[:, place]
+            tags = [best.argmax(1)]
+            for before in reversed(rows):
+                tags.append(before.gather(1, tags[-1].unsqueeze(1)).squeeze(1))
+            return torch.stack(tags[::-1], 1)[:, self.order.argsort()].unsqueeze(1).to(self.logits.dtype)
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        return self._closest_independent.perturb(n, std)
+
+    def tempered(self, temperature: float) -> LabelChain:
+        return replace(super().tempered(temperature), transitions=self.transitions / temperature)
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> LabelChain:
+        mapped = super().map_rows(change)
+        home = mapped.logits.device
+        return replace(mapped, transitions=self.transitions.detach().to(home), order=self.order.to(home))
+
+    def detach(self) -> LabelChain:
+        return replace(super().detach(), transitions=self.transitions.detach())
+
+    @cached_property
+    def _closest_independent(self) -> Proposal:
+        """The independent labels with the same marginals."""
+        with self.restore_grad_mode():
+            return self.space.independent(torch.logit(self.mean, eps=1e-6))

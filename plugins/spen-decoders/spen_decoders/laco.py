@@ -1,0 +1,63 @@
+"""Inference net `laco`: text and labels are read together, and labels attend to words (Zhang et al. 2021)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spen_decoders.seqtag import require_labels
+from spen_plugins import BoundEnergy, FeatureNetwork, InferenceNet, Proposal, Task, X
+
+WINDOW = 11
+"""Words that the weight of a word depends on; the released code has 10, which has no middle."""
+
+
+class Laco(InferenceNet):
+    """Independent labels from one vector of the text, its words' mean by label attention: a_w = tanh(max_l ReLU(conv
+    G)_wl), G the cosines of each word with each label, with a window of words.
+
+    The released code convolves over neighbouring labels, too, whose order has no meaning. `proposal.features` are the
+    labels' vectors, from which the trainer `decoders.laco` predicts which labels occur together.
+    """
+
+    uses_features = True
+
+    def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        require_labels(self, "laco")
+        labels, dim = len(task.space.labels), features.output_dim
+        self.attention = nn.Conv1d(labels, labels, WINDOW, padding=WINDOW // 2)
+        self.output = nn.Linear(dim, labels)
+        self.pair = nn.Linear(2 * dim, 1)
+        self.given = nn.Sequential(nn.Linear(dim, dim), nn.GELU(), nn.LayerNorm(dim))
+        self.other = nn.Linear(2 * dim, 1)
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        words, is_word, labels = self.features.split(x)
+        document = self.attend(words, is_word, labels)
+        return self.space.independent(self.output(document).unsqueeze(1), features=labels)
+
+    def attend(self, words: Tensor, is_word: Tensor, labels: Tensor) -> Tensor:
+        """The text's vector, `(batch, dim)`: Σ_w a_w h_w over the number of words."""
+        match = F.normalize(words, dim=2) @ F.normalize(labels, dim=2).transpose(1, 2)
+        weight = torch.tanh(torch.relu(self.attention(match.transpose(1, 2))).amax(1)) * is_word
+        return (weight.unsqueeze(1) @ words).squeeze(1) / is_word.sum(1, keepdim=True)
+
+    def score_pairs(self, labels: Tensor, pairs: Tensor) -> Tensor:
+        """Logits that both labels of a pair are relevant if the first is, `(batch,)`.
+
+        Args:
+            labels: their vectors, `(batch, label, dim)`.
+            pairs: two labels of each example, `(batch, 2)`.
+        """
+        chosen = labels.gather(1, pairs.unsqueeze(2).expand(-1, -1, labels.shape[2]))
+        return self.pair(chosen.flatten(1)).squeeze(1)
+
+    def score_others(self, labels: Tensor, given: Tensor) -> Tensor:
+        """Logits that each label is relevant, given one that is, `(batch, label)`; arguments as of `score_pairs`."""
+        hidden = self.given(labels)
+        one = hidden.gather(1, given[:, None, None].expand(-1, 1, hidden.shape[2]))
+        return self.other(torch.cat([hidden, one.expand_as(hidden)], 2)).squeeze(2)

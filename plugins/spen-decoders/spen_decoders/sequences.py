@@ -1,0 +1,152 @@
+"""The distribution over label sets that are written as sequences."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from spen_decoders.search import Best, Walk, find_sequences, log_prob, sample, search
+from spen_decoders.writer import Memory, Writer
+from spen_plugins import LabelSet, Proposal
+
+
+@dataclass(frozen=True)
+class LabelSequences(Proposal):
+    """q(y | x) = Π_t q(label_t | x, labels before), with an end; each set has one sequence, its labels in order.
+
+    `logits` are the scores of the first label. `mode` and `k_best` are those of beam search. `mean` is that of the
+    `samples` sequences that certain numbers, the same for each x, draw; it has a gradient, and depends on nothing else.
+    `log_prob` takes sets: of a relaxed y it takes the labels above 1/2. `rsample` and `perturb` are of the independent
+    labels with this mean. At temperature T all scores are divided by T, step by step.
+
+    Args:
+        writer: writes the labels, which it knows by their numbers in the order of writing.
+        memory: the text.
+        order: the label of each number, `(label,)`.
+        temperature: T.
+        beam: width of beam search.
+        samples: number of sequences behind `mean`.
+        steps: labels of a sequence after which samples and search end it; by default one more than there are labels,
+            so that none is cut.
+    """
+
+    space: LabelSet
+    writer: Writer | None = None
+    memory: Memory | None = None
+    order: Tensor | None = None
+    temperature: float = 1.0
+    beam: int = 8
+    samples: int = 64
+    steps: int | None = None
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """ln q(y | x); where labels have no order, that of the frequent ones first, a lower bound."""
+        sequences = find_sequences(y[..., self.order] > 0.5)
+        with self._grad_mode():
+            return log_prob(self.writer, self.memory, sequences, self.temperature)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        with self._grad_mode():
+            return self._sort_back(self._fixed_walk().mean.clamp(max=1)).unsqueeze(1)
+
+    def sample(self, n: int) -> Tensor:
+        numbers = 1 - torch.rand(self.logits.shape[0], n, self._steps, device=self.logits.device)  # above 0
+        with torch.no_grad():
+            walk = sample(self.writer, self.memory, numbers, self.temperature)
+            return self._sort_back(walk.sets).to(self.logits.dtype)
+
+    @cached_property
+    def mode(self) -> Tensor:
+        return self.k_best(1)[0]
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The best of the sets that beam search finds, at a width of at least `beam`."""
+        with torch.no_grad():
+            found = self._search(max(k, self.beam))
+            sets, log_q = self._join(found)
+            if sets.shape[1] < k:
+                more = k - sets.shape[1]
+                sets = torch.cat([sets, sets[:, :1].expand(-1, more, -1)], 1)
+                log_q = torch.nn.functional.pad(log_q, (0, more), value=-torch.inf)
+            sets, log_q = sets[:, :k], log_q[:, :k]
+            sets = torch.where(log_q.unsqueeze(2) > -torch.inf, sets, sets[:, :1])
+            return self._sort_back(sets).to(self.logits.dtype), log_q
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        return self._closest_independent.perturb(n, std)
+
+    def tempered(self, temperature: float) -> LabelSequences:
+        return replace(self, temperature=self.temperature * temperature, _kept={})
+
+    def map_rows(self, change: Callable[[Tensor], Tensor]) -> LabelSequences:
+        memory = Memory(*map(change, self.memory))
+        home = memory.vectors.device
+        writer = self.writer
+        if next(writer.parameters()).device != home:
+            writer = copy.deepcopy(writer).to(home)
+        return replace(super().map_rows(change), writer=writer, memory=memory, order=self.order.to(home))
+
+    def detach(self) -> LabelSequences:
+        return replace(super().detach(), memory=Memory(*(part.detach() for part in self.memory)))
+
+    @property
+    def _steps(self) -> int:
+        return self.logits.shape[2] + 1 if self.steps is None else self.steps
+
+    def _sort_back(self, values: Tensor) -> Tensor:
+        """Values by number, `(…, label)` -> by label."""
+        return values[..., self.order.argsort()]
+
+    def _search(self, width: int) -> Best:
+        return self.keep(
+            ("beam", width), lambda: search(self.writer, self.memory, width, self._steps, self.temperature)
+        )
+
+    def _join(self, found: Best) -> Best:
+        """Sequences as sets; here each is another one."""
+        return found
+
+    def _fixed_walk(self) -> Walk:
+        """The samples of numbers that don't depend on x; the first labels are a share of q each."""
+        n = self.samples
+        draw = torch.Generator().manual_seed(0)
+        numbers = 1 - torch.rand(1, n, self._steps, generator=draw)
+        numbers[..., 0] = (torch.arange(n) + 0.5) / n
+        return sample(self.writer, self.memory, numbers.to(self.logits.device), self.temperature)
+
+    def _grad_mode(self) -> torch.set_grad_enabled:
+        """Gradients where the caller wants them and the proposal has them: a detached one has none."""
+        return torch.set_grad_enabled(torch.is_grad_enabled() and self.logits.requires_grad)
+
+    @cached_property
+    def _closest_independent(self) -> Proposal:
+        """The independent labels with the same mean."""
+        with self.restore_grad_mode():
+            return self.space.independent(torch.logit(self.mean, eps=1e-6))
+
+
+@dataclass(frozen=True)
+class FreeSequences(LabelSequences):
+    """Labels in any order, so that a set has many sequences: `log_prob` is that of one of them, a lower bound, and the
+    k best sets have the sum over those of their sequences that beam search finds."""
+
+    exact: ClassVar[bool] = False
+
+    def _join(self, found: Best) -> Best:
+        y = found.sets.to(found.log_q.dtype)
+        size, both = y.sum(2), y @ y.transpose(1, 2)
+        equal = size.unsqueeze(1) + size.unsqueeze(2) - 2 * both < 0.5
+        log_q = torch.logsumexp(found.log_q.unsqueeze(1).masked_fill(~equal, -torch.inf), 2)
+        log_q = log_q.masked_fill(equal.tril(-1).any(2), -torch.inf)
+        log_q, place = log_q.sort(1, descending=True)
+        return Best(found.sets.gather(1, place.unsqueeze(2).expand_as(found.sets)), log_q)
