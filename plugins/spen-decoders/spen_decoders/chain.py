@@ -9,12 +9,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from spen_plugins import LabelSet, Proposal
+from spen_plugins import DependentLabels
 from spen_plugins.nn import at_least_float32
 
 
 @dataclass(frozen=True)
-class LabelChain(Proposal):
+class LabelChain(DependentLabels):
     """q(y | x) ∝ exp(Σ_i s_i y_i + Σ_i A[y_before(i), y_i]); `logits` are the s_i, `(batch, 1, label)`.
 
     `log_prob` of a relaxed y has the expectation of the score under independent labels. `rsample` and `perturb` are of
@@ -25,7 +25,6 @@ class LabelChain(Proposal):
         order: the labels along the chain, `(label,)`.
     """
 
-    space: LabelSet
     transitions: Tensor | None = None
     order: Tensor | None = None
 
@@ -104,12 +103,6 @@ class LabelChain(Proposal):
                 tags.append(before.gather(1, tags[-1].unsqueeze(1)).squeeze(1))
             return torch.stack(tags[::-1], 1)[:, self.order.argsort()].unsqueeze(1).to(self.logits.dtype)
 
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        return self._closest_independent.perturb(n, std)
-
     def tempered(self, temperature: float) -> LabelChain:
         return replace(super().tempered(temperature), transitions=self.transitions / temperature)
 
@@ -120,9 +113,3 @@ class LabelChain(Proposal):
 
     def detach(self) -> LabelChain:
         return replace(super().detach(), transitions=self.transitions.detach())
-
-    @cached_property
-    def _closest_independent(self) -> Proposal:
-        """The independent labels with the same marginals."""
-        with self.restore_grad_mode():
-            return self.space.independent(torch.logit(self.mean, eps=1e-6))

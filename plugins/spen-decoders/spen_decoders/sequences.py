@@ -13,11 +13,11 @@ from torch import Tensor
 
 from spen_decoders.search import Best, Walk, find_sequences, log_prob, sample, search
 from spen_decoders.writer import Memory, Writer
-from spen_plugins import LabelSet, Proposal
+from spen_plugins import DependentLabels
 
 
 @dataclass(frozen=True)
-class LabelSequences(Proposal):
+class LabelSequences(DependentLabels):
     """q(y | x) = Π_t q(label_t | x, labels before), with an end; each set has one sequence, its labels in order.
 
     `logits` are the scores of the first label. `mode` and `k_best` are those of beam search. `mean` is that of the
@@ -36,7 +36,6 @@ class LabelSequences(Proposal):
             so that none is cut.
     """
 
-    space: LabelSet
     writer: Writer | None = None
     memory: Memory | None = None
     order: Tensor | None = None
@@ -62,10 +61,6 @@ class LabelSequences(Proposal):
             walk = sample(self.writer, self.memory, numbers, self.temperature)
             return self._sort_back(walk.sets).to(self.logits.dtype)
 
-    @cached_property
-    def mode(self) -> Tensor:
-        return self.k_best(1)[0]
-
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         """The best of the sets that beam search finds, at a width of at least `beam`."""
         with torch.no_grad():
@@ -78,12 +73,6 @@ class LabelSequences(Proposal):
             sets, log_q = sets[:, :k], log_q[:, :k]
             sets = torch.where(log_q.unsqueeze(2) > -torch.inf, sets, sets[:, :1])
             return self._sort_back(sets).to(self.logits.dtype), log_q
-
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        return self._closest_independent.perturb(n, std)
 
     def tempered(self, temperature: float) -> LabelSequences:
         return replace(self, temperature=self.temperature * temperature, _kept={})
@@ -127,12 +116,6 @@ class LabelSequences(Proposal):
     def _grad_mode(self) -> torch.set_grad_enabled:
         """Gradients where the caller wants them and the proposal has them: a detached one has none."""
         return torch.set_grad_enabled(torch.is_grad_enabled() and self.logits.requires_grad)
-
-    @cached_property
-    def _closest_independent(self) -> Proposal:
-        """The independent labels with the same mean."""
-        with self.restore_grad_mode():
-            return self.space.independent(torch.logit(self.mean, eps=1e-6))
 
 
 @dataclass(frozen=True)
