@@ -53,12 +53,14 @@ def test_vectors_are_texts_of_one_word(tmp_path: Path) -> None:
     assert folder.metrics()["test"]["nll"]["net"] > 0
 
 
+@pytest.mark.slow
 def test_sets_of_highest_expected_f1_are_those_of_samples(tmp_path: Path) -> None:
     more = {"features.hidden": [8], "task.decode": "expected_f1", "task.decode_temperature": 1.0, **WRITES}
     folder, _ = train("labels", tmp_path / "run", method="seq2seq", **more)
     assert "1000 samples" in folder.metrics()["protocol"]["threshold"]
 
 
+@pytest.mark.slow
 def test_sequences_are_the_noise_of_nce(tmp_path: Path) -> None:
     folder, predictor = train(
         "texts",
