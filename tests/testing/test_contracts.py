@@ -87,8 +87,10 @@ SMALL = {
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
 
-ON_A_NET = ("rerank", "reweight", "e2e.unrolled")
+ON_A_NET = ("rerank", "reweight", "e2e.unrolled", "alen.refine")
 """Inference nets that are nothing without another one."""
+WITHOUT_GRADIENT = {"alen.refine": ("net",)}
+"""Nets whose prediction has no gradient to some parts: in training, losses see another proposal."""
 READ_ALONE = ("bilstm", "encoder")
 """Feature networks that may have another one below them, and need none."""
 TRAINED_NET = {"e2e.unroll": "e2e.unrolled"}
@@ -248,7 +250,8 @@ def test_energy_losses(name, toy, net, tmp_path):
 def test_inference_nets(name, toy, tmp_path):
     task = TOYS[toy]()
     net = build("inference_net", name, task, tmp_path)
-    check_inference_net(net, task, some_energy(task) if net.uses_energy else None)
+    energy = some_energy(task) if net.uses_energy else None
+    check_inference_net(net, task, energy, allow_idle=WITHOUT_GRADIENT.get(name, ()))
 
 
 @pytest.mark.parametrize(("toy", "net"), WITH_NETS)
