@@ -7,12 +7,13 @@ local alen = import 'methods/alen.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
 local exact = import 'methods/exact.libsonnet';
+local gspen = import 'methods/gspen.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
 local linear = import 'methods/linear.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 local teachers = import 'methods/teachers.libsonnet';
 
-local methods = { cross_entropy: baselines.cross_entropy } + linear + alen + exact + seal + e2e + implicit + teachers + rules.of_file(baselines.cross_entropy);
+local methods = { cross_entropy: baselines.cross_entropy } + linear + alen + gspen + exact + seal + e2e + implicit + teachers + rules.of_file(baselines.cross_entropy);
 
 // λ1 is 1, beside a cross entropy that is a sum over labels.
 local start = {
