@@ -177,6 +177,19 @@ def test_the_contract() -> None:
             make(cls, ToyTags())
 
 
+def test_a_stage_goes_on_from_the_one_before() -> None:
+    task = ToyLabels(labels=6)
+    model = sp.Model(make(MirrorNet, task), make_energy(), make(Gap, task))
+    planned = Staged(Staged.Config(net_epochs=2, global_epochs=3, epochs=4)).stages(model, task)
+    assert [(stage.name, stage.epochs, stage.goes_on) for stage in planned] == [
+        ("labels", 2, False),
+        ("global", 3, True),
+        ("pairs", 4, True),
+    ]
+    planned = Staged(Staged.Config(net_epochs=0, global_epochs=0)).stages(model, task)
+    assert [(stage.name, stage.goes_on) for stage in planned] == [("pairs", False)]
+
+
 def test_parts_of_other_methods_are_an_error() -> None:
     task = ToyLabels(labels=6)
     other, batch = make(Local, task), batch_of(task)

@@ -15,7 +15,7 @@ from spen_plugins.nn import Star, at_least_float32, find_hubs
 
 
 class StarGraph(sp.Energy):
-    """E(x, y) = −Σ_i s_i(x) y_i − Σ_h Σ_i w_hi(x) y_h y_i − T(y), with T(y) = vᵀ softplus(M y) (Sec. 3; Sec. 4.3).
+    """E(x, y) = −Σ_i s_i(x) y_i − Σ_h Σ_i w_hi(x) y_h y_i − T(y), with T(y) = vᵀ softplus(M y).
 
     Of beliefs μ over labels and pairs, `belief_energy` is −⟨(s, w), μ⟩ − T(μ of labels) − ε H(μ). Of a relaxed y,
     `forward` takes the pairs of independent labels and no entropy; of label sets both are the same. The pairs are two

@@ -15,7 +15,7 @@ from spen_gspen.mirror import Mirror, find_beliefs, require_star
 
 
 class Gap(sp.EnergyLoss):
-    """E(x, y) − min_μ [E(x, μ) − λ Δ(μ, y)], with Δ the L1 distance of the labels (Graber & Schwing 2019, Eq. 5).
+    """E(x, y) − min_μ [E(x, μ) − λ Δ(μ, y)], with Δ the L1 distance of the labels (Graber & Schwing 2019).
 
     It is not truncated at 0. The gradient is the one at the μ that was found (Danskin). Without the global term and
     with ε = 1 and λ = 0 it is −ln p(y | x) of the star.

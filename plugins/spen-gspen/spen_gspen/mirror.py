@@ -21,7 +21,7 @@ class Mirror(sp.Config):
     rate: float = Field(1.0, gt=0, le=1)
     """γ, by which a step goes from the potentials to those that the energy asks for at these beliefs."""
     decayed: bool = True
-    """If true, step t has the rate γ / √t (Graber & Schwing 2019, Alg. 1)."""
+    """If true, step t has the rate γ / √t (Graber & Schwing 2019)."""
 
 
 def find_beliefs(energy: StarGraph, potentials: Star, config: Mirror) -> list[Star]:
@@ -36,7 +36,7 @@ def find_beliefs(energy: StarGraph, potentials: Star, config: Mirror) -> list[St
         potentials: of labels and pairs.
         config: number and size of the steps.
     """
-    with torch.no_grad():
+    with torch.no_grad(), torch.autocast(potentials.scores.device.type, enabled=False):
         weight = energy.config.entropy
         linear, pairs = potentials.scores / weight, potentials.pairs / weight
         path = [Star(linear, pairs, potentials.hubs)]

@@ -61,18 +61,13 @@ class Staged(sp.Trainer):
             "pairs": sp.energy_phase(config.energy, ("energy.pairs",)),
         }
         epochs = {"labels": config.net_epochs, "global": config.global_epochs, "pairs": config.epochs}
-        return [
-            sp.Stage(
-                name,
-                (phase,),
-                epochs[name],
-                frozen=_name_others(model, phase.trains),
-                patience=config.patience,
-                goes_on=name != "labels",
-            )
-            for name, phase in phases.items()
-            if epochs[name]
-        ]
+        stages: list[sp.Stage] = []
+        for name, phase in phases.items():
+            if epochs[name]:
+                frozen, goes_on = _name_others(model, phase.trains), bool(stages)
+                plan = {"frozen": frozen, "patience": config.patience, "goes_on": goes_on}
+                stages.append(sp.Stage(name, (phase,), epochs[name], **plan))
+        return stages
 
 
 def _name_others(model: sp.Model, prefixes: tuple[str, ...]) -> tuple[str, ...]:
