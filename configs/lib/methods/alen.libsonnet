@@ -2,9 +2,9 @@
 // net from the energy, from where these steps end, and from gold. `alen` refines the net's output in prediction, too; `ialen` does not.
 local ialen = {
   local config = self,
-  descent:: { steps: 5, lr: 0.1 },
-  energy_loss: { type: 'alen.margin', refine: config.descent },
-  trainer+: { type: 'seal.dynamic', warmup_epochs: 20 },
+  descent:: { steps: 5, lr: 0.1, method: 'mirror' },
+  energy_loss: { type: 'alen.margin', refine: config.descent, net_cost: false },
+  trainer+: { type: 'seal.dynamic', warmup_epochs: 20, energy_weight: 0.1 },
 };
 {
   ialen: ialen,
