@@ -2,17 +2,19 @@
 local choose = import 'choose.libsonnet';
 local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
+local alen = import 'methods/alen.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local decoders = import 'methods/decoders.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
 local exact = import 'methods/exact.libsonnet';
+local gspen = import 'methods/gspen.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
 local label_sets = import 'methods/label_sets.libsonnet';
 local linear = import 'methods/linear.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 local teachers = import 'methods/teachers.libsonnet';
 
-local methods = { cross_entropy: baselines.cross_entropy } + linear + exact + decoders + seal + label_sets + e2e + implicit + teachers;
+local methods = { cross_entropy: baselines.cross_entropy } + linear + alen + gspen + exact + decoders + seal + label_sets + e2e + implicit + teachers;
 
 local folder = 'data:multilabel/';
 local with_split(name) = { file: folder + '%s/%s.arff' % [name, name], split: folder + 'splits/%s.json' % name };

@@ -3,16 +3,18 @@ local choose = import 'choose.libsonnet';
 local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 local rules = import 'methods/rules.libsonnet';
+local alen = import 'methods/alen.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local decoders = import 'methods/decoders.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
 local exact = import 'methods/exact.libsonnet';
+local gspen = import 'methods/gspen.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
 local linear = import 'methods/linear.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 local teachers = import 'methods/teachers.libsonnet';
 
-local methods = { cross_entropy: baselines.cross_entropy } + linear + exact + decoders + decoders.of_texts + seal + e2e + implicit + teachers + rules.of_file(baselines.cross_entropy);
+local methods = { cross_entropy: baselines.cross_entropy } + linear + alen + gspen + exact + decoders + decoders.of_texts + seal + e2e + implicit + teachers + rules.of_file(baselines.cross_entropy);
 
 // λ1 is 1, beside a cross entropy that is a sum over labels.
 local start = {

@@ -17,8 +17,9 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from spen_plugins.inference.descent import gradient_at
+    from spen_plugins.inference.descent import Descent, gradient_at, minimise
     from spen_plugins.inference.steppers import Gradient
+    from spen_plugins.nn.hubs import find_hubs, mutual_information, training_labels
     from spen_plugins.nn.local import (
         MANY_LABELS,
         LazyScores,

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_exact.star import StarEnergy, StarNet, find_hubs, mutual_information
-from spen_plugins.nn import StarLabels
+from spen_exact.star import StarEnergy, StarNet
+from spen_plugins.nn import StarLabels, find_hubs, mutual_information
 from spen_plugins.testing import ToyLabels, ToyTags, check_energy, check_inference_net
 from tests.exact.toys import all_sets, check_against_enumeration, check_exact_energy, check_gradients, space_of
 from tests.seal.toys import batch_of, make

@@ -87,12 +87,19 @@ SMALL = {
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
 
-ON_A_NET = ("rerank", "reweight", "e2e.unrolled")
+ON_A_NET = ("rerank", "reweight", "e2e.unrolled", "alen.refine")
 """Inference nets that are nothing without another one."""
+WITHOUT_GRADIENT = {"alen.refine": ("net",)}
+"""Nets whose prediction has no gradient to some parts: in training, losses see another proposal."""
 READ_ALONE = ("bilstm", "encoder")
 """Feature networks that may have another one below them, and need none."""
-TRAINED_NET = {"e2e.unroll": "e2e.unrolled"}
+TRAINED_NET = {"e2e.unroll": "e2e.unrolled", "gspen.staged": "gspen.mirror"}
 """Trainers of one kind of inference net."""
+TRAINED_LOSS = {"gspen.staged": "gspen.gap"}
+"""Trainers of one energy loss."""
+ENERGY_OF = dict.fromkeys(("likelihood", "exact.fenchel_young"), "local")
+ENERGY_OF |= dict.fromkeys(("gspen.mirror", "gspen.gap"), "gspen.star")
+"""Energy losses and inference nets that take few energies, and one that they take."""
 
 
 def sample_texts():
@@ -147,9 +154,9 @@ def build(kind: str, name: str, task, tmp_path):
         pytest.skip(str(error))
 
 
-def some_energy(task, loss=None):
-    """An energy for the task's outputs, which the energy loss of this name takes."""
-    return made("energy", "local" if loss in ("likelihood", "exact.fenchel_young") else ENERGY_FOR[type(task)], task)
+def some_energy(task, name=None):
+    """An energy for the task's outputs, which the energy loss or the inference net of this name takes."""
+    return made("energy", ENERGY_OF.get(name) or ENERGY_FOR[type(task)], task)
 
 
 ENERGY_FOR = {ToyLabels: "seal.labels", ToyTags: "linear_chain", ToyImages: "e2e.deep_prior", ToyMasks: "images.conv"}
@@ -248,7 +255,8 @@ def test_energy_losses(name, toy, net, tmp_path):
 def test_inference_nets(name, toy, tmp_path):
     task = TOYS[toy]()
     net = build("inference_net", name, task, tmp_path)
-    check_inference_net(net, task, some_energy(task) if net.uses_energy else None)
+    energy = some_energy(task, name) if net.uses_energy else None
+    check_inference_net(net, task, energy, allow_idle=WITHOUT_GRADIENT.get(name, ()))
 
 
 @pytest.mark.parametrize(("toy", "net"), WITH_NETS)
@@ -283,7 +291,7 @@ def test_trainers(name, toy, tmp_path):
     losses = {None: None}
     if "energy_loss" in cls.needs:
         losses = {}
-        for one in REGISTRY.names("energy_loss"):
+        for one in [TRAINED_LOSS[name]] if name in TRAINED_LOSS else REGISTRY.names("energy_loss"):
             with contextlib.suppress(ConfigError):  # by those that such a task is not for
                 losses[one] = made("energy_loss", one, task, tmp_path)
     for one, loss in losses.items():

@@ -8,9 +8,8 @@ from torch import Tensor
 
 from spen_exact.coherent import CoherentLabels
 from spen_exact.label_scores import LabelScoresConfig, StructuredEnergy, make_scores
-from spen_exact.training_labels import training_labels
 from spen_plugins import BoundEnergy, Component, ConfigError, FeatureNetwork, InferenceNet, Proposal, Task, X
-from spen_plugins.nn import inner_product
+from spen_plugins.nn import inner_product, training_labels
 
 
 def check_hierarchy(component: Component, task: Task) -> None:

@@ -2,6 +2,7 @@
 // and implicit training.
 //
 // `descent`: steps of the value network's gradient-based inference, in the loss and in prediction.
+local alen = import 'lib/methods/alen.libsonnet';
 local baselines = import 'lib/methods/baselines.libsonnet';
 local implicit = import 'lib/methods/implicit.libsonnet';
 local label_sets = import 'lib/methods/label_sets.libsonnet';
@@ -15,3 +16,4 @@ local energy = { energy: { type: 'images.conv' } };
   dvn: net + energy + label_sets.dvn,
 } + { [name]: net + energy + seal[name] for name in ['regression', 'regression_s', 'nce', 'margin'] }
 + { [name]: net + energy + implicit[name] for name in std.objectFields(implicit) }
++ { [name]: net + energy + alen[name] for name in std.objectFields(alen) }

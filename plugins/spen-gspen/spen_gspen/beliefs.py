@@ -1,0 +1,53 @@
+"""Beliefs of a star: probabilities of its labels and pairs, and their entropy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from spen_plugins.nn import Star
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Beliefs μ that a distribution over a star has: exactly those of some potentials θ, p ∝ exp(⟨θ, y⟩).
+
+    This is the argument of `StarGraph.belief_energy`, as relaxed outputs are that of `Energy.forward`.
+
+    Args:
+        natural: θ, a `Star`.
+    """
+
+    natural: Star
+
+    @cached_property
+    def _weights(self) -> Tensor:
+        """P of the hubs' values, `(batch, value)`."""
+        return torch.softmax(self.natural.log_weights, 1)
+
+    @cached_property
+    def _given(self) -> Tensor:
+        """P(y_i = 1) given the hubs' values, `(batch, value, label)`."""
+        star = self.natural
+        return torch.sigmoid(star.odds).index_copy(2, star.hubs, star.values.expand(len(star.scores), -1, -1))
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """P(y_i = 1), `(batch, label)`."""
+        return torch.einsum("bv,bvl->bl", self._weights, self._given)
+
+    @cached_property
+    def pairs(self) -> Tensor:
+        """P(y_h = 1, y_i = 1), `(batch, hub, label)`."""
+        return torch.einsum("bv,vh,bvl->bhl", self._weights, self.natural.values, self._given)
+
+    def expect(self, potentials: Star) -> Tensor:
+        """⟨potentials, μ⟩, the expectation of a star's exponent with the same hubs, `(batch,)`."""
+        return (potentials.scores * self.labels).sum(1) + (potentials.between * self.pairs).sum((1, 2))
+
+    def entropy(self) -> Tensor:
+        """H(p) in nats, `(batch,)`: ln Z(θ) − ⟨θ, μ⟩."""
+        return self.natural.log_z() - self.expect(self.natural)

@@ -1,0 +1,36 @@
+"""The tool that trains on the split of published tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from spen_plugins.data.parts.split import read_split
+from tools.results import published_split
+from tools.results.published_split import TOTAL, TRAINED, Table, divide
+
+
+def test_a_quarter_of_the_first_rows_validates(tmp_path: Path) -> None:
+    parts = read_split(divide(tmp_path / "split.json"), TOTAL)
+    assert [len(rows) for rows in parts.values()] == [3660, 1220, 2515]
+    assert sorted([*parts["train"], *parts["validation"]]) == [*range(TRAINED)] == [*range(parts["test"][0])]
+    assert divide(tmp_path / "again.json").read_bytes() == (tmp_path / "split.json").read_bytes()
+    assert read_split(divide(tmp_path / "other.json", 1), TOTAL)["validation"] != parts["validation"]
+
+
+def test_runs_are_trained_once_and_decoded_anew(tmp_path: Path, monkeypatch) -> None:
+    def arguments(self: Table, row: str, seed: int) -> dict[str, str]:
+        small = {"features.hidden": "[4]", "trainer.epochs": "1", "seed": str(seed)}
+        return {"data": "sample", "method": row, **small, **published_split.DECODERS["threshold"]}
+
+    monkeypatch.setattr(Table, "_name_arguments", arguments)
+    table, rows = Table("ours", tmp_path, [0, 1]), ("cross_entropy", "mean_3")
+    written = table.write(rows)
+    assert [line.split("|")[1].strip() for line in written.splitlines()[2:]] == list(rows)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
+    assert len(before) == 8 and table.write(rows) == written
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")} == before
+    decoded = json.loads((table.run("cross_entropy", 1, "expected_f1") / "metrics.json").read_text())
+    assert "expected F1" in decoded["protocol"]["threshold"]
+    groups = [line["group"] for line in table.lines(rows)]
+    assert groups == ["bibtex, ours, threshold"] * 4 + ["bibtex, ours, expected_f1"] * 4

@@ -1,0 +1,151 @@
+"""bibtex on the split of published tables and on ours: the systems that the papers compare with, and their controls.
+
+    SPEN_DATA=... python -m tools.results.published_split runs/bibtex --seeds 0 1 2
+    SPEN_DATA=... python -m tools.results.published_split runs/bibtex --rows cross_entropy alen gspen --splits ours
+
+Mulan's split is the order of the file, 4880 rows to train and 2515 to test; a quarter of the former, drawn by seed 0,
+validates, as in the released code of GSPEN. Ours is data:multilabel/splits/bibtex.json. Each run is trained and
+validated with a threshold that validation chooses, and decoded anew by expected F1. `mean_3` is the mean of three nets
+of cross entropy, of a seed and the two that follow it. Scores are example F1 of the whole test part, in per cent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import SpenError
+from spen_plugins.files import save_json
+from spen_plugins.report.compare import compare
+from spen_plugins.report.tables import markdown
+from spen_plugins.runs.many.groups import read_groups
+from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.train import runner
+from spen_plugins.runs.train.averaging import average_runs
+from spen_plugins.runs.train.decoding import decode
+from spen_plugins.scores.bootstrap import estimate
+from tools.results.run_records import record, run_lines
+
+QUIET = RunOptions("cpu", quiet=True)
+TRAINED, TOTAL = 4880, 7395
+"""Rows of Mulan's training part, which come first, and of the file."""
+MEAN, MEMBERS = "mean_3", 3
+ROWS = ("cross_entropy", MEAN, "nce", "dvn", "spen", "alen", "ialen", "gspen")
+SPLITS = ("mulan", "ours")
+DECODERS = {"threshold": {"decode": "threshold", "threshold": "validation"}}
+DECODERS["expected_f1"] = {"decode": "expected_f1", "decode_temperature": "validation"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of the runs")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
+    options = parser.parse_args()
+    try:
+        for split in options.splits:
+            table = Table(split, options.out, options.seeds)
+            print(table.write(options.rows), flush=True)
+            if len(options.rows) > 1:
+                for by in DECODERS:
+                    groups = read_groups([f"{row}={table.out / by / row}" for row in options.rows])
+                    print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
+            if options.csv:
+                record(table.lines(options.rows), options.csv)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def divide(path: Path, seed: int = 0) -> Path:
+    """Writes Mulan's split, a quarter of whose training part validates."""
+    rows = list(range(TRAINED))
+    random.Random(seed).shuffle(rows)
+    held = TRAINED // 4
+    parts = {"train": sorted(rows[held:]), "validation": sorted(rows[:held]), "test": [*range(TRAINED, TOTAL)]}
+    save_json(parts, path)
+    return path
+
+
+class Table:
+    """The runs on one split, trained where they are missing: `out / decoder / row / seed-N`."""
+
+    def __init__(self, split: str, out: Path, seeds: Sequence[int]) -> None:
+        self.split, self.out, self.seeds = split, out / split, seeds
+
+    def run(self, row: str, seed: int, by: str) -> Path:
+        """The folder of a finished run."""
+        folder = self.out / by / row / f"seed-{seed}"
+        if (folder / "metrics.json").exists():
+            return folder
+        if row == MEAN:
+            at = self.seeds.index(seed)
+            of = [self.seeds[(at + i) % len(self.seeds)] for i in range(MEMBERS)]
+            members = [self.run("cross_entropy", one, by) for one in of]
+            return average_runs(members, folder, DECODERS[by], options=QUIET)
+        if by != "threshold":
+            return decode(self.run(row, seed, "threshold"), folder, DECODERS[by], QUIET)
+        if (folder / "config.json").exists():
+            return runner.resume(folder, QUIET)
+        return runner.run(evaluate("labels", self._name_arguments(row, seed)), "labels", folder, QUIET)
+
+    def write(self, rows: Sequence[str]) -> str:
+        """Means over seeds."""
+        lines = [
+            f"| bibtex, {self.split} | validation, threshold | test, threshold | test, expected F1 | seconds | seeds |",
+            "|---|---:|---:|---:|---:|---:|",
+        ]
+        for row in rows:
+            folders = {by: [self.run(row, seed, by) for seed in self.seeds] for by in DECODERS}
+            cells = [
+                _mean(folders["threshold"], "validation"),
+                *(_mean(folders[by], "test") for by in DECODERS),
+                f"{sum(self._seconds(row, seed) for seed in self.seeds) / len(self.seeds):.0f}",
+                str(len(self.seeds)),
+            ]
+            lines.append(f"| {row} | {' | '.join(cells)} |")
+        return "\n".join(lines) + "\n"
+
+    def lines(self, rows: Sequence[str]) -> list[dict]:
+        """Lines of the file of scores by run."""
+        return [
+            line
+            for by in DECODERS
+            for row in rows
+            for seed in self.seeds
+            for line in run_lines(
+                f"bibtex, {self.split}, {by}",
+                row,
+                seed,
+                ["example_f1"],
+                self.run(row, seed, by),
+                by == "threshold" and row != MEAN,
+            )
+        ]
+
+    def _name_arguments(self, row: str, seed: int) -> dict[str, str]:
+        arguments = {"data": "bibtex", "method": row, "seed": str(seed), **DECODERS["threshold"]}
+        if self.split == "mulan":
+            arguments["task.split"] = str(divide(self.out.resolve() / "split.json"))
+        return arguments
+
+    def _seconds(self, row: str, seed: int) -> float:
+        """Seconds of training behind a row's run."""
+        if row == MEAN:
+            return sum(self._seconds("cross_entropy", one) for one in self.seeds) / len(self.seeds) * MEMBERS
+        times = (self.run(row, seed, "threshold") / "times.jsonl").read_text(encoding="utf-8")
+        return sum(json.loads(line)["seconds"] for line in times.splitlines())
+
+
+def _mean(folders: Sequence[Path], part: str) -> str:
+    metrics = [json.loads((folder / "metrics.json").read_text(encoding="utf-8")) for folder in folders]
+    return estimate([100 * one[part]["example_f1"] for one in metrics]).text(1, 2)
+
+
+if __name__ == "__main__":
+    main()
