@@ -125,15 +125,19 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
     check_state(cost_net, lambda: propose(batch).mean)
 
 
-def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequence[str] = ()) -> None:
+def check_feature_network(
+    features: FeatureNetwork, task: Task, allow_idle: Sequence[str] = (), vectors: int | None = None
+) -> None:
     """Check a feature network: vectors of `output_dim`, independent of the rest of the batch; trainable; storable.
 
     Args:
         allow_idle: names of parameters, or of their modules, on which the output need not depend.
+        vectors: of an example, if it has several without being a sequence of words, as one for each label.
     """
     name = make_ready(features)
     batch = collate(task, pick_by_length(task, EXAMPLES))
-    shape = (EXAMPLES, features.output_dim) if batch.x.mask is None else (*batch.x.mask.shape, features.output_dim)
+    whole = (EXAMPLES,) if vectors is None else (EXAMPLES, vectors)
+    shape = (*(whole if batch.x.mask is None else batch.x.mask.shape), features.output_dim)
 
     def compute(batch: Batch) -> Tensor:
         out, mask = features(batch.x), batch.x.mask

@@ -84,6 +84,8 @@ SMALL = {
     "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},
     "text": {"corpus": "sample"},
     "bag": {"buckets": 32, "characters": [2, 3]},
+    "decoders.words": {"pooling": "mean"},
+    "decoders.sequence": {"dim": 3, "embedding": 2, "samples": 8},
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
 
@@ -93,8 +95,15 @@ WITHOUT_GRADIENT = {"alen.refine": ("net",)}
 """Nets whose prediction has no gradient to some parts: in training, losses see another proposal."""
 READ_ALONE = ("bilstm", "encoder")
 """Feature networks that may have another one below them, and need none."""
-TRAINED_NET = {"e2e.unroll": "e2e.unrolled", "gspen.staged": "gspen.mirror"}
-"""Trainers of one kind of inference net."""
+TRAINED_NET = {
+    "e2e.unroll": ("e2e.unrolled", {}),
+    "gspen.staged": ("gspen.mirror", {}),
+    "decoders.ocd": ("decoders.sequence", {"order": "none"}),
+    "decoders.laco": ("decoders.laco", {}),
+}
+"""Trainers of one kind of inference net, and fields of that."""
+VECTORS = {"decoders.labels_as_words": lambda task: len(task.space.labels)}
+"""Numbers of vectors of an example, of feature networks that have several and read no sequence."""
 TRAINED_LOSS = {"gspen.staged": "gspen.gap"}
 """Trainers of one energy loss."""
 ENERGY_OF = dict.fromkeys(("likelihood", "exact.fenchel_young"), "local")
@@ -123,8 +132,8 @@ def test_a_config_that_takes_any_number_is_caught() -> None:
         check_config(Lax)
 
 
-def parse(kind: str, name: str, tmp_path):
-    fields = dict(SMALL.get(name, SMALL.get(f"{kind} {name}", {})))
+def parse(kind: str, name: str, tmp_path, **more):
+    fields = {**SMALL.get(name, SMALL.get(f"{kind} {name}", {})), **more}
     if name == "transformer":
         fields["model"] = small_bert(tmp_path, [*ascii_lowercase, *[f"##{c}" for c in "aehnsty"]])
     try:
@@ -133,9 +142,9 @@ def parse(kind: str, name: str, tmp_path):
         pytest.fail(str(error))
 
 
-def made(kind: str, name: str, task, tmp_path=None):
+def made(kind: str, name: str, task, tmp_path=None, **more):
     """The component on this task; a `ConfigError` where it says that such a task is not for it."""
-    cls, config = parse(kind, name, tmp_path)
+    cls, config = parse(kind, name, tmp_path, **more)
     if kind == "features":
         parts = {} if name in READ_ALONE else cls.parts
         inner = cls.make_inner_task(task) if parts else task
@@ -146,10 +155,10 @@ def made(kind: str, name: str, task, tmp_path=None):
     return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
 
 
-def build(kind: str, name: str, task, tmp_path):
+def build(kind: str, name: str, task, tmp_path, **more):
     """The component, or a skip where the task is not for it."""
     try:
-        return made(kind, name, task, tmp_path)
+        return made(kind, name, task, tmp_path, **more)
     except ConfigError as error:
         pytest.skip(str(error))
 
@@ -278,7 +287,7 @@ def test_feature_networks(name, toy, tmp_path):
     features = build("features", name, task, tmp_path)
     networks = [module for module in features.modules() if isinstance(module, sp.FeatureNetwork)]
     task.indexers.update(found for network in networks if (found := network.indexer()) is not None)
-    check_feature_network(features, task)
+    check_feature_network(features, task, vectors=VECTORS[name](task) if name in VECTORS else None)
 
 
 @pytest.mark.parametrize("toy", PLAIN)
@@ -286,7 +295,8 @@ def test_feature_networks(name, toy, tmp_path):
 def test_trainers(name, toy, tmp_path):
     task = TOYS[toy]()
     cls, config = parse("trainer", name, tmp_path)
-    net = build("inference_net", TRAINED_NET[name], task, tmp_path) if name in TRAINED_NET else independent(task)
+    trained, fields = TRAINED_NET.get(name, (None, {}))
+    net = build("inference_net", trained, task, tmp_path, **fields) if trained else independent(task)
     net = linear(task) if name == "one_vs_rest" and isinstance(task, ToyLabels) else net
     losses = {None: None}
     if "energy_loss" in cls.needs:

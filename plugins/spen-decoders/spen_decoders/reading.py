@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins import Config, ConfigError, FeatureNetwork, Indexer, Task, TextInputs, WordInputs, X
+from spen_plugins import Config, ConfigError, FeatureNetwork, Indexer, LabelSet, Task, TextInputs, WordInputs, X
 
 IS_LABEL, WHICH_LABEL = "label", "which_label"
 """Marks of words: 1 for those that stand for a label, and the number of the label, from 1."""
@@ -146,6 +146,10 @@ class LabelsAsWords(TextReader):
     """
 
     def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
+        if not isinstance(task.space, LabelSet):
+            raise ConfigError(
+                "features 'decoders.labels_as_words' reads labels, and this task's outputs are no label sets"
+            )
         super().__init__(config, task, reader, len(task.space.labels))
 
     @classmethod
