@@ -11,6 +11,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from spen_plugins.errors import ConfigError
 from spen_plugins.loop.processes import GradientSum
 from spen_plugins.loop.recipe import find_touched
 from spen_plugins.model import Model
@@ -159,8 +160,13 @@ def make_phases(
     phases = []
     for phase in stage.phases:
         if own := {name: model.get_parameter(name) for name in owned[phase.name]}:
-            touches = find_touched(model, own.values())
-            phases.append(ActivePhase(phase, own, touches, accelerator, planned_updates(stage, phase, batches)))
+            touches, planned = find_touched(model, own.values()), planned_updates(stage, phase, batches)
+            if stage.epochs and not planned and phase.player.every > 1:
+                raise ConfigError(
+                    f"phase {phase.name!r} has a turn at every {find_every(phase)}th batch only, and stage "
+                    f"{stage.name!r} has {stage.epochs * batches} batches; expected a smaller `every` of its player"
+                )
+            phases.append(ActivePhase(phase, own, touches, accelerator, planned))
     return phases
 
 

@@ -44,5 +44,6 @@ if TYPE_CHECKING:
     from spen_plugins.nn.recurrent import Lstm, read_both_ways, reverse_places
     from spen_plugins.spaces.base import at_least_float32, inner_product
     from spen_plugins.spaces.forest import Forest
+    from spen_plugins.spaces.k_best import chain_k_best
     from spen_plugins.spaces.set_sizes import SizeTree, label_sizes, log_sizes
     from spen_plugins.spaces.star import Star, StarLabels

@@ -62,7 +62,7 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
 def find_best_sets(proposal: Proposal, temperature: float = 1.0) -> Tensor:
     """The label set of highest expected F1 under any distribution over label sets, boolean `(example, label)`.
 
-    By `Proposal.label_sizes`, or else under `SAMPLES` samples, which have a seed of their own. If labels imply their
+    By `Proposal.label_sizes`, or else under `SAMPLES` samples, as of `sample_alike`. If labels imply their
     parents, they are only chosen with them.
 
     Args:
@@ -77,14 +77,23 @@ def find_best_sets(proposal: Proposal, temperature: float = 1.0) -> Tensor:
         chunk = chunk if temperature == 1 else chunk.tempered(temperature)
         joint, forest = chunk.label_sizes(), chunk.space.forest
         if joint is None:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)
-                y = chunk.sample(SAMPLES)
+            y = sample_alike(chunk, SAMPLES)
             chosen.append(find_best_set(y, torch.full(y.shape[:2], 1 / SAMPLES, dtype=torch.double), forest))
         else:
             size = torch.arange(1, joint.shape[1] + 1, dtype=joint.dtype).expand(joint.shape[:2])
             chosen.append(_find_best_sets(joint, torch.ones_like(size), size, joint.sum(2), forest))
     return torch.cat(chosen).to(home)
+
+
+def sample_alike(proposal: Proposal, n: int) -> Tensor:
+    """`n` samples of each example from the same random numbers, `(batch, n, *variables)`: what is decided by them
+    depends neither on an example's batch nor on chance."""
+    rows = []
+    for row in range(proposal.logits.shape[0]):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            rows.append(proposal.map_rows(lambda values, at=slice(row, row + 1): values[at].detach()).sample(n))
+    return torch.cat(rows)
 
 
 def find_best_set(y: Tensor, weights: Tensor, forest: Forest | None = None) -> Tensor:

@@ -196,7 +196,8 @@ class Fit:
         return decoders + [LabelDecoder(temperature=t) for t in ts] if self.decode != "threshold" else decoders
 
     def __call__(self, outputs: Outputs, gold: Tensor) -> LabelDecoder:
-        """Returns the decoder with the best example F1; of equal ones, the first.
+        """Returns the decoder with the best example F1; of equal ones, the first. Where labels depend on each other,
+        temperatures are tried as long as the score rises.
 
         Args:
             outputs: of the validation part.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -67,3 +69,6 @@ def test_the_contract() -> None:
     ordered = Model(make(SequenceNet, task, dim=5), None, None)
     with pytest.raises(sp.ConfigError, match="order=none; found SequenceNet in an order"):
         Completion(Completion.Config()).stages(ordered, task)
+    task.config = SimpleNamespace(class_weight="balanced")
+    with pytest.raises(sp.ConfigError, match="no weights of classes"):
+        Completion(Completion.Config()).stages(model, task)

@@ -12,6 +12,7 @@ from spen_decoders.occurrence import Occurrence, draw_pairs
 from spen_decoders.reading import LabelsAsWords
 from spen_decoders.seqtag import SeqTag
 from spen_plugins.model import Model
+from spen_plugins.scores.expected_f1 import find_best_sets
 from spen_plugins.testing import ToyLabels, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import collate
 from spen_plugins.trainer import OneBatch
@@ -42,9 +43,19 @@ def test_a_chain_is_that_of_all_sets(labels: int) -> None:
         torch.testing.assert_close(each.log_prob(y.expand(3, -1, -1)), log_p, rtol=0, atol=1e-12)
         torch.testing.assert_close(each.mean[:, 0], log_p.exp() @ y, rtol=0, atol=1e-12)
         assert torch.equal(each.mode[:, 0], y[log_p.argmax(1)])
+        sets, log_q = each.k_best(2)
+        torch.testing.assert_close(log_q, log_p.topk(2, 1).values.detach())
+        torch.testing.assert_close(each.log_prob(sets).detach(), log_q)
         check_draws(each, log_p.exp().detach())
     torch.testing.assert_close(q.map_rows(lambda values: values[1:]).mean, q.mean[1:])
     assert not q.detach().log_prob(y.expand(3, -1, -1)).requires_grad
+
+
+def test_the_set_of_an_input_does_not_depend_on_its_batch() -> None:
+    q = chain(12, batch=1)
+    many = q.map_rows(lambda values: values.expand(9, -1, -1).contiguous())
+    assert many.label_sizes() is None
+    assert torch.equal(find_best_sets(many), find_best_sets(q).expand(9, -1))
 
 
 def test_a_chain_without_transitions_has_independent_labels() -> None:

@@ -200,6 +200,12 @@ def test_a_player_moves_at_every_nth_turn_of_its_phase(task: ToyTask, tmp_path: 
     assert [planned_updates(stage, phase, loop.epochs.batches) for phase in phases] == [batches // 2, batches // 4 * 3]
 
 
+def test_a_player_that_never_has_a_turn_is_an_error(task: ToyTask, tmp_path: Path) -> None:
+    stage = sp.Stage("s", (net_phase(sp.Player(every=1000)),), epochs=1, frozen=("energy",))
+    with pytest.raises(ConfigError, match="every 1000th batch only"):
+        make_loop(model_for(task), task, [stage], tmp_path / "run").begin(stage)
+
+
 def test_a_plateau_lowers_what_a_warm_up_rises_to() -> None:
     parameter = torch.nn.Parameter(torch.zeros(1))
     player = sp.Player(lr=0.4, schedule=sp.Schedule(warmup=4), plateau=sp.PlateauConfig(patience=0))

@@ -19,8 +19,9 @@
   static_margin: self.spen { trainer+: { energy_weight: 0.00113, net+: { lr: 0.00209 } } },
   static_regression: self.dvn { trainer+: { energy_weight: 0.0265, net+: { lr: 0.00166, weight_decay: 0.000102 } } },
   static_nce: self.nce_alone { trainer+: { energy_weight: 0.00137, net+: { lr: 0.00131 } } },
-  // Rates released for 60 energy updates a batch are too low for 3.
+  // Rates released for 60 energy updates a batch are too low for 3. Cross entropy overfits at the released rate.
   light: {
+    cross_entropy: { trainer+: { net+: { lr: 0.001 } } },
     nce: { energy_loss+: { samples: 20 }, trainer+: { rounds: 3, energy+: { lr: 0.0005, steps: 1 }, net+: { lr: 0.0005 } } },
   },
 }

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins import DependentLabels
-from spen_plugins.nn import at_least_float32
+from spen_plugins.nn import at_least_float32, chain_k_best
 
 
 @dataclass(frozen=True)
@@ -88,20 +88,11 @@ class LabelChain(DependentLabels):
                     odds = before[..., 1] - before[..., 0]
             return torch.stack(tags[::-1], 2)[..., self.order.argsort()].to(self.logits.dtype)
 
-    @cached_property
-    def mode(self) -> Tensor:
-        """The best chain (Viterbi)."""
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
-            scores = self._scores
-            best, rows = scores[:, 0], []
-            for place in range(1, scores.shape[1]):
-                value, before = (best.unsqueeze(2) + self._transitions).max(1)
-                rows.append(before)
-                best = value + scores[:, place]
-            tags = [best.argmax(1)]
-            for before in reversed(rows):
-                tags.append(before.gather(1, tags[-1].unsqueeze(1)).squeeze(1))
-            return torch.stack(tags[::-1], 1)[:, self.order.argsort()].unsqueeze(1).to(self.logits.dtype)
+            none = self._transitions.new_zeros(2)
+            tags, scores = chain_k_best(self._scores, None, self._transitions, none, none, k)
+            return tags[..., self.order.argsort()].to(self.logits.dtype), scores - self.log_z.unsqueeze(1)
 
     def tempered(self, temperature: float) -> LabelChain:
         return replace(super().tempered(temperature), transitions=self.transitions / temperature)

@@ -84,6 +84,10 @@ class Completion(Trainer):
                 "trainer 'decoders.ocd' trains inference_net 'decoders.sequence' with order=none; found "
                 f"{type(net).__name__}{' in an order' * isinstance(net, SequenceNet)}"
             )
+        if getattr(task.config, "class_weight", None) is not None:
+            raise ConfigError(
+                "trainer 'decoders.ocd' has no weights of classes; take method=seq2seq, or class_weight=null"
+            )
         self.steps = self.config.steps or find_most(task.space) or len(task.space.labels)
         phase = Phase("inference_net", ("inference_net",), self._loss, self.config.net)
         frozen = frozen_except(model, "inference_net")

@@ -6,10 +6,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins import Task
-
-COUNTED = 100_000
-"""About the most training examples that are counted; of more, some batches, evenly apart."""
-AT_ONCE = 1024
+from spen_plugins.nn import training_labels
 
 
 def order_by_frequency(task: Task) -> Tensor:
@@ -17,11 +14,7 @@ def order_by_frequency(task: Task) -> Tensor:
 
     Labels as they are without a training part, as of a restored task.
     """
-    examples = task.part("train")
     counts = torch.zeros(len(task.space.labels), dtype=torch.double)
-    every = max(1, -(-len(examples) // COUNTED))
-    for start in range(0, len(examples), every * AT_ONCE):
-        batch = task.collate(examples[start : start + AT_ONCE])
-        if batch.gold is not None:
-            counts += batch.gold[batch.labelled, 0].double().sum(0).cpu()
+    for gold in training_labels(task):
+        counts += gold.double().sum(0).cpu()
     return counts.argsort(descending=True, stable=True)

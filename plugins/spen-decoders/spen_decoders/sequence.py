@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
-import torch
 from pydantic import Field
 
 from spen_decoders.orders import order_by_frequency
@@ -83,8 +83,4 @@ class SequenceNet(InferenceNet):
             samples=self.config.samples,
             steps=steps,
         )
-        if not self.chooses:
-            return proposal
-        with torch.no_grad():
-            object.__setattr__(proposal, "chosen", proposal.mode)
-        return proposal
+        return replace(proposal, chosen=proposal.mode) if self.chooses and not self.training else proposal

@@ -81,9 +81,10 @@ class StarGraph(sp.Energy):
         if isinstance(names, int):
             return find_hubs(task, len(self.space.labels), names)
         for name in names:
-            if name not in self.space.labels or names.count(name) > 1:
-                known = sp.did_you_mean(name, self.space.labels)
-                raise sp.ConfigError(f"energy.hubs: {name!r} is no label, or named twice{known}")
+            if names.count(name) > 1:
+                raise sp.ConfigError(f"energy.hubs: {name!r} is named twice")
+            if name not in self.space.labels:
+                raise sp.ConfigError(f"energy.hubs: {name!r} is no label.{sp.did_you_mean(name, self.space.labels)}")
         return torch.tensor([self.space.labels.index(name) for name in names])
 
 

@@ -17,7 +17,7 @@ from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
-from spen_plugins.scores.expected_f1 import best_sets, find_best_set, find_best_sets
+from spen_plugins.scores.expected_f1 import best_sets, find_best_set, find_best_sets, sample_alike
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal, TagSequence
 from spen_plugins.task import Task
@@ -130,8 +130,7 @@ class Reweight(Chooser):
     the net's own, exactly. Of all sets of k labels, the best has the k largest Σ_y w(y) y_i 2 / (k + |y|), for any
     distribution (Dembczyński et al. 2011). Tags are decided by their marginals: the net's own, moved by what the
     weights change in those of the samples. The samples are drawn from the same numbers for every x, so that an output
-    depends neither on its batch nor on chance; those of a net whose labels depend on each other have a seed of their
-    own for each batch. Tags must be independent.
+    depends neither on its batch nor on chance. Tags must be independent.
     """
 
     class Config(Config):
@@ -192,9 +191,7 @@ def choose_dependent(net: Proposal, energy: BoundEnergy, weight: float, n: int) 
     """As `choose_labels`, of labels that depend on each other."""
     if weight == 0:
         return find_best_sets(net).unsqueeze(1)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        y = net.sample(n)
+    y = sample_alike(net, n)
     return find_best_set(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
 
 
