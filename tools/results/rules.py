@@ -48,14 +48,10 @@ READER = (
     '{"type": "bilstm", "layers": 1, "hidden": 128, "dropout": 0.4, '
     '"reader": {"type": "transformer", "model": "minilm"}}'
 )
-MINILM = (
-    f"encoder={READER}",
-    "features.reader.frozen=all",
-    "features.reader.store_gib=2",
-    "trainer.net.lr=0.002",
-    "trainer.epochs=10",
-)
-"""A frozen MiniLM below the net of names, of which few labelled sentences need less."""
+FROZEN = (f"encoder={READER}", "features.reader.frozen=all", "features.reader.store_gib=2")
+"""A BiLSTM over a frozen MiniLM."""
+MINILM = (*FROZEN, "trainer.net.lr=0.002", "trainer.epochs=10")
+"""That below the net of names, of which few labelled sentences need less."""
 TAUGHT = ("votes", "rules_energy", "expectation")
 RANKED = ("rules_cd", "r_spen", "sg_spen")
 NAMES = ("majority", "cross_entropy", "crf", *TAUGHT, "rules_cd")

@@ -20,6 +20,7 @@ import spen_plugins as sp
 from spen_plugins.scores.bootstrap import estimate
 from spen_plugins.sentences import Sentence, read_roles
 from tools.results.few_labels import finished, write
+from tools.results.rules import FROZEN
 from tools.results.run_records import record, run_lines
 
 TRAIN = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
@@ -41,6 +42,11 @@ TUNED = {
 }
 ROWS = ("CRF", "CRF, unique decoding", *TUNED, "SEAL-NCE")
 SCORES = ("span_f1", "ucr")
+RATE = 0.002
+MINILM = (*FROZEN, f"trainer.net.lr={RATE}", "trainer.per_variable=false", "trainer.batch_size=32")
+"""A net over a frozen MiniLM, with the settings of one that starts from nothing."""
+NCE = ("trainer.energy.lr=0.001", "trainer.energy_weight=0.3", "energy_loss.samples=8")
+"""Likewise of SEAL-NCE."""
 
 
 def main() -> None:
@@ -49,38 +55,43 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[376], help="training sentences")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
+    parser.add_argument("--minilm", action="store_true", help="over a frozen MiniLM")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of all runs")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
     try:
         for size in options.sizes:
-            runs = {
-                row: [train(row, size, seed, options.out / str(size)) for seed in options.seeds] for row in options.rows
-            }
+            more = [*(MINILM if options.minilm else ()), *options.set]
+            folder = options.out / "-".join([str(size), *["minilm"] * options.minilm, *options.set])
+            runs = {row: [train(row, size, seed, folder, more) for seed in options.seeds] for row in options.rows}
             print(write_table(size, runs), flush=True)
             if options.csv:
+                group = ", ".join([f"roles, ewt, {size}", *["MiniLM"] * options.minilm, *options.set])
                 lines = [
                     line
                     for row, folders in runs.items()
                     for seed, folder in zip(options.seeds, folders, strict=True)
-                    for line in run_lines(f"roles, ewt, {size}", row, seed, SCORES, folder, "decoding" not in row)
+                    for line in run_lines(group, row, seed, SCORES, folder, "decoding" not in row)
                 ]
                 record(lines, options.csv)
     except sp.SpenError as error:
         raise SystemExit(f"error: {error}") from None
 
 
-def train(row: str, size: int, seed: int, folder: Path) -> Path:
+def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> Path:
     """The run of a row."""
     run = folder / f"{row}-{seed}".replace(" ", "_")
-    words = ["roles", "data=ewt", f"task.labelled={size}", "task.rest=false", f"seed={seed}"]
+    words = ["roles", "data=ewt", f"task.labelled={size}", "task.rest=false", f"seed={seed}", *more]
     if row == "CRF, unique decoding":
-        return decode_unique(train("CRF", size, seed, folder), run)
+        return decode_unique(train("CRF", size, seed, folder, more), run)
     if row in TUNED:
+        words = [word for word in words if not word.startswith("trainer.epochs=")]
         words += ["method=structured_tuning", "trainer.epochs=0", *TUNED[row]]
-        words.append(f"init.inference_net={train('CRF', size, seed, folder)}")
+        words.append(f"init.inference_net={train('CRF', size, seed, folder, more)}")
+        words += [f"trainer.tuning.lr={RATE / 3}"] if set(MINILM) <= set(more) else []
         words += [f"task.train={predict_senses(size, folder)}"] if "predicted" in row else []
     else:
-        words.append("method=crf" if row == "CRF" else "method=nce")
+        words += ["method=crf"] if row == "CRF" else ["method=nce", *(NCE if set(MINILM) <= set(more) else ())]
     return finished(run, words)
 
 
