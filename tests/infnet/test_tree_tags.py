@@ -80,4 +80,4 @@ def test_all_trees_of_the_web_treebank():
             total += 1
             counts.update(tags if part == "train" else ())
     assert total == 16_536
-    assert (len(counts), len(TagSet.of(counts, 5).tags)) == (1646, 691)
+    assert (len(counts), len(TagSet.of(counts, 5).tags)) == (1349, 584)

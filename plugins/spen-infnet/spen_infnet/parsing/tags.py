@@ -72,7 +72,6 @@ def decode(tags: Sequence[Tag]) -> list[Span]:
             label = next((tags[i].label for i in gaps if depths[i] == depth and tags[i].label), "")
             if inside and label:
                 found.append((gaps[0], gaps[-1] + 2, label))
-    # No two spans are equal but a depth's gap: depths without a gap of their own are left out above.
     return sorted(found, key=lambda span: (span[0], -span[1]))
 
 
