@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_images.convolutions import read_channels, require_grid
-from spen_images.flow import Encoded, Flow, log_normal
+from spen_images.flow import SCALE, Encoded, Flow, log_normal
 
 
 class Cglow(sp.InferenceNet):
@@ -31,7 +32,7 @@ class Cglow(sp.InferenceNet):
     class Config(sp.Config):
         levels: int = Field(2, ge=1, le=8)
         """Number of levels; each halves rows and columns. An image whose size is no multiple of 2^levels is extended by
-        pixels that are off."""
+        pixels of noise."""
         steps: int = Field(4, ge=1)
         """Steps of each level: normalisation, 1×1 convolution and coupling."""
         width: int = Field(64, ge=8)
@@ -107,23 +108,25 @@ class FlowMasks(sp.Proposal):
     def draw(self, n: int) -> tuple[Tensor, Tensor]:
         """`n` unrounded outputs `(batch, n, row, column)`, and ln of their density, `(batch, n)`, without gradient.
 
-        Where images are extended, the density is one of the pixels of the extension, too. No mask with noise has such
-        pixels outside [−1/2, 1/2]: there it is ∞, which makes the output no sample of a mask in NCE.
+        Where images are extended by pixels v, it is ln p(y, v) − ln r(v), r a Gaussian: as good in NCE as the density
+        of y, as gold with v of r has it, too.
         """
         with torch.no_grad():
             return self._invert(n)
 
     def dequantise(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Masks `(batch, sample, row, column)` with uniform noise, and ln of their density, `(batch, sample)`; pixels
-        of an extension are off, with noise."""
+        """Masks `(batch, sample, row, column)` with uniform noise, and ln of their density, `(batch, sample)`, as of
+        `draw`; pixels of an extension are drawn from r."""
         noisy, log_q = torch.zeros_like(y), y.new_zeros(y.shape[:2])
         with self._grad_mode(), self._full_precision():
             for rows, inside, whole in self._groups:
                 own = _extend(y[rows, :, : inside[0], : inside[1]], whole)
-                own = own + torch.rand_like(own) - 0.5
+                outside = self._is_outside(inside, whole)
+                own = torch.where(outside, 0.5 + torch.randn_like(own) / SCALE, own + torch.rand_like(own) - 0.5)
                 noise, log_det = self.flow(own, self._encode(rows, inside, whole))
                 noisy = noisy.index_copy(0, rows, self._place(own, inside))
-                log_q = log_q.index_copy(0, rows, log_normal(noise) + log_det)
+                log_density = log_normal(noise) + log_det - _log_extension(own, outside)
+                log_q = log_q.index_copy(0, rows, log_density)
         return noisy, log_q
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> FlowMasks:
@@ -175,10 +178,7 @@ class FlowMasks(sp.Proposal):
                 noise = deviation * noise
                 found, log_det = self.flow.inverse(noise, self._encode(rows, inside, whole), whole)
                 log_density = log_normal(noise) + log_det
-                for axis, length in ((2, inside[0]), (3, inside[1])):
-                    extension = found.narrow(axis, length, found.shape[axis] - length)
-                    outside = (extension.abs() > 0.5).flatten(2).any(2)
-                    log_density = log_density.masked_fill(outside, torch.inf)
+                log_density = log_density - _log_extension(found, self._is_outside(inside, whole))
                 y = y.index_copy(0, rows, self._place(found, inside))
                 log_q = log_q.index_copy(0, rows, log_density)
         return y, log_q
@@ -186,6 +186,10 @@ class FlowMasks(sp.Proposal):
     def _place(self, y: Tensor, inside: Size) -> Tensor:
         """A group's outputs without their extension, on the grid of the batch."""
         return _extend(y[..., : inside[0], : inside[1]], self.image.shape[2:])
+
+    def _is_outside(self, inside: Size, whole: Size) -> Tensor:
+        """True for the pixels of an extension, `whole`."""
+        return _extend(torch.ones(inside, device=self.image.device), whole) == 0
 
     def _full_precision(self) -> torch.autocast:
         """ln q is a small difference of large sums, and the inverse must be one."""
@@ -199,3 +203,8 @@ class FlowMasks(sp.Proposal):
 def _extend(values: Tensor, size: Sequence[int]) -> Tensor:
     """Zeros below and on the right of `(…, row, column)`, up to a size."""
     return F.pad(values, (0, size[1] - values.shape[-1], 0, size[0] - values.shape[-2]))
+
+
+def _log_extension(y: Tensor, outside: Tensor) -> Tensor:
+    """ln r of the pixels of an extension, `(batch, sample)`."""
+    return log_normal(SCALE * (y[..., outside] - 0.5)) + math.log(SCALE) * outside.sum()
