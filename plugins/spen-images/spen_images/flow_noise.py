@@ -53,7 +53,7 @@ class BesideFlow(sp.InferenceNet):
         found = self.predictor(x, energy)
         if type(found) is not sp.IndependentPixels:
             raise sp.ConfigError(
-                f"inference_net.predictor gives {type(found).__name__}; expected a net of independent pixels, images.fcn"
+                f"inference_net.predictor gives {type(found).__name__}; expected independent pixels, as of images.fcn"
             )
         kept = {"features": found.features, "noise": self.net(x)}
         return PixelsBesideFlow(self.space, found.logits, x.mask, **kept)
