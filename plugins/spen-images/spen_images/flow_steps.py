@@ -29,7 +29,7 @@ class Step(nn.Module):
     """Activation normalisation, a 1×1 convolution and an affine coupling, all conditional on the image (Lu & Huang
     2020, Sec. 3.2), of values `(batch, sample, channel, row, column)`.
 
-    The image's parts of all three start at 0: the first step is a rotation of channels.
+    What depends on the image starts at 0, so that a step begins as a rotation of channels.
 
     Args:
         channels: of the values; even.
