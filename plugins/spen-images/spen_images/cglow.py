@@ -83,7 +83,7 @@ class FlowMasks(sp.Proposal):
     @cached_property
     def mean(self) -> Tensor:
         with self.restore_grad_mode():
-            y = self._invert(self.samples, torch.Generator().manual_seed(0))[0]
+            y = self._invert(self.samples, fixed=True)[0]
             return (self.space.round(y.detach(), self.mask) + (y - y.detach())).mean(1, keepdim=True)
 
     @property
@@ -108,8 +108,8 @@ class FlowMasks(sp.Proposal):
     def draw(self, n: int) -> tuple[Tensor, Tensor]:
         """`n` unrounded outputs `(batch, n, row, column)`, and ln of their density, `(batch, n)`, without gradient.
 
-        Where images are extended by pixels v, it is ln p(y, v) − ln r(v), r a Gaussian: as good in NCE as the density
-        of y, as gold with v of r has it, too.
+        Where images are extended by pixels v, it is ln p(y, v) − ln r(v), r a Gaussian from which `dequantise` draws v:
+        NCE of y and v then learns about y alone.
         """
         with torch.no_grad():
             return self._invert(n)
@@ -161,21 +161,16 @@ class FlowMasks(sp.Proposal):
 
         return self.keep(("encoded", inside), make)
 
-    def _invert(
-        self, n: int, generator: torch.Generator | None = None, deviation: float = 1.0
-    ) -> tuple[Tensor, Tensor]:
-        """As `draw`, with the caller's gradients; with a generator, the same noises for each image."""
+    def _invert(self, n: int, deviation: float = 1.0, fixed: bool = False) -> tuple[Tensor, Tensor]:
+        """As `draw`, with the caller's gradients; if `fixed`, the same noises for each image and at each call."""
         image = self.image
         y, log_q = image.new_zeros(len(image), n, *image.shape[2:]), image.new_zeros(len(image), n)
         with self._full_precision():
             for rows, inside, whole in self._groups:
-                shape = (n, whole[0] * whole[1])
-                if generator is None:
-                    noise = torch.randn(len(rows), *shape, device=image.device, dtype=image.dtype)
-                else:
-                    noise = torch.randn(shape, generator=generator.manual_seed(0), dtype=image.dtype)
-                    noise = noise.to(image.device).expand(len(rows), *shape)
-                noise = deviation * noise
+                shape = (1 if fixed else len(rows), n, whole[0] * whole[1])
+                generator = torch.Generator().manual_seed(0) if fixed else None
+                noise = torch.randn(shape, generator=generator, dtype=image.dtype).to(image.device)
+                noise = deviation * noise.expand(len(rows), -1, -1)
                 found, log_det = self.flow.inverse(noise, self._encode(rows, inside, whole), whole)
                 log_density = log_normal(noise) + log_det
                 log_density = log_density - _log_extension(found, self._is_outside(inside, whole))
