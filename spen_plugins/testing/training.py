@@ -204,7 +204,7 @@ def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, 
     A loss that draws samples without gradients may be the first to use a value that a proposal computes once and keeps.
     """
     bound = energy.at(batch.x)
-    parameters = dict(net.named_parameters())
+    parameters = {key: value for key, value in net.named_parameters() if value.requires_grad}
 
     def propose() -> Proposal:
         return net(batch.x, bound if net.uses_energy else None)

@@ -23,7 +23,9 @@ from tests.loaded import ROOT, experiment, spen, trained
 
 CONFIG = ROOT / "plugins/spen-images/spen_images/configs/masks.jsonnet"
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
-METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin", *IMPLICIT)
+METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin", *IMPLICIT, "cglow", "nce_cglow")
+TYPES = {"dvn": "gbi", "cglow": "images.cglow", "nce_cglow": "images.beside_flow"}
+"""Inference nets of methods, if not the fully convolutional net."""
 TINY = {"trainer.epochs": "1", "trainer.batch_size": "4", "trainer.gradient_norms_every": "0"}
 NETS = {"inference_net.filters": "4", "inference_net.levels": "2"}
 ENERGY = {"energy.filters": "[4, 4]", "energy.hidden": "4", "energy.size": "3"}
@@ -55,9 +57,9 @@ def net(few, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("data", ["sample", "horses", "./mine.npz"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(CONFIG, data=data, method=method)
-    assert found["inference_net"]["type"] == ("gbi" if method == "dvn" else "images.fcn")
-    assert ("energy" in found) == (method != "cross_entropy")
-    if method == "nce":
+    assert found["inference_net"]["type"] == TYPES.get(method, "images.fcn")
+    assert ("energy" in found) == (method not in ("cross_entropy", "cglow"))
+    if method in ("nce", "nce_cglow"):
         assert found["energy_loss"]["samples"] <= 20
 
 
@@ -78,12 +80,27 @@ def test_docs_name_every_argument() -> None:
     )
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in ("cross_entropy", "regression")])
+OTHERS = ("cross_entropy", "regression", "cglow", "nce_cglow")
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in OTHERS])
 def test_every_method_trains(method: str, tmp_path: Path) -> None:
     more = {"inference_net.steps": "2", "energy_loss.descent.steps": "2"} if method == "dvn" else NETS
     made = train(tmp_path / "run", method=method, **more, **ENERGY)
     scores = sp.RunFolder(made).metrics()
     assert set(scores["test"]) == {"iou", "pixel_accuracy"} and scores["protocol"]["threshold"] == 0.5
+
+
+def test_a_flow_is_trained_and_then_noise_for_an_energy(tmp_path: Path) -> None:
+    small = {"levels": "1", "steps": "1", "width": "8"}
+    flow = train(tmp_path / "flow", method="cglow", **{f"inference_net.{key}": value for key, value in small.items()})
+    nets = {f"inference_net.net.{key}": value for key, value in small.items()}
+    nets |= {key.replace(".", ".predictor.", 1): value for key, value in NETS.items()}
+    made = train(tmp_path / "run", method="nce_cglow", **nets, **ENERGY, **{"init.inference_net": str(flow)})
+    found, wanted = sp.RunFolder(made).weights(), sp.RunFolder(flow).weights()
+    for name, value in wanted.items():
+        assert (found[name.replace("inference_net.", "inference_net.net.", 1)] == value).all()
+    assert set(sp.RunFolder(made).metrics()["test"]) == {"iou", "pixel_accuracy"}
 
 
 def test_predict_evaluate_and_score(run: Path, tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ SMALL = {
     "e2e.deep_prior": {"filters": 2, "size": 3},
     "e2e.foe": {"filters": 2, "size": 3},
     "images.fcn": {"filters": 2, "levels": 2, "groups": 1},
+    "images.cglow": {"levels": 1, "steps": 1, "width": 8, "samples": 400},
     "images.conv": {"filters": [3, 2], "size": 3, "hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
     "rules.frame_roles": {"rolesets": "rolesets.jsonl"},
@@ -94,6 +95,8 @@ ON_A_NET = ("rerank", "reweight", "e2e.unrolled", "alen.refine")
 """Inference nets that are nothing without another one."""
 WITHOUT_GRADIENT = {"alen.refine": ("net",)}
 """Nets whose prediction has no gradient to some parts: in training, losses see another proposal."""
+NET_OF = {"images.flow_nce": "images.beside_flow"}
+"""Energy losses that take samples of one kind of inference net."""
 READ_ALONE = ("bilstm", "encoder")
 """Feature networks that may have another one below them, and need none."""
 TRAINED_NET = {
@@ -151,6 +154,8 @@ def made(kind: str, name: str, task, tmp_path=None, **more):
         inner = cls.make_inner_task(task) if parts else task
         return cls(config, task, **{key: made(part, "bilstm", inner, tmp_path) for key, part in parts.items()})
     parts = {"net": independent(task)} if name in ON_A_NET else {}
+    if name == "images.beside_flow":
+        parts = {"net": made("inference_net", "images.cglow", task), "predictor": independent(task)}
     if name == "mean":  # a net, and an energy
         parts = {"nets": {"a": independent(task), "b": independent(task)}}
     return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
@@ -257,7 +262,7 @@ def test_energies_are_added_up_in_full_precision_under_autocast(name, toy, field
 def test_energy_losses(name, toy, net, tmp_path):
     task = TOYS[toy]()
     loss = build("energy_loss", name, task, tmp_path)
-    check_energy_loss(loss, some_energy(task, name), made("inference_net", net, task), task)
+    check_energy_loss(loss, some_energy(task, name), made("inference_net", NET_OF.get(name, net), task), task)
 
 
 @pytest.mark.parametrize("toy", PLAIN)
@@ -307,7 +312,8 @@ def test_trainers(name, toy, tmp_path):
                 losses[one] = made("energy_loss", one, task, tmp_path)
     for one, loss in losses.items():
         try:
-            check_trainer(cls(config), Model(net, some_energy(task, one), loss), task)
+            learner = made("inference_net", NET_OF[one], task) if one in NET_OF and not trained else net
+            check_trainer(cls(config), Model(learner, some_energy(task, one), loss), task)
         except ConfigError as refused:  # by trainers that would leave a loss's own net untrained
             if name == "one_vs_rest" and not isinstance(task, ToyLabels):
                 assert "to label sets" in str(refused)

@@ -1,4 +1,4 @@
-"""Images: the tasks `denoising` and `segmentation`, a net and an energy of convolutions, and figures."""
+"""Images: the tasks `denoising` and `segmentation`, nets, an energy of convolutions, noise for it, and figures."""
 
 from __future__ import annotations
 
@@ -15,12 +15,21 @@ def spen_task() -> Classes:
 
 @hookimpl
 def spen_inference_net() -> Classes:
-    return {"fcn": "spen_images.convolutions:Fcn"}
+    return {
+        "fcn": "spen_images.convolutions:Fcn",
+        "cglow": "spen_images.cglow:Cglow",
+        "beside_flow": "spen_images.flow_noise:BesideFlow",
+    }
 
 
 @hookimpl
 def spen_energy() -> Classes:
     return {"conv": "spen_images.convolutions:Conv"}
+
+
+@hookimpl
+def spen_energy_loss() -> Classes:
+    return {"flow_nce": "spen_images.flow_noise:FlowNce"}
 
 
 @hookimpl

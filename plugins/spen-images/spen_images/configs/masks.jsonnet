@@ -10,7 +10,7 @@ function(
   data='sample',  // sample, horses, files, or a .npz file of your own: with all parts, or the training part of three files
   validation=null,  // the file to validate on that goes with a training file
   test=null,  // and the one to test on
-  method='implicit_cd',  // cross_entropy (the net alone), dvn (the energy alone); SEAL-dynamic: regression, regression_s, margin, nce; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen
+  method='implicit_cd',  // cross_entropy (the net alone), dvn (the energy alone); SEAL-dynamic: regression, regression_s, margin, nce; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; cglow, a flow of masks, and nce_cglow, an energy that learns from samples of a finished one
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, augmentation and sampling
 )

@@ -11,6 +11,7 @@
   regression_s: self.regression { energy_loss+: { samples: 5, std: 3 } },
   margin: { energy_loss+: { cost: 'score' }, trainer+: { energy_weight: 10 } },
   nce: { energy_loss+: { samples: 10 }, trainer+: { energy_weight: 1 } },
+  cglow: { trainer+: { epochs: 300, net+: { lr: 1e-3, clip: 1 } } },
   // Noise on single pixels tells samples from gold at first sight, so CD sees the net's relaxed output alone.
   implicit_cd: {
     pretrain_epochs:: 40,

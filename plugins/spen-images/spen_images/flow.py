@@ -1,0 +1,136 @@
+"""A conditional Glow: an invertible function between outputs of an image and standard normal noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spen_images.convolutions import Layer
+from spen_images.flow_steps import Coefficients, Gaussian, Step
+
+Encoded: TypeAlias = Sequence[Sequence[Coefficients]]
+"""Of each step of each level."""
+SCALE = 2.0
+"""Factor of outputs in [−1/2, 3/2] around 1/2, after which their deviation is about 1."""
+
+
+class Trunk(nn.Module):
+    """Features of an image at 1/2, 1/4, … of its resolution: an encoder with one level more, and a decoder that sees
+    each level again."""
+
+    def __init__(self, channels: int, width: int, levels: int) -> None:
+        super().__init__()
+        widths = [width // 2, *[width] * (levels + 1)]
+        self.down = nn.ModuleList(
+            nn.Sequential(Convolution(before, after, 1 if i == 0 else 2), Convolution(after, after))
+            for i, (before, after) in enumerate(pairwise([channels, *widths]))
+        )
+        self.up = nn.ModuleList(Convolution(2 * width, width) for _ in range(levels))
+
+    def forward(self, image: Tensor) -> list[Tensor]:
+        """`(batch, channel, row, column)` -> features `(batch, width, row / 2^k, column / 2^k)` for k = 1, 2, …"""
+        seen = []
+        for layer in self.down:
+            image = layer(image)
+            seen.append(image)
+        values, found = seen.pop(), []
+        for layer, skip in zip(self.up, reversed(seen[1:]), strict=True):
+            wide = F.interpolate(values, scale_factor=2.0)[..., : skip.shape[-2], : skip.shape[-1]]
+            values = layer(torch.cat([wide, skip], 1))
+            found.append(values)
+        return found[::-1]
+
+
+class Convolution(Layer):
+    """A layer of images without padding, in at most four groups of channels."""
+
+    def __init__(self, before: int, after: int, stride: int = 1) -> None:
+        super().__init__(before, after, math.gcd(4, after), stride)
+
+    def forward(self, values: Tensor) -> Tensor:
+        return super().forward(values, None)
+
+
+class Flow(nn.Module):
+    """Outputs `(batch, sample, row, column)` as noise `(batch, sample, row · column)`, given an image, and back.
+
+    Each level makes 2×2 places the channels of one, takes its steps, and gives half of the channels to the noise. The
+    last level gives all (Dinh et al. 2017; Kingma & Dhariwal 2018).
+
+    Args:
+        channels: of the image.
+        levels: rows and columns are multiples of 2^levels.
+        steps: of each level.
+        width: of the image's features and of the couplings.
+    """
+
+    def __init__(self, channels: int, levels: int, steps: int, width: int) -> None:
+        super().__init__()
+        self.unit = 2**levels
+        self.trunk = Trunk(channels, width, levels)
+        sizes = [2 ** (level + 2) for level in range(levels)]  # the channels of each level
+        self.levels = nn.ModuleList(nn.ModuleList(Step(size, width, width) for _ in range(steps)) for size in sizes)
+        self.splits = nn.ModuleList(Gaussian(size // 2) for size in sizes[:-1])
+        self.mean = nn.Parameter(torch.zeros(sizes[-1], 1, 1))
+        self.log_std = nn.Parameter(torch.zeros(sizes[-1], 1, 1))
+
+    def encode(self, image: Tensor) -> Encoded:
+        """What depends on the image `(batch, channel, row, column)` alone."""
+        features = self.trunk(image)
+        return [[step.encode(h) for step in steps] for steps, h in zip(self.levels, features, strict=True)]
+
+    def forward(self, y: Tensor, encoded: Encoded) -> tuple[Tensor, Tensor]:
+        """The noise of outputs, and ln |det| of its derivative in them, `(batch, sample)`."""
+        values = SCALE * (y - 0.5).unsqueeze(2)
+        log_det = values.new_full(y.shape[:2], math.log(SCALE) * y.shape[2] * y.shape[3])
+        noise: list[Tensor] = []
+        for level, (steps, coefficients) in enumerate(zip(self.levels, encoded, strict=True)):
+            values = F.pixel_unshuffle(values, 2)
+            for step, at in zip(steps, coefficients, strict=True):
+                values, change = step(values, at)
+                log_det = log_det + change
+            kept, given, mean, log_std = self._split(level, values)
+            noise.append(((given - mean) * (-log_std).exp()).flatten(2))
+            log_det = log_det - log_std.expand_as(given).sum((2, 3, 4))
+            values = kept
+        return torch.cat(noise, 2), log_det
+
+    def inverse(self, noise: Tensor, encoded: Encoded, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """The outputs of noise, `(batch, sample, *size)`, and ln |det| of `forward` there."""
+        last = len(self.levels) - 1
+        rows, columns = size[0] // self.unit, size[1] // self.unit
+        counts = [size[0] * size[1] // 2 ** (level + 1) for level in range(last)]
+        parts = noise.split([*counts, noise.shape[2] - sum(counts)], 2)
+        log_det = noise.new_full(noise.shape[:2], math.log(SCALE) * size[0] * size[1])
+        values = noise.new_zeros(*noise.shape[:2], 0, rows, columns)
+        for level in range(last, -1, -1):
+            # Of the last level nothing is kept: its Gaussian depends on no values.
+            kept = values
+            mean, log_std = (self.mean, self.log_std) if level == last else self.splits[level](kept)
+            places = (rows * 2 ** (last - level), columns * 2 ** (last - level))
+            given = parts[level].unflatten(2, (-1, *places)) * log_std.exp() + mean
+            log_det = log_det - log_std.expand_as(given).sum((2, 3, 4))
+            values = torch.cat([kept, given], 2)
+            for step, at in zip(reversed(self.levels[level]), reversed(encoded[level]), strict=True):
+                values, change = step.inverse(values, at)
+                log_det = log_det + change
+            values = F.pixel_shuffle(values, 2)
+        return values.squeeze(2) / SCALE + 0.5, log_det
+
+    def _split(self, level: int, values: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Values that are kept and those that become noise, with the mean and ln deviation of these."""
+        if level == len(self.splits):
+            return values[:, :, :0], values, self.mean, self.log_std
+        kept, given = values.chunk(2, 2)
+        return kept, given, *self.splits[level](kept)
+
+
+def log_normal(noise: Tensor) -> Tensor:
+    """ln of the standard normal density, `(batch, sample, n)` -> `(batch, sample)`."""
+    return -0.5 * (noise.square() + math.log(2 * math.pi)).sum(2)
