@@ -1,0 +1,1 @@
+"""Constituency parsing (Tu, Pang & Gimpel 2020, A.1)."""
