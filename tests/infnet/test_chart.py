@@ -34,26 +34,18 @@ def binary_trees(first, last):
 def trees(words):
     """Each set of spans that do not cross, as a row of booleans over places."""
     spans = list(zip(*(at.tolist() for at in chart.find_ends(words)), strict=True))
-    found = [()]
+    found = [0]
     for number, (a, b) in enumerate(spans):
-        apart = [all(not (a < c <= b < d or c < a <= d < b) for c, d in (spans[i] for i in some)) for some in found]
-        found += [(*some, number) for some, fits in zip(found, apart, strict=True) if fits]
-    rows = torch.zeros(len(found), len(spans), dtype=torch.bool)
-    for row, some in enumerate(found):
-        rows[row, list(some)] = True
-    return rows
+        crossing = sum(1 << i for i, (c, d) in enumerate(spans) if a < c <= b < d or c < a <= d < b)
+        found += [some | 1 << number for some in found if not some & crossing]
+    return (torch.tensor(found).unsqueeze(1) >> torch.arange(len(spans))) & 1 == 1
 
 
+@cache
 def labelled(words):
     """Every tree with every choice of labels, `(tree, place)`: 0 or 1 + the label."""
-    rows = []
-    for row in trees(words):
-        places = row.nonzero()[:, 0].tolist()
-        for labels in product(range(1, LABELS + 1), repeat=len(places)):
-            tree = torch.zeros(len(row), dtype=torch.long)
-            tree[places] = torch.tensor(labels, dtype=torch.long)
-            rows.append(tree)
-    return torch.stack(rows)
+    choices = ([range(1, LABELS + 1) if there else (0,) for there in row] for row in trees(words).tolist())
+    return torch.tensor([tree for choice in choices for tree in product(*choice)])
 
 
 def make_scores(words, batch=1, seed=0):

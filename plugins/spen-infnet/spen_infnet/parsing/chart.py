@@ -3,9 +3,9 @@
 A *place* is a possible span. Places are numbered by the span's last word, then by its first one, so that those of a
 shorter sentence come first: a sentence of n words has n (n + 1) / 2.
 
-A tree is a set of labelled spans that do not cross, and its score the sum of theirs. Each tree counts once. Charts of
-binary trees with an empty label of score 0 (Stern, Andreas & Klein 2017) count one with a node of k children as often as
-this node has binarisations. Here an empty span is never a right child, which leaves the leftmost binarisation alone.
+A tree is a set of labelled spans that do not cross, and its score the sum of theirs. Each tree counts once. In a chart
+of binary trees with an empty label of score 0 (Stern, Andreas & Klein 2017), a tree counts as often as it has
+binarisations. Here an empty span is never a right child, which leaves one of them.
 """
 
 from __future__ import annotations
