@@ -1,0 +1,253 @@
+"""Constituency trees: reading and writing brackets, labelled spans, and bracket scores as `evalb` counts them.
+
+    (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
+
+A tree has no parts of speech: its leaves are the positions of words. Its root is `ROOT`, which is no constituent. Trees
+may be deep, so that nothing here recurs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from spen_plugins import DataError, read_lines, shorten
+from spen_plugins.sentences import SpanCounts
+
+ROOT = "TOP"
+JOINT = "+"
+"""Joins the labels of a unary chain, from the top."""
+PUNCTUATION = frozenset((",", ".", ":", "``", "''"))
+"""Parts of speech that are not scored, as in `evalb`'s usual settings."""
+UNKNOWN = "XX"
+"""The part of speech that is written where none is known."""
+
+_ROOTS = frozenset(("", ROOT, "ROOT", "S1"))
+_TOKEN = re.compile(r"\(\s*[^\s()]*|\)|[^\s()]+")
+_ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
+_TREE = "one tree a line, as in (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps))))"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A constituent; each child is a constituent or a word's position, from 0."""
+
+    label: str
+    children: tuple[Tree | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence with the parts of speech of its words, and its tree."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    tree: Tree
+
+
+Span = tuple[int, int, str]
+"""Start, end (exclusive) and label of a constituent."""
+
+
+def read(path: Path) -> list[Sentence]:
+    """The trees of a file, one a line; raises `DataError` for a line that is none."""
+    return [parse(line, path, number) for number, line in enumerate(read_lines(path), 1) if line.strip()]
+
+
+def parse(line: str, path: object = "input", number: int | None = None) -> Sentence:
+    """The sentence of a bracketed tree.
+
+    Function tags are cut (NP-SBJ=1 is NP), traces and constituents without a word are removed, and a tree without root
+    gets one. `-LRB-` and `-RRB-` within words are read as brackets.
+
+    Raises:
+        DataError: brackets that don't match, a word without part of speech, or a label with a `+`.
+    """
+    words: list[str] = []
+    tags: list[str] = []
+    # Label, children, and the word of each open bracket; the outermost entry holds finished trees.
+    stack: list[tuple[str, list[Tree | int], list[str]]] = [("", [], [])]
+    for token in _TOKEN.findall(line):
+        label, children, texts = stack[-1]
+        if token[0] == "(":
+            stack.append((token[1:].strip(), [], []))
+        elif token != ")":
+            texts.append(token)
+        elif len(stack) == 1:
+            raise DataError(path, number, f"a bracket too many in {shorten(line)}", _TREE)
+        else:
+            stack.pop()
+            if texts and (children or len(texts) > 1 or not label):
+                raise DataError(path, number, f"{texts[-1]!r} without part of speech in {shorten(line)}", _TREE)
+            if texts and label != "-NONE-":
+                stack[-1][1].append(len(words))
+                words.append(_read_word(texts[0]))
+                tags.append(label)
+            elif children:
+                stack[-1][1].append(Tree(_cut_label(label), tuple(children)))
+    if len(stack) > 1 or stack[0][2] or len(stack[0][1]) != 1:
+        problem = "an open bracket" if len(stack) > 1 else f"{len(stack[0][1])} trees"
+        raise DataError(path, number, f"{problem} in {shorten(line)}", _TREE)
+    (tree,) = stack[0][1]
+    if not (isinstance(tree, Tree) and tree.label in _ROOTS):
+        tree = Tree(ROOT, (tree,))
+    tree = Tree(ROOT, tree.children)
+    wrong = next((label for *_, label in find_nodes(tree) if JOINT in label or not label), None)
+    if wrong is not None:
+        raise DataError(path, number, f"the label {wrong!r} in {shorten(line)}", f"labels without {JOINT}")
+    return Sentence(tuple(words), tuple(tags), tree)
+
+
+def write(tree: Tree, words: Sequence[str], tags: Sequence[str] | None = None) -> str:
+    """The tree in brackets, on one line; without parts of speech, with `UNKNOWN` for each."""
+    pieces: list[str] = []
+    for item in _walk(tree):
+        if isinstance(item, Tree):
+            pieces.append(f" ({item.label}")
+        elif item is None:
+            pieces.append(")")
+        else:
+            pieces.append(f" ({UNKNOWN if tags is None else tags[item]} {_write_word(words[item])})")
+    return "".join(pieces).strip()
+
+
+def find_nodes(tree: Tree) -> list[Span]:
+    """Every constituent but the root, in preorder, with one entry for each node of a unary chain."""
+    found: list[Span | None] = []
+    opened: list[tuple[int, int, str]] = []
+    position = 0
+    for item in _walk(tree):
+        if isinstance(item, Tree):
+            opened.append((len(found), position, item.label))
+            found.append(None)
+        elif item is None:
+            place, start, label = opened.pop()
+            found[place] = start, position, label
+        else:
+            position += 1
+    return [span for span in found[1:] if span is not None]
+
+
+def spans(tree: Tree) -> list[Span]:
+    """Every constituent but the root, in preorder, where unary chains are one label joined by `+`, as in S+VP."""
+    same = groupby(find_nodes(tree), key=lambda span: span[:2])
+    return [(start, end, JOINT.join(label for *_, label in chain)) for (start, end), chain in same]
+
+
+def build(spans: Iterable[Span], length: int) -> Tree:
+    """The tree over `length` words with these constituents below its root: the inverse of `spans`.
+
+    Raises:
+        ValueError: a span outside of the sentence or without a word, or two that cross.
+    """
+    opened: list[tuple[int, str, list[Tree | int]]] = [(length, ROOT, [])]
+    position = 0
+
+    def read_until(start: int) -> None:
+        nonlocal position
+        while position < start:
+            opened[-1][2].append(position)
+            position += 1
+            while len(opened) > 1 and opened[-1][0] == position:
+                _, label, children = opened.pop()
+                opened[-1][2].append(Tree(label, tuple(children)))
+
+    for start, end, labels in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not 0 <= start < end <= length:
+            raise ValueError(f"found the span ({start}, {end}, {labels}) in a sentence of {length} words")
+        read_until(start)
+        if end > opened[-1][0]:
+            raise ValueError(
+                f"found the span ({start}, {end}, {labels}), which crosses one that ends at {opened[-1][0]}"
+            )
+        opened.extend((end, label, []) for label in labels.split(JOINT))
+    read_until(length)
+    return Tree(ROOT, tuple(opened[0][2]))
+
+
+def find_brackets(tree: Tree, tags: Sequence[str] = ()) -> Counter[Span]:
+    """The brackets that are scored, with their numbers: constituents over words other than punctuation, whose positions
+    count only such words. Without parts of speech, every word is scored."""
+    nodes = find_nodes(tree)
+    if not tags:
+        return Counter(nodes)
+    before = [0]
+    for tag in tags:
+        before.append(before[-1] + (tag not in PUNCTUATION))
+    kept = ((before[start], before[end], label) for start, end, label in nodes)
+    return Counter(span for span in kept if span[0] < span[1])
+
+
+class BracketF1:
+    """Labelled brackets of a corpus, as `evalb` counts them (Black et al. 1991; Collins 1997).
+
+    Neither the root nor punctuation is scored, each node of a unary chain counts, and equal brackets count as often as
+    both trees have them. Unlike in Collins's settings, ADVP and PRT differ.
+
+    Attributes:
+        counts: right, predicted and gold brackets of each label.
+    """
+
+    def __init__(self) -> None:
+        self.counts = SpanCounts()
+        self._exact = self._sentences = 0
+
+    def add(self, predicted: Tree, gold: Tree, tags: Sequence[str] = ()) -> tuple[int, int]:
+        """Count a sentence.
+
+        Args:
+            predicted, gold: its trees.
+            tags: gold parts of speech, which say what is punctuation.
+
+        Returns:
+            Twice the right brackets, and the predicted plus the gold ones: F1 is the ratio of their sums.
+        """
+        found, wanted = find_brackets(predicted, tags), find_brackets(gold, tags)
+        right = found & wanted
+        for counter, brackets in (
+            (self.counts.right, right),
+            (self.counts.predicted, found),
+            (self.counts.gold, wanted),
+        ):
+            for (*_, label), number in brackets.items():
+                counter[label] += number
+        self._sentences += 1
+        self._exact += found == wanted
+        return 2 * right.total(), found.total() + wanted.total()
+
+    def compute(self) -> dict[str, float]:
+        """`bracket_f1`, `precision`, `recall`, and `exact_match`, the share of sentences without a wrong bracket."""
+        precision, recall, f1 = self.counts.overall()
+        exact = self._exact / max(self._sentences, 1)
+        return {"bracket_f1": f1, "precision": precision, "recall": recall, "exact_match": exact}
+
+
+def _walk(tree: Tree) -> Iterator[Tree | int | None]:
+    """Each constituent as it opens, each word, and None as a constituent closes."""
+    todo: list[Tree | int | None] = [tree]
+    while todo:
+        item = todo.pop()
+        yield item
+        if isinstance(item, Tree):
+            todo.append(None)
+            todo.extend(reversed(item.children))
+
+
+def _cut_label(label: str) -> str:
+    return re.split("[-=]", label, maxsplit=1)[0]
+
+
+def _read_word(text: str) -> str:
+    for bracket, escaped in _ESCAPED.items():
+        text = text.replace(escaped, bracket)
+    return text
+
+
+def _write_word(word: str) -> str:
+    for bracket, escaped in _ESCAPED.items():
+        word = word.replace(bracket, escaped)
+    return re.sub(r"\s+", "_", word)

@@ -1,0 +1,141 @@
+"""Constituency trees: brackets, spans and scores."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from spen_infnet.parsing import trees
+from spen_plugins import DataError
+
+TREES = [
+    "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))",
+    "(TOP (NP (NN cat)))",
+    "(TOP (S (VP (VB Go))) (. !))",
+    "(TOP (NN cat) (NN dog))",
+    "(TOP (X (S (VP (VB Stop) (S (VP (VBG using) (NP (NP (PRP it)))))))))",
+]
+
+
+def random_tree(rng: random.Random, length: int) -> trees.Tree:
+    """A tree over all words, with unary chains and words right below the root."""
+
+    def divide(start: int, end: int) -> tuple[trees.Tree | int, ...]:
+        if end - start == 1:
+            children: tuple[trees.Tree | int, ...] = (start,)
+        else:
+            cuts = sorted(rng.sample(range(start + 1, end), rng.randint(1, min(3, end - start - 1))))
+            children = tuple(child for a, b in zip([start, *cuts], [*cuts, end], strict=True) for child in divide(a, b))
+        while rng.random() < 0.4:
+            children = (trees.Tree(rng.choice("ABC"), children),)
+        return children
+
+    return trees.Tree(trees.ROOT, divide(0, length))
+
+
+def brute_force(predicted: list, gold: list) -> int:
+    """The right brackets: each predicted one crosses out an equal gold one."""
+    left = list(gold)
+    right = 0
+    for bracket in predicted:
+        if bracket in left:
+            left.remove(bracket)
+            right += 1
+    return right
+
+
+@pytest.mark.parametrize("text", TREES)
+def test_brackets_are_written_as_they_were_read(text: str):
+    sentence = trees.parse(text)
+    assert trees.write(sentence.tree, sentence.words, sentence.tags) == text
+
+
+def test_function_tags_traces_and_missing_roots():
+    sentence = trees.parse("( (S=2 (NP-SBJ-1 (-NONE- *)) (VP (VB Go) (NP=1-X (-LRB- -LRB-) (NP-TMP (NN home))))) )")
+    assert sentence.words == ("Go", "(", "home")
+    assert trees.write(sentence.tree, sentence.words) == "(TOP (S (VP (XX Go) (NP (XX -LRB-) (NP (XX home))))))"
+    assert trees.parse("(S (NN x))").tree == trees.parse("(TOP (S (NN x)))").tree
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(TOP (NN cat)", "(TOP (NN cat)))", "(TOP (NP the cat))", "(TOP (NP (DT the) cat))", "cat", "(TOP (S+VP (VB go)))",
+     "(TOP (NN a)) (TOP (NN b))", "(TOP (-NONE- *))", "(TOP ((NN cat)))"],
+)  # fmt: skip
+def test_what_is_no_tree_is_an_error_with_its_line(text: str, tmp_path: Path):
+    file = tmp_path / "some.trees"
+    file.write_text(f"{TREES[0]}\n\n{text}\n")
+    with pytest.raises(DataError, match=r"some.trees:3: found .* expected"):
+        trees.read(file)
+
+
+def test_spans_join_unary_chains_in_preorder():
+    tree = trees.parse(TREES[4]).tree
+    assert trees.spans(tree) == [(0, 3, "X+S+VP"), (1, 3, "S+VP"), (2, 3, "NP+NP")]
+    assert trees.spans(trees.parse(TREES[2]).tree) == [(0, 1, "S+VP")]
+
+
+def test_build_is_the_inverse_of_spans():
+    rng = random.Random(0)
+    for _ in range(500):
+        length = rng.randint(1, 12)
+        tree = random_tree(rng, length)
+        found = trees.spans(tree)
+        assert trees.build(rng.sample(found, len(found)), length) == tree
+
+
+def test_deep_trees():
+    chain = [(0, 5000 - i, "A") for i in range(4000)]
+    assert trees.spans(trees.build(chain, 5000)) == chain
+
+
+@pytest.mark.parametrize("spans", [[(0, 2, "A"), (1, 3, "B")], [(0, 4, "A")], [(1, 1, "A")], [(-1, 1, "A")]])
+def test_spans_that_are_no_tree_are_an_error(spans: list):
+    with pytest.raises(ValueError, match="found the span"):
+        trees.build(spans, 3)
+
+
+def score(predicted: str, gold: str) -> dict[str, float]:
+    metric = trees.BracketF1()
+    sentence = trees.parse(gold)
+    metric.add(trees.parse(predicted).tree, sentence.tree, sentence.tags)
+    return metric.compute()
+
+
+def test_scores_of_pairs_counted_by_hand():
+    gold = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (NN it)))) (. .)))"
+    flat = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits)) (PP (IN on) (NP (NN it))) (. .)))"
+    # Of S, NP, VP, PP and NP all but VP are right: its end is another.
+    assert score(flat, gold) == {"bracket_f1": 0.8, "precision": 0.8, "recall": 0.8, "exact_match": 0.0}
+    # A full stop within S or beside it is the same, and a constituent of punctuation alone is none.
+    moved = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (NN it))))) (X (. .)))"
+    assert set(score(moved, gold).values()) == {1.0}
+    # No bracket at all.
+    assert score("(TOP (DT The) (NN cat))", "(TOP (NP (DT The) (NN cat)))") == dict.fromkeys(
+        ("bracket_f1", "precision", "recall", "exact_match"), 0.0
+    )
+    # Two of three NP over the same words are right, of two predicted.
+    scores = score("(TOP (NP (NP (NN it))))", "(TOP (NP (NP (NP (NN it)))))")
+    assert scores == {"bracket_f1": 0.8, "precision": 1.0, "recall": pytest.approx(2 / 3), "exact_match": 0.0}
+
+
+def test_scores_are_those_of_multisets():
+    rng = random.Random(1)
+    metric, total = trees.BracketF1(), [0, 0, 0]
+    for _ in range(300):
+        length = rng.randint(1, 8)
+        tags = [rng.choice(["NN", ",", "."]) for _ in range(length)]
+        lists = []
+        trees_of_both = [random_tree(rng, length) for _ in range(2)]
+        for tree in trees_of_both:
+            kept = [i for i, tag in enumerate(tags) if tag == "NN"]
+            nodes = [([i for i in kept if start <= i < end], label) for start, end, label in trees.find_nodes(tree)]
+            lists.append([node for node in nodes if node[0]])
+        right = brute_force(*lists)
+        assert metric.add(*trees_of_both, tags) == (2 * right, len(lists[0]) + len(lists[1]))
+        total = [a + b for a, b in zip(total, (right, *map(len, lists)), strict=True)]
+    scores = metric.compute()
+    assert scores["precision"] == total[0] / total[1]
+    assert scores["recall"] == total[0] / total[2]
