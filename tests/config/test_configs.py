@@ -368,7 +368,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: s
     assert all(name in str(error.value) for name in names)
 
 
-@pytest.mark.parametrize("path", [MLC, SRL, POS, NER, PREDICATES, find(Path("citations"))])
+@pytest.mark.parametrize("path", [MLC, SRL, POS, NER, PREDICATES, find(Path("citations")), find(Path("parsing"))])
 def test_docs_name_every_argument(path: Path) -> None:
     text = (ROOT / "docs/configs.md").read_text()
     named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}

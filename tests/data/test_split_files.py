@@ -155,6 +155,7 @@ ALONE = {
     "arcs": ("e2e.arcs", twenty(ROLES), {}),
     "senses": ("propbank.senses", twenty(SENSES), {}),
     "citations": ("implicit.citations", twenty(CITATIONS), {}),
+    "trees": ("infnet.parsing", twenty("(S (NP (NN @)) (VP (VB go)))\n"), {}),
     "ARFF": ("multilabel", ARFF + "".join(f"{n},{n % 2},{n // 2 % 2}\n" for n in range(30)), {"label_count": 2}),
 }
 """Task, file and settings."""

@@ -17,7 +17,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.train.averaging import average_runs
 from tests.loaded import QUIET, piped
 
-FACTORIES = ("spen_ner", "spen_pos", "spen_srl", "spen_multilabel")
+FACTORIES = ("spen_ner", "spen_pos", "spen_parser", "spen_srl", "spen_multilabel")
 
 
 def add(factory: str, **config: Any) -> Any:

@@ -75,6 +75,7 @@ SMALL = {
     "infnet.tag_lm": {"hidden": 5, "tag_dim": 3},
     "infnet.word_tag_lm": {"hidden": 5, "tag_dim": 3},
     "implicit.citations": {"corpus": "sample"},
+    "infnet.parsing": {"corpus": "sample"},
     "images.denoising": {"corpus": "sample"},
     "images.segmentation": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},

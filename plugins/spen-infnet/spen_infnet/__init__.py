@@ -42,6 +42,11 @@ def spen_cost_net() -> Classes:
 
 
 @hookimpl
+def spen_task() -> Classes:
+    return {"parsing": "spen_infnet.parsing.task:Parsing"}
+
+
+@hookimpl
 def spen_trainer() -> Classes:
     return {"joint": "spen_infnet.joint:Joint"}
 

@@ -19,6 +19,7 @@ from spacy.tokens import Doc, Span, SpanGroup, Token
 from spen_plugins import RunError
 from spen_spacy.frame import Argument, Frame, rounded
 from spen_spacy.kept import find_frames, keep
+from spen_spacy.parsing.trees import doc_tree, noun_phrases, span_tree
 
 SCORES = "scores"
 """Attribute of a span group: a probability for each span, as in spaCy's `spancat`."""
@@ -54,6 +55,9 @@ def set_extensions() -> None:
         (Token, "srl_frame", token_frame),
         (Doc, "srl", frames),
         (Doc, "spen_energy", energies),
+        (Doc, "tree", doc_tree),
+        (Span, "tree", span_tree),
+        (Doc, "noun_phrases", noun_phrases),
     ):
         if not owner.has_extension(name):
             owner.set_extension(name, getter=getter)

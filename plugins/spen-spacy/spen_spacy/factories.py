@@ -86,6 +86,19 @@ def spen_pos(
 
 
 @Language.factory(
+    "spen_parser",
+    assigns=["doc.spans", "doc._.tree", "span._.tree", "doc._.noun_phrases"],
+    default_config={"model": None, **DEFAULTS},
+)
+@_reads
+def spen_parser(nlp: Language, name: str, model: str | None, **reading: Unpack[Reading]) -> Any:
+    """Constituents; `SpenError` if the model does not exist, or it does not fit this component."""
+    from spen_spacy.parsing.component import SpenParser
+
+    return _load(SpenParser(name, {"model": model, **reading}), nlp)
+
+
+@Language.factory(
     "spen_srl",
     assigns=["doc.spans", "doc._.srl", "token._.srl_frame", "span._.spen_score"],
     default_config={

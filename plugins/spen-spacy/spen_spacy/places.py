@@ -13,6 +13,7 @@ SETTINGS = {"model": "model", "predicates_model": "predicates", "senses_model": 
 CONFIGS = {
     "spen_ner": "names",
     "spen_pos": "tags",
+    "spen_parser": "parsing",
     "spen_srl": "roles",
     "spen_multilabel": "texts",
 }

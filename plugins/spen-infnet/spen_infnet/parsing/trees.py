@@ -21,6 +21,8 @@ from spen_plugins.sentences import SpanCounts
 ROOT = "TOP"
 JOINT = "+"
 """Joins the labels of a unary chain, from the top."""
+MARK = ":"
+"""Separates the parts of a tag (`tags.Tag`)."""
 PUNCTUATION = frozenset((",", ".", ":", "``", "''"))
 """Parts of speech that are not scored, as in `evalb`'s usual settings."""
 UNKNOWN = "XX"
@@ -65,7 +67,7 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
     gets one. `-LRB-` and `-RRB-` within words are read as brackets.
 
     Raises:
-        DataError: brackets that don't match, a word without part of speech, or a label with a `+`.
+        DataError: brackets that don't match, a word without part of speech, a label that is empty or has `+` or `:`.
     """
     words: list[str] = []
     tags: list[str] = []
@@ -96,9 +98,9 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
     if not (isinstance(tree, Tree) and tree.label in _ROOTS):
         tree = Tree(ROOT, (tree,))
     tree = Tree(ROOT, tree.children)
-    wrong = next((label for *_, label in find_nodes(tree) if JOINT in label or not label), None)
+    wrong = next((label for *_, label in find_nodes(tree) if not label or {JOINT, MARK} & {*label}), None)
     if wrong is not None:
-        raise DataError(path, number, f"the label {wrong!r} in {shorten(line)}", f"labels without {JOINT}")
+        raise DataError(path, number, f"the label {wrong!r} in {shorten(line)}", f"labels without {JOINT} and {MARK}")
     return Sentence(tuple(words), tuple(tags), tree)
 
 

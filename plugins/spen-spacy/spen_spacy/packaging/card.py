@@ -13,6 +13,7 @@ from spen_spacy.packaging.runs import PREDICATES, SENSES, Component
 DOES = {
     "spen_ner": "named entities: `doc.ents`, and with scores `doc.spans[{name!r}]`",
     "spen_pos": "{tags} of every token",
+    "spen_parser": "constituents: `doc._.tree`, `doc._.noun_phrases`, `doc.spans[{name!r}]`",
     "spen_srl": "predicates and the arguments of each: `doc._.srl`, `doc.spans[{name!r}]`",
     "spen_multilabel": "labels of the text: `doc.cats`",
 }
@@ -24,6 +25,7 @@ TAGS = {
 SHOWS = {
     "spen_pos": "[(token.text, token.{attribute}) for token in doc]",
     "spen_ner": "[(entity.text, entity.label_) for entity in doc.ents]",
+    "spen_parser": "doc._.tree",
     "spen_srl": "doc._.srl",
     "spen_multilabel": "doc.cats",
 }

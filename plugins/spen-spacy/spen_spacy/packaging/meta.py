@@ -15,6 +15,7 @@ from spen_spacy.pos import choose_attributes
 
 SCORES = {
     "spen_ner": {"precision": "ents_p", "recall": "ents_r", "f1": "ents_f", "types": "ents_per_type"},
+    "spen_parser": {"bracket_f1": "brackets_f", "precision": "brackets_p", "recall": "brackets_r"},
     "spen_srl": {
         "span_precision": "srl_gold_predicates_p",
         "span_recall": "srl_gold_predicates_r",

@@ -9,9 +9,10 @@ from typing import Any
 
 from spen_plugins import ConfigError, RunError, RunFolder, did_you_mean
 from spen_spacy.frame import TASK
+from spen_spacy.parsing.component import TASK as PARSING
 
 PREDICATES, SENSES = "predicates", "senses"
-ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")
+ORDER = ("spen_pos", "spen_ner", "spen_parser", "spen_srl", "spen_multilabel")
 """Factories in the order of a pipeline: role labellers may need parts of speech."""
 
 
@@ -97,11 +98,11 @@ def choose_factory(run: RunFolder) -> str:
         if PREDICATES in (task.get("format"), task.get("corpus")):
             return PREDICATES
         return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
-    known = {"srl": "spen_srl", TASK: SENSES, "text": "spen_multilabel"}
+    known = {"srl": "spen_srl", TASK: SENSES, "text": "spen_multilabel", PARSING: "spen_parser"}
     if kind not in known:
         raise ConfigError(
             f"{run.path} is a run of task {kind!r}, which no component of spaCy's takes;"
-            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, {TASK} and text"
+            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, {TASK}, text and {PARSING}"
         )
     return known[kind]
 

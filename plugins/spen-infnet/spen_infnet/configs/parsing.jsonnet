@@ -1,0 +1,51 @@
+// Constituency parsing with inference networks (Tu, Pang & Gimpel 2020, A.1), as one tag a word (Gómez-Rodríguez & Vilares 2018).
+//
+//     spen-run parsing                             # embedded trees, seconds on a CPU
+//     spen-run parsing data=ewt method=compound energy=ge_b
+//     spen-run parsing data=ewt encoder=minilm
+//     spen-run parsing data=train.trees validation=dev.trees test=test.trees
+local baselines = import 'lib/methods/baselines.libsonnet';
+local choose = import 'lib/choose.libsonnet';
+local infnet = import 'lib/methods/infnet.libsonnet';
+local seal = import 'lib/methods/seal.libsonnet';
+local tagging = import 'lib/tags.libsonnet';
+
+local ewt(part) = 'data:parsing/ewt/%s.trees' % part;
+// A few hundred tags make samples and energies dear: NCE takes few samples.
+local nce = { nce: { energy_loss+: { samples: 8 }, trainer+: { energy_weight: 0.3 } } };
+local larger = nce {
+  words+: { features: 'affixes' },
+  bilstm+: { layers: 2, hidden: 200, dropout: 0.4, word_dropout: 0.1 },
+};
+local data_sets = {
+  sample: tagging.sample + nce { task: { corpus: 'sample' } },
+  ewt: tagging.plain + larger {
+    task: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') },
+    every+: { trainer+: { net+: { lr: 2e-3, clip: 5 } } },
+  },
+  // Your own files, named by task.train=… task.validation=… task.test=…
+  files: tagging.own + larger,
+};
+
+function(
+  data='sample',  // sample, ewt, files, or a training file of your own: one bracketed tree a line
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
+  test=null,  // and the one to test on; of neither, data= is divided into all three
+  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
+  vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
+  clusters=null,  // Brown clusters: a file, twitter, or none
+  method='cross_entropy',  // cross_entropy (no energy); margin, perceptron, contrastive, slack (one net); compound (two nets); nce (SEAL-dynamic)
+  energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
+  precision='no',  // no, bf16 or fp16
+  seed=0  // of initial weights, row order, dropout and sampling
+)
+  // A CRF over so many tags is left out: it sums over hundreds of thousands of transitions a word.
+  local methods = { cross_entropy: baselines.cross_entropy, nce: seal.nce } + infnet;
+  { seed: seed, precision: precision, inference_net: { type: 'independent' } }
+  + { task: { type: 'infnet.parsing' } + choose.files(data_sets, data, validation, test, split=split) }
+  + choose.encoded(encoding)
+  + tagging.features(data_sets, data, encoder, features, vectors, clusters)
+  + tagging.method(data_sets, data, encoder, method, energy, methods)

@@ -1,0 +1,110 @@
+"""Trees as one tag a word (Gómez-Rodríguez & Vilares 2018), with repair of tags that are no tree's.
+
+Constituents of several words have a depth, and words i and i + 1 share n(i) of them. The tag of word i has the change
+n(i) − n(i − 1), the label of the lowest constituent that the two words share, and the unary chain above word i alone.
+The last word has a chain only. Unary chains are one label, and the root is not counted: words that share it alone have
+depth 0 and no label.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from spen_infnet.parsing.trees import MARK, Span
+
+
+class Tag(NamedTuple):
+    """A word's part of a tree.
+
+    Attributes:
+        change: number of constituents that the word shares with the next one, minus that of the word before; None at
+            the last word.
+        label: the lowest of those constituents; empty if there is none.
+        unary: the chain above the word alone; empty if there is none.
+    """
+
+    change: int | None
+    label: str
+    unary: str
+
+    @classmethod
+    def parse(cls, text: str) -> Tag:
+        """The tag that `str` wrote."""
+        change, label, unary = text.split(MARK)
+        return cls(int(change) if change else None, label, unary)
+
+    def __str__(self) -> str:
+        change = "" if self.change is None else f"{self.change:+d}"
+        return MARK.join((change, self.label, self.unary))
+
+
+def encode(spans: Iterable[Span], length: int) -> list[Tag]:
+    """The tags of a tree over `length` words; `spans` are those of `trees.spans`, in preorder."""
+    depths, labels, unary = [0] * length, [""] * length, [""] * length
+    for start, end, label in spans:
+        if end - start == 1:
+            unary[start] = label
+        for i in range(start, end - 1):
+            depths[i] += 1
+            labels[i] = label
+    before = [0, *depths]
+    return [Tag(depths[i] - before[i] if i < length - 1 else None, labels[i], unary[i]) for i in range(length)]
+
+
+def decode(tags: Sequence[Tag]) -> list[Span]:
+    """The spans of a tree with these tags, in preorder; any tags give one.
+
+    The constituent at depth k covers each longest run of gaps between words whose depth is at least k, and has the
+    label of the first such gap of depth k that has one. Tags of no tree are repaired: depths are at least 0, a tag
+    without change keeps the depth, and a constituent without label is left out. Tags are those of a tree if and only if
+    `encode` gives them back.
+    """
+    depths: list[int] = []
+    for tag in tags[:-1]:
+        depths.append(max(0, (depths[-1] if depths else 0) + (tag.change or 0)))
+    found = [(i, i + 1, tag.unary) for i, tag in enumerate(tags) if tag.unary]
+    for depth in set(depths) - {0}:
+        for inside, run in groupby(range(len(depths)), key=lambda i: depths[i] >= depth):
+            gaps = list(run)
+            label = next((tags[i].label for i in gaps if depths[i] == depth and tags[i].label), "")
+            if inside and label:
+                found.append((gaps[0], gaps[-1] + 2, label))
+    return sorted(found, key=lambda span: (span[0], -span[1]))
+
+
+class TagSet:
+    """The tags that are learned, and what stands for others.
+
+    Args:
+        tags: the tags, most frequent first; at least one.
+    """
+
+    def __init__(self, tags: Sequence[Tag]) -> None:
+        self.tags = list(tags)
+        self._known = frozenset(tags)
+        self._by_change: dict[int | None, Tag] = {}
+        for tag in tags:
+            self._by_change.setdefault(tag.change, tag)
+
+    @classmethod
+    def of(cls, counts: Counter[Tag], min_count: int) -> TagSet:
+        """The tags seen at least `min_count` times; the most frequent one, if there is none."""
+        order = sorted(counts, key=lambda tag: (-counts[tag], str(tag)))
+        return cls([tag for tag in order if counts[tag] >= min_count] or order[:1])
+
+    def replace(self, tag: Tag) -> Tag:
+        """The tag if it is known; otherwise the same without unary chain, or the most frequent one with its change, or
+        with the nearest change."""
+        if tag in self._known:
+            return tag
+        if (plain := tag._replace(unary="")) in self._known:
+            return plain
+        if tag.change in self._by_change:
+            return self._by_change[tag.change]
+        changes = [change for change in self._by_change if change is not None]
+        if tag.change is None or not changes:
+            return self.tags[0]
+        return self._by_change[min(changes, key=lambda change: (abs(change - tag.change), change))]

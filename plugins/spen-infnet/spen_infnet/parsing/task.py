@@ -1,0 +1,186 @@
+"""Task `parsing`: the constituents of a sentence, as one tag a word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+import spen_plugins as sp
+from spen_infnet.parsing import trees
+from spen_infnet.parsing.scores import DEFINITIONS, TreeMetric
+from spen_infnet.parsing.tags import Tag, TagSet, decode, encode
+from spen_plugins.sentences import (
+    FileParts,
+    FilesConfig,
+    RawText,
+    SentenceBatch,
+    SentenceTask,
+    TaggedExample,
+    TaggedSentence,
+    name_files,
+    read_file_parts,
+    with_file_encoding,
+)
+
+
+@dataclass(eq=False)
+class TreeExample(TaggedExample):
+    """A sentence; `sentence` has its gold tree if that is known."""
+
+    sentence: trees.Sentence | None = None
+
+
+class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
+    """Constituency parsing: words -> a tree, by one tag a word (Gómez-Rodríguez & Vilares 2018)."""
+
+    selection = "bracket_f1"
+    lower_is_better = ("repaired",)
+
+    class Config(FilesConfig):
+        corpus: Literal["sample"] | None = None
+        """"sample": trees written by a small grammar of the package; null: the files, of one bracketed tree a line."""
+        min_tag_count: int = Field(5, ge=1)
+        """Minimal number of words of the training part with a tag that is learned; other tags lose their unary chain,
+        or become the most frequent one with the same change of depth."""
+
+    @with_file_encoding
+    def load(self) -> None:
+        read = self._read_parts()
+        train = read.parts["train"][1]
+        counts = Counter(tag for sentence in train for tag in _encode(sentence))
+        self._known = TagSet.of(counts, self.config.min_tag_count)
+        tagging = _make_tagging(self.config)
+        tagged = {part: (where, list(map(self._tag, some))) for part, (where, some) in read.parts.items()}
+        tagging.learn(read._replace(parts=tagged), list(map(str, self._known.tags)))
+        self._compose(tagging)
+        self._parts = {part: list(map(self._example, some)) for part, (_, some) in read.parts.items()}
+        rare = sum(count for tag, count in counts.items() if self._known.replace(tag) != tag) / counts.total()
+        note = (
+            f"{len(self._known.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have others"
+        )
+        self._read = read._replace(notes=[*read.notes, note])
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._known = TagSet(list(map(Tag.parse, sp.listed(facts, "tags"))))
+        tagging = _make_tagging(self.config)
+        tagging.restore(facts)
+        self._compose(tagging)
+        self._parts = {part: [] for part in sp.PARTS}
+        self._read = FileParts({}, {}, [], None)
+
+    def facts(self) -> dict[str, Any]:
+        return self._tagging.facts()
+
+    def read(self, path: str) -> list[TreeExample]:
+        """Sentences of a file of one bracketed tree a line."""
+        return list(map(self._example, trees.read(sp.locate(path))))
+
+    def read_inputs(self, path: str) -> list[TreeExample]:
+        """Sentences of a file of trees, or of any format of tagged words."""
+        try:
+            return [self._hide(example) for example in self.read(path)]
+        except sp.DataError:
+            examples = self._tagging.read_inputs(path)
+        self._read = self._read._replace(notes=list(self._tagging.notes()))
+        return list(map(self._hide, examples))
+
+    def read_text(self, raw: RawText) -> list[TreeExample]:
+        return list(map(self._hide, self._tagging.read_text(raw)))
+
+    def parse(self, item: Any) -> TreeExample:
+        """`{"words": ["Anna", "sleeps"]}`, such a list alone, or a text, which is split at blanks; with gold
+        `{"tree": "(TOP (S (NP (NNP Anna)) (VP (VBZ sleeps))))"}`."""
+        if isinstance(item, Mapping) and isinstance(item.get("tree"), str):
+            return self._example(trees.parse(item["tree"]))
+        return self._hide(self._tagging.parse(item))
+
+    def collate(self, examples: Sequence[TreeExample], rows: Sequence[int] | None = None) -> SentenceBatch:
+        return self._tagging.collate(examples, rows)
+
+    def metric(self) -> sp.Metric:
+        return TreeMetric(self._find_spans)
+
+    def decisions(self, proposal: sp.Proposal, batch: sp.Batch) -> sp.Decisions | None:
+        """Decisions on each word's tag."""
+        return self._tagging.decisions(proposal, batch)
+
+    def predictions(
+        self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[TreeExample]
+    ) -> list[dict[str, Any]]:
+        """`tree`, in brackets with XX for each part of speech; `constituents`, from the top: `label` (of a unary chain
+        as in S+VP), `start`, `end` (exclusive); and `scores`, the calibrated probability of each word's tag."""
+        self._tagging.temperature = self.temperature
+        tagged = self._tagging.predictions(proposal, batch, examples)
+        found = self._find_spans(proposal, [len(example.entry.ids) for example in examples])
+        return [
+            {
+                "words": one["words"],
+                "tree": trees.write(trees.build(spans, len(one["words"])), one["words"]),
+                "constituents": [{"label": label, "start": start, "end": end} for start, end, label in spans],
+                "scores": one["scores"],
+            }
+            for one, (spans, _) in zip(tagged, found, strict=True)
+        ]
+
+    def formats(self) -> dict[str, sp.Writer]:
+        return {"trees": lambda predictions, examples: "".join(f"{one['tree']}\n" for one in predictions)}
+
+    def protocol(self) -> dict[str, Any]:
+        return {**DEFINITIONS, "split": self._read.split, "threshold": None}
+
+    def show(self, example: TreeExample) -> sp.Shown:
+        return self._tagging.show(example)
+
+    def _find_spans(self, proposal: sp.Proposal, lengths: Sequence[int]) -> list[tuple[list[trees.Span], bool]]:
+        found = []
+        for row, length in zip(self.decode(proposal)[:, 0].argmax(-1).tolist(), lengths, strict=True):
+            tags = [self._known.tags[number] for number in row[:length]]
+            spans = decode(tags)
+            found.append((spans, encode(spans, length) != tags))
+        return found
+
+    def _compose(self, tagging: sp.Tagging) -> None:
+        tagging.indexers = self.indexers
+        self._tagging, self.space, self.inputs = tagging, tagging.space, tagging.inputs
+
+    def _tag(self, sentence: trees.Sentence) -> TaggedSentence:
+        """The sentence with the tags that are learned."""
+        return TaggedSentence(sentence.words, tuple(str(self._known.replace(tag)) for tag in _encode(sentence)))
+
+    def _example(self, sentence: trees.Sentence) -> TreeExample:
+        return TreeExample(**vars(self._tagging.example(self._tag(sentence), "input")), sentence=sentence)
+
+    def _hide(self, example: TaggedExample) -> TreeExample:
+        """The example without its gold."""
+        return TreeExample(example.entry, example.columns)
+
+    def _read_parts(self) -> FileParts[trees.Sentence]:
+        if files := name_files(self.config, ["sample"]):
+            return read_file_parts(files, _read_file, _list_labels, "labels")
+        from spen_infnet.parsing.samples import sample_trees
+
+        return FileParts({part: ("the sample", some) for part, some in sample_trees().items()}, {}, [], "the sample")
+
+
+def _read_file(path: Path) -> tuple[list[trees.Sentence], str]:
+    sentences = trees.read(path)
+    return sentences, f"{len(sentences):,} trees"
+
+
+def _encode(sentence: trees.Sentence) -> list[Tag]:
+    return encode(trees.spans(sentence.tree), len(sentence.words))
+
+
+def _list_labels(sentence: trees.Sentence) -> set[str]:
+    return {label for *_, label in trees.find_nodes(sentence.tree)}
+
+
+def _make_tagging(config: Parsing.Config) -> sp.Tagging:
+    """The composed task of tags, not yet loaded."""
+    settings = {name: getattr(config, name) for name in FilesConfig.model_fields}
+    return sp.Tagging(sp.Tagging.Config(**settings))

@@ -1,0 +1,1 @@
+"""`spen_parser`: the constituents of sentences."""

@@ -1,0 +1,83 @@
+"""Trees as one tag a word."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from spen_infnet.parsing import trees
+from spen_infnet.parsing.tags import Tag, TagSet, decode, encode
+from spen_plugins import locate
+from tests.infnet.test_trees import TREES, random_tree
+
+
+def tags_of(tree: trees.Tree, length: int) -> list[Tag]:
+    return encode(trees.spans(tree), length)
+
+
+def test_tags_of_a_tree_written_by_hand():
+    sentence = trees.parse(TREES[0])
+    tags = [str(tag) for tag in tags_of(sentence.tree, len(sentence.words))]
+    # "The cat" share S and NP, "cat sleeps" S alone, "sleeps ." too.
+    assert tags == ["+2:NP:", "-1:S:", "+0:S:VP", "::"]
+
+
+def test_every_tree_has_tags_that_give_it_back():
+    rng = random.Random(0)
+    some = [(random_tree(rng, length), length) for length in range(1, 15) for _ in range(40)]
+    some += [(sentence.tree, len(sentence.words)) for sentence in map(trees.parse, TREES)]
+    for tree, length in some:
+        tags = tags_of(tree, length)
+        assert trees.build(decode(tags), length) == tree
+        assert [Tag.parse(str(tag)) for tag in tags] == tags
+
+
+def test_any_tags_give_a_tree_over_all_words():
+    rng = random.Random(1)
+    repaired = 0
+    for _ in range(1000):
+        length = rng.randint(1, 10)
+        tags = [
+            Tag(rng.choice([None, *range(-3, 4)]), rng.choice(["", "A", "B+A"]), rng.choice(["", "C", "C+A"]))
+            for _ in range(length)
+        ]
+        spans = decode(tags)
+        tree = trees.build(spans, length)
+        assert trees.spans(tree) == spans == decode(tags)
+        again = encode(spans, length)
+        assert decode(again) == spans
+        repaired += again != tags
+    assert repaired > 500
+
+
+def test_repair():
+    # A depth below 0, two labels of one constituent, one without label, and a change at the last word.
+    tags = [Tag(-2, "A", ""), Tag(1, "B", ""), Tag(0, "C", ""), Tag(2, "D", ""), Tag(1, "", "E")]
+    assert decode(tags) == [(1, 5, "B"), (3, 5, "D"), (4, 5, "E")]
+
+
+def test_tags_that_are_not_known_are_replaced():
+    common, plain, other = Tag(1, "S", ""), Tag(-1, "NP", ""), Tag(-1, "VP", "NP")
+    rare = Tag(-1, "NP", "NP")
+    known = TagSet.of(Counter({common: 9, plain: 5, other: 6, rare: 4}), 5)
+    assert known.tags == [common, other, plain]
+    replaced = [known.replace(tag) for tag in (rare, other, Tag(-1, "S", ""), Tag(-7, "S", ""), Tag(None, "", "X"))]
+    assert replaced == [plain, other, other, other, common]
+    assert TagSet.of(Counter([rare]), 5).tags == [rare]
+
+
+@pytest.mark.slow
+def test_all_trees_of_the_web_treebank():
+    counts: Counter[Tag] = Counter()
+    total = 0
+    for part in ("train", "dev", "test"):
+        for sentence in trees.read(locate(f"data:parsing/ewt/{part}.trees")):
+            length = len(sentence.words)
+            tags = tags_of(sentence.tree, length)
+            assert trees.build(decode(tags), length) == sentence.tree
+            total += 1
+            counts.update(tags if part == "train" else ())
+    assert total == 16_536
+    assert (len(counts), len(TagSet.of(counts, 5).tags)) == (1349, 584)
