@@ -7,11 +7,14 @@ import torch
 from torch.nn import functional as F
 
 import spen_plugins as sp
+from spen_infnet.parsing import trees
 from spen_infnet.parsing.chart import count_places
 from spen_infnet.parsing.span_trees import SpanTrees, TreeCrfProposal
 from spen_infnet.parsing.tree_crf import BiaffineSpans, TreeCrf
-from spen_plugins.testing import ToyFeatures, ToyTags, check_inference_net, check_space
+from spen_plugins.testing import ToyFeatures, ToyTags, check_inference_net, check_space, check_task
 from tests.infnet.test_chart import labelled, score
+from tests.infnet.test_chart import trees as trees_of
+from tests.loaded import experiment, loaded, parsed, spen, trained, written
 
 LENGTHS = torch.tensor([3, 1, 2])
 MASK = torch.arange(6) < torch.tensor([6, 1, 3]).unsqueeze(1)
@@ -90,3 +93,82 @@ def test_other_outputs_are_rejected():
     task = ToyTags()
     with pytest.raises(sp.ConfigError, match=r"task\.form=spans"):
         TreeCrf(TreeCrf.Config(), task, ToyFeatures(task))
+
+
+@pytest.fixture(scope="module")
+def task():
+    return loaded("infnet.parsing", corpus="sample", form="spans", min_tag_count=1)
+
+
+def test_gold_spans_are_gold_trees(task):
+    examples = task.part("train")[:20]
+    batch = task.collate(examples)
+    proposal = TreeCrfProposal(task.space, 20 * (batch.gold - 0.5), batch.x.mask)
+    metric = task.metric()
+    metric.update(proposal, batch)
+    assert metric.compute()["bracket_f1"] == 1
+    for example, prediction in zip(examples, task.predictions(proposal, batch, examples), strict=True):
+        assert trees.parse(prediction["tree"]).tree == example.sentence.tree
+        assert len(prediction["scores"]) == len(prediction["constituents"])
+        assert min(prediction["scores"]) > 0.9
+    decisions = task.decisions(proposal, batch)
+    assert decisions.right.all()
+    assert len(decisions.right) == len(decisions.confidences.at(2.0)) == int(batch.gold[..., 1:].sum())
+
+
+def test_decoding_by_marginals(task):
+    """The tree with the fewest expected errors, of all trees of a short sentence."""
+    example = task.parse("Anna sees Ben")
+    batch = task.collate([example])
+    labels = len(task.space.tags)
+    torch.manual_seed(1)
+    proposal = TreeCrfProposal(task.space, torch.randn(1, 1, 6, labels, dtype=torch.double), batch.x.mask)
+    rows = trees_of(3).double()
+    label = proposal.mean[0, 0, :, 1:].argmax(-1)
+    gains = rows @ (proposal.mean[0, 0, :, 1:].amax(-1) - 0.5)
+    wanted = torch.where(trees_of(3)[gains.argmax()], label + 1, 0)
+    assert torch.equal(task.decode(proposal)[0, 0].argmax(-1), wanted)
+
+
+def test_unknown_labels():
+    task = loaded("infnet.parsing", corpus="sample", form="spans", min_tag_count=40)
+    assert any("labels are learned" in note for note in task.notes())
+    item = {"tree": "(TOP (ODD (S (NP (NNP Anna)) (VP (VBZ sees) (WORSE (NNP Ben))))))"}
+    batch = task.collate([task.parse(item)])
+    values = [task.space.tags[i] for i in batch.gold[0, 0].argmax(-1).tolist()]
+    assert values == ["NP", "-", "-", "S", "VP", task.space.tags[1]]
+
+
+def test_a_task_is_restored(task):
+    cls, config = parsed("task", "infnet.parsing", corpus="sample", form="spans")
+    other = cls(config)
+    other.restore(task.facts())
+    assert other.space.tags == task.space.tags
+    check_task(task)
+
+
+def test_decode_is_of_spans():
+    with pytest.raises(sp.ConfigError, match=r"task\.form=spans"):
+        loaded("infnet.parsing", corpus="sample", decode="viterbi")
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "minilm"])
+def test_the_config(encoder):
+    config = experiment("parsing", method="tree_crf", data="ewt", encoder=encoder)
+    assert (config["task"]["form"], config["inference_net"]["type"]) == ("spans", "infnet.tree_crf")
+
+
+def test_a_run_parses_text(tmp_path):
+    run = trained("parsing", tmp_path / "run", method="tree_crf", **{"trainer.epochs": "1", "features.hidden": "4"})
+    text = written(tmp_path / "text.txt", "Anna sees the old cat. Go!\n")
+    lines = spen("predict", run, text, "--format", "trees").stdout.splitlines()
+    assert [word for line in lines for word in trees.parse(line).words] == [
+        "Anna",
+        "sees",
+        "the",
+        "old",
+        "cat",
+        ".",
+        "Go",
+        "!",
+    ]

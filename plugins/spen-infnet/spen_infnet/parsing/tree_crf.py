@@ -40,8 +40,9 @@ class BiaffineSpans(nn.Module):
         batch, words, _ = a.shape
         partly = (a @ self.weight.transpose(0, 1).reshape(size, -1).to(a.dtype)).view(batch, words * labels, size)
         table = (partly @ b.transpose(1, 2)).view(batch, words, labels, words)
-        first, last = (at.to(a.device) for at in find_ends(words))
-        return at_least_float32(table.transpose(2, 3)[:, first, last])
+        first, last = find_ends(words)
+        scores = table.transpose(2, 3).flatten(1, 2).index_select(1, (first * words + last).to(a.device))
+        return at_least_float32(scores)
 
     def _project(self, values: Tensor) -> Tensor:
         return F.pad(F.dropout(F.leaky_relu(values, 0.1), self.dropout, self.training), (0, 1), value=1.0)
