@@ -162,13 +162,5 @@ def test_a_run_parses_text(tmp_path):
     run = trained("parsing", tmp_path / "run", method="tree_crf", **{"trainer.epochs": "1", "features.hidden": "4"})
     text = written(tmp_path / "text.txt", "Anna sees the old cat. Go!\n")
     lines = spen("predict", run, text, "--format", "trees").stdout.splitlines()
-    assert [word for line in lines for word in trees.parse(line).words] == [
-        "Anna",
-        "sees",
-        "the",
-        "old",
-        "cat",
-        ".",
-        "Go",
-        "!",
-    ]
+    words = [word for line in lines for word in trees.parse(line).words]
+    assert words == ["Anna", "sees", "the", "old", "cat", ".", "Go", "!"]
