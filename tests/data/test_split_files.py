@@ -113,6 +113,7 @@ def test_files_that_a_task_wants(task: str, corpus: str) -> None:
             loaded(task, **given)
 
 
+TREES = "(S (NP-SBJ (NN @)) (VP (VB go)))\n( (FRAG (NP (NN no) (NN @))) )\n"
 CITATIONS = "<author> A. Writer@. </author> <title> Of @. </title>\n<title> On @, </title> <date> 199? </date>\n"
 SENSES = "".join(
     f'{{"words": ["She@", "{word}"], "predicate": 1, "sense": "{sense}", "tags": ["B-ARG0", "B-V"]}}\n'
@@ -155,7 +156,7 @@ ALONE = {
     "arcs": ("e2e.arcs", twenty(ROLES), {}),
     "senses": ("propbank.senses", twenty(SENSES), {}),
     "citations": ("implicit.citations", twenty(CITATIONS), {}),
-    "trees": ("infnet.parsing", twenty("(S (NP (NN @)) (VP (VB go)))\n"), {}),
+    "trees": ("infnet.parsing", twenty(TREES), {}),
     "ARFF": ("multilabel", ARFF + "".join(f"{n},{n % 2},{n // 2 % 2}\n" for n in range(30)), {"label_count": 2}),
 }
 """Task, file and settings."""

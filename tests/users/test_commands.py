@@ -110,6 +110,7 @@ def stand_ins(folder: Path) -> None:
             "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tsleeps\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n" * size
         )
         written[f"citations/{part}.txt"] = "<author> A. Bee. </author> <title> On it. </title>\n" * size
+        written[f"trees/{part}.trees"] = "".join(f"(S (NP (NN {c}at)) (VP (VBZ sits)))\n" for c in "abcdefgh"[:size])
         written[f"table/{part}.csv"] = "x,colour,tag_a,tag_b\n1,red,0,1\n2.5,,1,0\n" + "3,blue,1,1\n" * size
         written[f"texts/{part}.tsv"] = "the match\tsport\nthe band\tmusic\n" * size
     for name, text in written.items():

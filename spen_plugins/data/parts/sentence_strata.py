@@ -1,6 +1,7 @@
-"""Strata and inputs of files of sentences: by tags, roles or fields.
+"""Strata and inputs of files of sentences: by tags, roles, fields or constituents.
 
-Fields are tagged inline, in texts, one a line: <author> A. Writer. </author> <title> A Title. </title>.
+Fields are tagged inline, in texts, one a line: <author> A. Writer. </author> <title> A Title. </title>. So are
+constituents, in brackets: (S (NP (NNP Anna)) (VP (VBZ sleeps))).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from spen_plugins.errors import DataError
 _FIELD = re.compile(r"<\s*([A-Za-z][\w-]*)\s*>(.*?)<\s*/\s*\1\s*>")
 _TAG = re.compile(r"<\s*/?\s*[A-Za-z][\w-]*\s*/?>")
 _WORD = re.compile(r"\w+|[^\w\s]")
+_LEAF = re.compile(r"\(\s*[^\s()]+\s+([^\s()]+)\s*\)")
+_NODE = re.compile(r"\(\s*([^\s()=-]+)[^\s()]*\s*\(")
 
 
 def read_fields(path: Path) -> list[tuple[tuple[str, ...], set[str]]]:
@@ -47,6 +50,18 @@ def _begins_with_a_field(head: Head) -> bool:
 
 INLINE = Format(
     "tagged fields", "texts, one a line, <author> A. Writer. </author> <title> A Title. </title>", _begins_with_a_field
+)
+
+
+def _is_a_tree(line: str) -> bool:
+    line = line.strip()
+    return line[0] == "(" and line[-1] == ")" and _LEAF.search(line) is not None
+
+
+TREES = Format(
+    "bracketed trees",
+    "one tree a line, (S (NP (NNP Anna)) (VP (VBZ sleeps)))",
+    lambda head: bool(head.filled) and all(map(_is_a_tree, head.filled[:50])),
 )
 
 
@@ -78,7 +93,7 @@ ROLES = Format(
     lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
 )
 _COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
-SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, ROLES, _COLUMNS)
+SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, TREES, ROLES, _COLUMNS)
 
 
 def read_sentence_strata(path: Path, form: Format, keys: ColumnKeys) -> Strata:
@@ -86,6 +101,10 @@ def read_sentence_strata(path: Path, form: Format, keys: ColumnKeys) -> Strata:
     if form is INLINE:
         rows = read_fields(path)
         return stratify_sets([sets for _, sets in rows], f"read as {form.name}", "fields", [words for words, _ in rows])
+    if form is TREES:
+        lines = [line for line in read_lines(path) if line.strip()]
+        labels = [set(_NODE.findall(line)) for line in lines]
+        return stratify_sets(labels, f"read as {form.name}", "labels", [tuple(_LEAF.findall(line)) for line in lines])
     may_have_roles = form is ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
     by_roles = _read_roles(path, form) if keys.tags is None and keys.words is None and may_have_roles else None
     return _read_tags(path, keys) if by_roles is None else by_roles
