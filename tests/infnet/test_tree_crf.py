@@ -89,10 +89,12 @@ def test_biaffine_scores():
             torch.testing.assert_close(found[:, count_places(last) + first], wanted)
 
 
-def test_other_outputs_are_rejected():
+def test_other_nets_and_outputs_are_rejected():
     task = ToyTags()
     with pytest.raises(sp.ConfigError, match=r"task\.form=spans"):
         TreeCrf(TreeCrf.Config(), task, ToyFeatures(task))
+    with pytest.raises(sp.ConfigError, match=r"found scores of 3 words; expected scores of 6 spans"):
+        SpanTrees(["X"]).independent(torch.zeros(3, 1, 3, 2), MASK)
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +122,9 @@ def test_decoding_by_marginals(task):
     """The tree with the fewest expected errors, of all trees of a short sentence."""
     example = task.parse("Anna sees Ben")
     batch = task.collate([example])
-    labels = len(task.space.tags)
+    values = 1 + len(task.space.labels)
     torch.manual_seed(1)
-    proposal = TreeCrfProposal(task.space, torch.randn(1, 1, 6, labels, dtype=torch.double), batch.x.mask)
+    proposal = TreeCrfProposal(task.space, torch.randn(1, 1, 6, values, dtype=torch.double), batch.x.mask)
     rows = trees_of(3).double()
     label = proposal.mean[0, 0, :, 1:].argmax(-1)
     gains = rows @ (proposal.mean[0, 0, :, 1:].amax(-1) - 0.5)
@@ -135,15 +137,15 @@ def test_unknown_labels():
     assert any("labels are learned" in note for note in task.notes())
     item = {"tree": "(TOP (ODD (S (NP (NNP Anna)) (VP (VBZ sees) (WORSE (NNP Ben))))))"}
     batch = task.collate([task.parse(item)])
-    values = [task.space.tags[i] for i in batch.gold[0, 0].argmax(-1).tolist()]
-    assert values == ["NP", "-", "-", "S", "VP", task.space.tags[1]]
+    values = [["", *task.space.labels][i] for i in batch.gold[0, 0].argmax(-1).tolist()]
+    assert values == ["NP", "", "", "S", "VP", task.space.labels[0]]
 
 
 def test_a_task_is_restored(task):
     cls, config = parsed("task", "infnet.parsing", corpus="sample", form="spans")
     other = cls(config)
     other.restore(task.facts())
-    assert other.space.tags == task.space.tags
+    assert other.space.labels == task.space.labels
     check_task(task)
 
 

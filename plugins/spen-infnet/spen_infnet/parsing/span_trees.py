@@ -13,23 +13,47 @@ import spen_plugins as sp
 from spen_infnet.parsing.chart import are_trees, best_trees, log_partition, marginals, sample_trees
 from spen_plugins.nn import inner_product
 
-NONE = "-"
-"""The value of a place that is no constituent."""
 
-
-class SpanTrees(sp.TagSequence):
+class SpanTrees(sp.OutputSpace):
     """A label or none for each possible span of a sentence; `y` is `(batch, sample, place, value)`, each place on the
     simplex.
 
-    The value 0 is no constituent. Places are numbered as in `chart`, and masks are `(batch, place)`. Modes are trees:
-    sets of labelled spans that do not cross.
+    The value 0 is no constituent, and 1 + i the label i. Places are numbered as in `chart`, and masks are `(batch,
+    place)`. Modes are trees: sets of labelled spans that do not cross.
 
     Args:
-        labels: of constituents, in the order of the values from 1.
+        labels: the constituents' labels.
     """
 
+    simplex = True
+
     def __init__(self, labels: list[str]) -> None:
-        super().__init__([NONE, *labels])
+        self.labels = list(labels)
+        self._values = sp.TagSequence(["", *labels])
+        """The same geometry without trees."""
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return self._values.shape
+
+    def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.relax(logits, mask)
+
+    def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.logits(y, mask)
+
+    def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.project(y, mask)
+
+    def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.round(y, mask)
+
+    def one_hot(self, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Values `(batch, sample, place)` -> `(batch, sample, place, value)`, zero on padding."""
+        return self._values.one_hot(values, mask)
+
+    def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
+        return self._values.tally(gold)
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft F1 of labelled spans: 2 Σ min(y, gold) / Σ (y + gold) over labels; 1 where both are empty."""
@@ -46,13 +70,21 @@ class SpanTrees(sp.TagSequence):
         return self.one_hot(best_trees(gains, _count_words(gains, mask)).unsqueeze(1), mask).to(gains.dtype)
 
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentSpans:
+        if mask is not None and logits.shape[2] != mask.shape[1]:
+            raise sp.ConfigError(
+                f"task.form=spans: found scores of {logits.shape[2]} words; expected scores of {mask.shape[1]} spans. "
+                "Take inference_net.type=infnet.tree_crf"
+            )
         return IndependentSpans(self, logits, mask, **kept)
 
 
 class IndependentSpans(sp.IndependentTags):
     """Independent values of places: samples need not be trees, the mode is the likeliest tree."""
 
+    space: SpanTrees
+
     k_best = sp.Proposal.k_best
+    span_posteriors = sp.Proposal.span_posteriors
 
     @cached_property
     def mode(self) -> Tensor:

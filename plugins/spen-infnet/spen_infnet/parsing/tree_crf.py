@@ -67,7 +67,7 @@ class TreeCrf(sp.InferenceNet):
                 "task.form=spans"
             )
         assert features is not None
-        self.scores = BiaffineSpans(features.output_dim, config.size, len(task.space.tags) - 1, config.dropout)
+        self.scores = BiaffineSpans(features.output_dim, config.size, len(task.space.labels), config.dropout)
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> TreeCrfProposal:
         vectors = self.features(sp.X(x.inputs, x.inputs["words"] > 0, x.size))
