@@ -43,8 +43,10 @@ function(
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
+  // The scores of spans start from nothing, above an encoder that is fine-tuned gently.
+  local rates = if choose.is_pretrained(encoder) then { trainer+: { net+: { groups: { scores: 30 } } } } else {};
+  local tree_crf = baselines.cross_entropy { task+: { form: 'spans' }, inference_net: { type: 'infnet.tree_crf' } } + rates;
   // A CRF over so many tags is left out: it sums over hundreds of thousands of transitions a word.
-  local tree_crf = baselines.cross_entropy { task+: { form: 'spans' }, inference_net: { type: 'infnet.tree_crf' } };
   local methods = { cross_entropy: baselines.cross_entropy, tree_crf: tree_crf, nce: seal.nce } + infnet;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + { task: { type: 'infnet.parsing' } + choose.files(data_sets, data, validation, test, split=split) }
