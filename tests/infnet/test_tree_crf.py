@@ -154,11 +154,11 @@ def test_decode_is_of_spans():
         loaded("infnet.parsing", corpus="sample", decode="viterbi")
 
 
-@pytest.mark.parametrize(("encoder", "groups"), [("bilstm", None), ("minilm", {"scores": 30})])
+@pytest.mark.parametrize(("encoder", "groups"), [("bilstm", {}), ("minilm", {"scores": 30})])
 def test_the_config(encoder, groups):
     config = experiment("parsing", method="tree_crf", data="ewt", encoder=encoder)
     assert (config["task"]["form"], config["inference_net"]["type"]) == ("spans", "infnet.tree_crf")
-    assert config["trainer"]["net"].get("groups") == groups
+    assert config["trainer"]["net"]["groups"] == groups
 
 
 def test_a_run_parses_text(tmp_path):

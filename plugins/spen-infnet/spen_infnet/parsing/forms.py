@@ -146,7 +146,7 @@ class SpanForm(Form):
             for start, end, label in trees.spans(sentence.tree) if sentence is not None else ():
                 values[row, count_places(end - 1) + start] = 1 + self._find(label)
         labelled = torch.tensor([sentence is not None for sentence in sentences])
-        gold = SpanTrees(self.names).one_hot(values.unsqueeze(1), mask & labelled.unsqueeze(1)).float()
+        gold = SpanTrees(self.names).one_hot(values.unsqueeze(1), mask & labelled.unsqueeze(1))
         x = sp.X(batch.x.inputs, mask, batch.x.size)
         return replace(batch, x=x, gold=gold if labelled.any() else None, labelled=labelled)
 

@@ -49,8 +49,10 @@ class SpanTrees(sp.OutputSpace):
         return self._values.round(y, mask)
 
     def one_hot(self, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Values `(batch, sample, place)` -> `(batch, sample, place, value)`, zero on padding."""
-        return self._values.one_hot(values, mask)
+        """Values `(batch, sample, place)` -> `(batch, sample, place, value)` in float32, zero on padding."""
+        y = torch.zeros(*values.shape, 1 + len(self.labels), device=values.device)
+        inside = torch.ones_like(values) if mask is None else mask.unsqueeze(1).expand(values.shape)
+        return y.scatter_(-1, values.unsqueeze(-1), inside.unsqueeze(-1).to(y))
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
         return self._values.tally(gold)
