@@ -16,7 +16,7 @@ local ewt(part) = 'data:parsing/ewt/%s.trees' % part;
 local nce = { nce: { energy_loss+: { samples: 8 }, trainer+: { energy_weight: 0.3 } } };
 local larger = nce {
   words+: { features: 'affixes' },
-  bilstm+: { layers: 2, hidden: 200, dropout: 0.4, word_dropout: 0.1 },
+  bilstm+: { layers: 2, hidden: 128, dropout: 0.4, word_dropout: 0.1 },
 };
 local data_sets = {
   sample: tagging.sample + nce { task: { corpus: 'sample' } },
