@@ -10,7 +10,7 @@ import torch
 
 import spen_plugins as sp
 from spen_infnet.parsing import trees
-from spen_infnet.parsing.tags import decode, encode
+from spen_infnet.parsing.tags import Tag, decode, encode
 from spen_plugins.config.shipped import find
 from tests.infnet.test_trees import TREES
 from tests.loaded import built, experiment, loaded, parsed, spen, trained, written
@@ -54,7 +54,7 @@ def test_scores_of_any_tags(task: sp.Task) -> None:
     metric, repaired = trees.BracketF1(), 0
     for example, row in zip(examples, numbers.tolist(), strict=True):
         n = len(example.entry.words)
-        tags = [task._known.tags[number] for number in row[:n]]
+        tags = [Tag.parse(task.space.tags[number]) for number in row[:n]]
         metric.add(trees.build(decode(tags), n), example.sentence.tree, example.sentence.tags)
         repaired += encode(decode(tags), n) != tags
     assert {name: found[name] for name in metric.compute()} == metric.compute()

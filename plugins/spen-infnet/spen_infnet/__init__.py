@@ -16,6 +16,11 @@ def spen_energy() -> Classes:
 
 
 @hookimpl
+def spen_inference_net() -> Classes:
+    return {"tree_crf": "spen_infnet.parsing.tree_crf:TreeCrf"}
+
+
+@hookimpl
 def spen_energy_loss() -> Classes:
     return {
         "margin": "spen_infnet.objectives:Margin",

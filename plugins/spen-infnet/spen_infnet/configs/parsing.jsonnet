@@ -3,6 +3,7 @@
 //     spen-run parsing                             # embedded trees, seconds on a CPU
 //     spen-run parsing data=ewt method=compound energy=ge_b
 //     spen-run parsing data=ewt encoder=minilm
+//     spen-run parsing data=ewt method=tree_crf
 //     spen-run parsing data=train.trees validation=dev.trees test=test.trees
 local baselines = import 'lib/methods/baselines.libsonnet';
 local choose = import 'lib/choose.libsonnet';
@@ -37,13 +38,16 @@ function(
   features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='cross_entropy',  // cross_entropy (no energy); margin, perceptron, contrastive, slack (one net); compound (two nets); nce (SEAL-dynamic)
+  method='cross_entropy',  // cross_entropy (no energy), tree_crf (of spans in place of tags: a score for each span); margin, perceptron, contrastive, slack (one net); compound (two nets); nce (SEAL-dynamic)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
+  // The scores of spans start from nothing, above an encoder that is fine-tuned gently.
+  local rates = if choose.is_pretrained(encoder) then { trainer+: { net+: { groups: { scores: 30 } } } } else {};
+  local tree_crf = baselines.cross_entropy { task+: { form: 'spans' }, inference_net: { type: 'infnet.tree_crf' } } + rates;
   // A CRF over so many tags is left out: it sums over hundreds of thousands of transitions a word.
-  local methods = { cross_entropy: baselines.cross_entropy, nce: seal.nce } + infnet;
+  local methods = { cross_entropy: baselines.cross_entropy, tree_crf: tree_crf, nce: seal.nce } + infnet;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + { task: { type: 'infnet.parsing' } + choose.files(data_sets, data, validation, test, split=split) }
   + choose.encoded(encoding)

@@ -1,19 +1,19 @@
-"""Task `parsing`: the constituents of a sentence, as one tag a word."""
+"""Task `parsing`: the constituents of a sentence, as one tag a word or as labelled spans."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
+from torch import Tensor
 
 import spen_plugins as sp
 from spen_infnet.parsing import trees
+from spen_infnet.parsing.forms import FORMS, Form, Trees
 from spen_infnet.parsing.scores import DEFINITIONS, TreeMetric
-from spen_infnet.parsing.tags import Tag, TagSet, decode, encode
 from spen_plugins.sentences import (
     FileParts,
     FilesConfig,
@@ -36,7 +36,7 @@ class TreeExample(TaggedExample):
 
 
 class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
-    """Constituency parsing: words -> a tree, by one tag a word (Gómez-Rodríguez & Vilares 2018)."""
+    """Constituency parsing: words -> a tree."""
 
     selection = "bracket_f1"
     lower_is_better = ("repaired",)
@@ -44,29 +44,31 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
     class Config(FilesConfig):
         corpus: Literal["sample"] | None = None
         """"sample": trees written by a small grammar of the package; null: the files, of one bracketed tree a line."""
+        form: Literal["tags", "spans"] = "tags"
+        """Outputs: "tags": one tag a word (Gómez-Rodríguez & Vilares 2018); "spans": a label or none for each span, as
+        the inference net `infnet.tree_crf` takes them."""
         min_tag_count: int = Field(5, ge=1)
-        """Minimal number of words of the training part with a tag that is learned; other tags lose their unary chain,
-        or become the most frequent one with the same change of depth."""
+        """Minimal number of words of the training part with a tag, or constituents with a label, that is learned; other
+        tags lose their unary chain, or become the most frequent one with the same change of depth, and other labels
+        the longest part of their unary chain that is learned, or the most frequent label."""
+        decode: Literal["mbr", "viterbi"] = "mbr"
+        """Of spans: "mbr": the tree of largest Σ (p − ½) over its constituents, which has the fewest expected wrong and
+        missed ones; "viterbi": the most probable tree."""
 
     @with_file_encoding
     def load(self) -> None:
         read = self._read_parts()
-        train = read.parts["train"][1]
-        counts = Counter(tag for sentence in train for tag in _encode(sentence))
-        self._known = TagSet.of(counts, self.config.min_tag_count)
+        names, note = FORMS[self.config.form].learn(read.parts["train"][1], self.config.min_tag_count)
+        self._form = self._make_form(names)
         tagging = _make_tagging(self.config)
         tagged = {part: (where, list(map(self._tag, some))) for part, (where, some) in read.parts.items()}
-        tagging.learn(read._replace(parts=tagged), list(map(str, self._known.tags)))
+        tagging.learn(read._replace(parts=tagged), names)
         self._compose(tagging)
         self._parts = {part: list(map(self._example, some)) for part, (_, some) in read.parts.items()}
-        rare = sum(count for tag, count in counts.items() if self._known.replace(tag) != tag) / counts.total()
-        note = (
-            f"{len(self._known.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have others"
-        )
         self._read = read._replace(notes=[*read.notes, note])
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._known = TagSet(list(map(Tag.parse, sp.listed(facts, "tags"))))
+        self._form = self._make_form(sp.listed(facts, "tags"))
         tagging = _make_tagging(self.config)
         tagging.restore(facts)
         self._compose(tagging)
@@ -100,31 +102,36 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         return self._hide(self._tagging.parse(item))
 
     def collate(self, examples: Sequence[TreeExample], rows: Sequence[int] | None = None) -> SentenceBatch:
-        return self._tagging.collate(examples, rows)
+        return self._form.collate(self._tagging.collate(examples, rows))
+
+    def decode(self, proposal: sp.Proposal, x: sp.X | None = None) -> Tensor:
+        return self._form.decode(proposal)
 
     def metric(self) -> sp.Metric:
         return TreeMetric(self._find_spans)
 
     def decisions(self, proposal: sp.Proposal, batch: sp.Batch) -> sp.Decisions | None:
-        """Decisions on each word's tag."""
-        return self._tagging.decisions(proposal, batch)
+        """Decisions on each word's tag, or on each constituent of spans."""
+        assert isinstance(batch, SentenceBatch)
+        return self._form.decisions(self._tagging, proposal, batch)
 
     def predictions(
         self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[TreeExample]
     ) -> list[dict[str, Any]]:
         """`tree`, in brackets with XX for each part of speech; `constituents`, from the top: `label` (of a unary chain
-        as in S+VP), `start`, `end` (exclusive); and `scores`, the calibrated probability of each word's tag."""
+        as in S+VP), `start`, `end` (exclusive); and `scores`, the calibrated probability of each word's tag, or of each
+        constituent of spans."""
         self._tagging.temperature = self.temperature
-        tagged = self._tagging.predictions(proposal, batch, examples)
         found = self._find_spans(proposal, [len(example.entry.ids) for example in examples])
+        scores = self._form.scores(self._tagging, proposal, batch, found)
         return [
             {
-                "words": one["words"],
-                "tree": trees.write(trees.build(spans, len(one["words"])), one["words"]),
+                "words": list(example.entry.words),
+                "tree": trees.write(trees.build(spans, len(example.entry.words)), example.entry.words),
                 "constituents": [{"label": label, "start": start, "end": end} for start, end, label in spans],
-                "scores": one["scores"],
+                "scores": numbers,
             }
-            for one, (spans, _) in zip(tagged, found, strict=True)
+            for example, (spans, _), numbers in zip(examples, found, scores, strict=True)
         ]
 
     def formats(self) -> dict[str, sp.Writer]:
@@ -136,21 +143,21 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
     def show(self, example: TreeExample) -> sp.Shown:
         return self._tagging.show(example)
 
-    def _find_spans(self, proposal: sp.Proposal, lengths: Sequence[int]) -> list[tuple[list[trees.Span], bool]]:
-        found = []
-        for row, length in zip(self.decode(proposal)[:, 0].argmax(-1).tolist(), lengths, strict=True):
-            tags = [self._known.tags[number] for number in row[:length]]
-            spans = decode(tags)
-            found.append((spans, encode(spans, length) != tags))
-        return found
+    def _find_spans(self, proposal: sp.Proposal, lengths: Sequence[int]) -> Trees:
+        return self._form.find_trees(self.decode(proposal), lengths)
+
+    def _make_form(self, names: Sequence[str]) -> Form:
+        if self.config.form == "tags" and self.config.decode != "mbr":
+            raise sp.ConfigError("task.decode goes with task.form=spans")
+        return FORMS[self.config.form](self.config, names)
 
     def _compose(self, tagging: sp.Tagging) -> None:
         tagging.indexers = self.indexers
-        self._tagging, self.space, self.inputs = tagging, tagging.space, tagging.inputs
+        self._tagging, self.space, self.inputs = tagging, self._form.make_space(tagging), tagging.inputs
 
     def _tag(self, sentence: trees.Sentence) -> TaggedSentence:
         """The sentence with the tags that are learned."""
-        return TaggedSentence(sentence.words, tuple(str(self._known.replace(tag)) for tag in _encode(sentence)))
+        return TaggedSentence(sentence.words, self._form.find_tags(sentence))
 
     def _example(self, sentence: trees.Sentence) -> TreeExample:
         return TreeExample(**vars(self._tagging.example(self._tag(sentence), "input")), sentence=sentence)
@@ -170,10 +177,6 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
 def _read_file(path: Path) -> tuple[list[trees.Sentence], str]:
     sentences = trees.read(path)
     return sentences, f"{len(sentences):,} trees"
-
-
-def _encode(sentence: trees.Sentence) -> list[Tag]:
-    return encode(trees.spans(sentence.tree), len(sentence.words))
 
 
 def _list_labels(sentence: trees.Sentence) -> set[str]:

@@ -1,0 +1,210 @@
+"""The two forms of a tree as an output: one tag a word, and a label or none for each span."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_infnet.parsing import tags, trees
+from spen_infnet.parsing.chart import count_places, find_ends
+from spen_infnet.parsing.span_trees import SpanTrees
+from spen_plugins.sentences import SentenceBatch, rounded
+
+Trees = list[tuple[list[trees.Span], bool]]
+"""The spans of each sentence's tree; and true if its output was repaired."""
+
+
+class Form(ABC):
+    """A form of outputs.
+
+    Args:
+        config: the task's.
+        names: the tags or labels that are learned, which are the tags of the composed task `tagging`, too.
+    """
+
+    def __init__(self, config: Any, names: Sequence[str]) -> None:
+        self.names = list(names)
+
+    @staticmethod
+    @abstractmethod
+    def learn(sentences: Sequence[trees.Sentence], min_count: int) -> tuple[list[str], str]:
+        """The names seen at least `min_count` times in the training part, and a note on the others."""
+
+    @abstractmethod
+    def find_tags(self, sentence: trees.Sentence) -> tuple[str, ...] | None:
+        """The learned tags of a sentence's words; None if outputs are of another form."""
+
+    @abstractmethod
+    def make_space(self, tagging: sp.Tagging) -> sp.OutputSpace:
+        """The output space."""
+
+    @abstractmethod
+    def collate(self, batch: SentenceBatch) -> SentenceBatch:
+        """The batch of the composed task of tags, with outputs of this form."""
+
+    @abstractmethod
+    def decode(self, proposal: sp.Proposal) -> Tensor:
+        """The output that is reported and scored."""
+
+    @abstractmethod
+    def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:
+        """The trees of decoded outputs `(batch, 1, *variables)`."""
+
+    @abstractmethod
+    def decisions(self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch) -> sp.Decisions | None:
+        """Decisions on each word's tag, or on each constituent."""
+
+    @abstractmethod
+    def scores(
+        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
+    ) -> list[list[float]]:
+        """Calibrated probabilities of these decisions for each sentence."""
+
+
+class TagForm(Form):
+    """One tag a word (Gómez-Rodríguez & Vilares 2018)."""
+
+    def __init__(self, config: Any, names: Sequence[str]) -> None:
+        super().__init__(config, names)
+        self._known = tags.TagSet(list(map(tags.Tag.parse, names)))
+
+    @staticmethod
+    def learn(sentences: Sequence[trees.Sentence], min_count: int) -> tuple[list[str], str]:
+        counts = Counter(tag for sentence in sentences for tag in _encode(sentence))
+        known = tags.TagSet.of(counts, min_count)
+        rare = sum(count for tag, count in counts.items() if known.replace(tag) != tag) / counts.total()
+        note = f"{len(known.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have others"
+        return list(map(str, known.tags)), note
+
+    def find_tags(self, sentence: trees.Sentence) -> tuple[str, ...]:
+        return tuple(str(self._known.replace(tag)) for tag in _encode(sentence))
+
+    def make_space(self, tagging: sp.Tagging) -> sp.OutputSpace:
+        return tagging.space
+
+    def collate(self, batch: SentenceBatch) -> SentenceBatch:
+        return batch
+
+    def decode(self, proposal: sp.Proposal) -> Tensor:
+        return proposal.mode if proposal.chosen is None else proposal.chosen
+
+    def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:
+        found = []
+        for row, length in zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True):
+            some = [self._known.tags[number] for number in row[:length]]
+            spans = tags.decode(some)
+            found.append((spans, tags.encode(spans, length) != some))
+        return found
+
+    def decisions(self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch) -> sp.Decisions | None:
+        return tagging.decisions(proposal, batch)
+
+    def scores(
+        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
+    ) -> list[list[float]]:
+        return [one["scores"] for one in tagging.predictions(proposal, batch, batch.examples)]
+
+
+class SpanForm(Form):
+    """A label or none for each span; a unary chain is one label."""
+
+    def __init__(self, config: Any, names: Sequence[str]) -> None:
+        super().__init__(config, names)
+        self._decode = config.decode
+        self._number = {name: i for i, name in enumerate(names)}
+
+    @staticmethod
+    def learn(sentences: Sequence[trees.Sentence], min_count: int) -> tuple[list[str], str]:
+        counts = Counter(label for sentence in sentences for *_, label in trees.spans(sentence.tree))
+        order = sorted(counts, key=lambda label: (-counts[label], label))
+        known = [label for label in order if counts[label] >= min_count] or order[:1]
+        rare = 1 - sum(counts[label] for label in known) / max(counts.total(), 1)
+        note = f"{len(known)} of {len(counts)} labels are learned; {rare:.1%} of the training constituents have others"
+        return known, note
+
+    def find_tags(self, sentence: trees.Sentence) -> None:
+        return None
+
+    def make_space(self, tagging: sp.Tagging) -> SpanTrees:
+        return SpanTrees(self.names)
+
+    def collate(self, batch: SentenceBatch) -> SentenceBatch:
+        """Gold has an unknown chain's longest part that is known, or else the most frequent label."""
+        sentences = [example.sentence for example in batch.examples]
+        sizes = torch.tensor([count_places(len(example.entry.ids)) for example in batch.examples])
+        mask = torch.arange(count_places(batch.x.inputs["words"].shape[1])) < sizes.unsqueeze(1)
+        values = torch.zeros(mask.shape, dtype=torch.long)
+        for row, sentence in enumerate(sentences):
+            for start, end, label in trees.spans(sentence.tree) if sentence is not None else ():
+                values[row, count_places(end - 1) + start] = 1 + self._find(label)
+        labelled = torch.tensor([sentence is not None for sentence in sentences])
+        gold = SpanTrees(self.names).one_hot(values.unsqueeze(1), mask & labelled.unsqueeze(1))
+        x = sp.X(batch.x.inputs, mask, batch.x.size)
+        return replace(batch, x=x, gold=gold if labelled.any() else None, labelled=labelled)
+
+    def _find(self, chain: str) -> int:
+        """The number of the label that stands for a unary chain."""
+        parts = chain.split(trees.JOINT)
+        for size in range(len(parts), 0, -1):
+            for start in range(len(parts) - size + 1):
+                label = trees.JOINT.join(parts[start : start + size])
+                if label in self._number:
+                    return self._number[label]
+        return 0
+
+    def decode(self, proposal: sp.Proposal) -> Tensor:
+        if proposal.chosen is not None:
+            return proposal.chosen
+        if self._decode == "viterbi":
+            return proposal.mode
+        return proposal.space.best(proposal.mean.detach()[:, 0, :, 1:] - 0.5, proposal.mask)
+
+    def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:
+        found: Trees = []
+        for row, length in zip(y[:, 0].argmax(-1).cpu(), lengths, strict=True):
+            first, last = find_ends(length)
+            place = row[: len(first)].nonzero()[:, 0]
+            ends = zip(first[place].tolist(), last[place].tolist(), row[place].tolist(), strict=True)
+            spans = [(start, end + 1, self.names[value - 1]) for start, end, value in ends]
+            found.append((sorted(spans, key=lambda span: (span[0], -span[1])), False))
+        return found
+
+    def decisions(self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch) -> sp.Decisions | None:
+        if batch.gold is None:
+            return None
+        found = self.find_trees(self.decode(proposal), [len(example.entry.ids) for example in batch.examples])
+        p, right = [], []
+        for numbers, (spans, _), example in zip(self._weigh(proposal, found), found, batch.examples, strict=True):
+            if example.sentence is not None:
+                gold = set(trees.spans(example.sentence.tree))
+                p.extend(numbers)
+                right.extend(span in gold for span in spans)
+        return sp.Decisions("spans", sp.LabelConfidences(np.array(p)), np.array(right, dtype=bool))
+
+    def scores(
+        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
+    ) -> list[list[float]]:
+        return [rounded(sp.LabelConfidences(np.array(p)).at(tagging.temperature)) for p in self._weigh(proposal, found)]
+
+    def _weigh(self, proposal: sp.Proposal, found: Trees) -> list[list[float]]:
+        """The posterior of each constituent."""
+        mean = proposal.mean.detach()[:, 0].float().cpu()
+        return [
+            [float(p[count_places(end - 1) + start, 1 + self._number[label]]) for start, end, label in spans]
+            for p, (spans, _) in zip(mean, found, strict=True)
+        ]
+
+
+FORMS: dict[str, type[Form]] = {"tags": TagForm, "spans": SpanForm}
+
+
+def _encode(sentence: trees.Sentence) -> list[tags.Tag]:
+    return tags.encode(trees.spans(sentence.tree), len(sentence.words))

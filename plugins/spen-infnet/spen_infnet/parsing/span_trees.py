@@ -1,0 +1,168 @@
+"""Output space of trees as labelled spans, and the distributions over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_infnet.parsing.chart import are_trees, best_trees, log_partition, marginals, sample_trees
+from spen_plugins.nn import inner_product
+
+
+class SpanTrees(sp.OutputSpace):
+    """A label or none for each possible span of a sentence; `y` is `(batch, sample, place, value)`, each place on the
+    simplex.
+
+    The value 0 is no constituent, and 1 + i the label i. Places are numbered as in `chart`, and masks are `(batch,
+    place)`. Modes are trees: sets of labelled spans that do not cross.
+
+    Args:
+        labels: the constituents' labels.
+    """
+
+    simplex = True
+
+    def __init__(self, labels: list[str]) -> None:
+        self.labels = list(labels)
+        self._values = sp.TagSequence(["", *labels])
+        """The same geometry without trees."""
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return self._values.shape
+
+    def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.relax(logits, mask)
+
+    def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.logits(y, mask)
+
+    def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.project(y, mask)
+
+    def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return self._values.round(y, mask)
+
+    def one_hot(self, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Values `(batch, sample, place)` -> `(batch, sample, place, value)` in float32, zero on padding."""
+        y = torch.zeros(*values.shape, 1 + len(self.labels), device=values.device)
+        inside = torch.ones_like(values) if mask is None else mask.unsqueeze(1).expand(values.shape)
+        return y.scatter_(-1, values.unsqueeze(-1), inside.unsqueeze(-1).to(y))
+
+    def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
+        return self._values.tally(gold)
+
+    def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+        """Soft F1 of labelled spans: 2 Σ min(y, gold) / Σ (y + gold) over labels; 1 where both are empty."""
+        y, gold = y[..., 1:], gold[..., 1:]
+        both, total = torch.minimum(y, gold).sum((-2, -1)), (y + gold).sum((-2, -1))
+        return torch.where(total > 0, 2 * both / total.clamp(min=1e-12), 1.0)
+
+    def best(self, gains: Tensor, mask: Tensor | None) -> Tensor:
+        """The trees with the highest sum of their spans' gains, `(batch, 1, place, value)`, by CKY, without gradient.
+
+        Args:
+            gains: of labelled spans, `(batch, place, label)`; no constituent has 0.
+        """
+        return self.one_hot(best_trees(gains, _count_words(gains, mask)).unsqueeze(1), mask).to(gains.dtype)
+
+    def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentSpans:
+        if mask is not None and logits.shape[2] != mask.shape[1]:
+            raise sp.ConfigError(
+                f"task.form=spans: found scores of {logits.shape[2]} words; expected scores of {mask.shape[1]} spans. "
+                "Take inference_net.type=infnet.tree_crf"
+            )
+        return IndependentSpans(self, logits, mask, **kept)
+
+
+class IndependentSpans(sp.IndependentTags):
+    """Independent values of places: samples need not be trees, the mode is the likeliest tree."""
+
+    space: SpanTrees
+
+    k_best = sp.Proposal.k_best
+    span_posteriors = sp.Proposal.span_posteriors
+
+    @cached_property
+    def mode(self) -> Tensor:
+        return self.space.best(_label_scores(self.logits), self.mask)
+
+
+@dataclass(frozen=True)
+class TreeCrfProposal(sp.Proposal):
+    """q(y | x) ∝ exp Σ of the scores of y's labelled spans, over trees (a conditional random field on a chart).
+
+    A label's score is its logit minus that of no constituent. `log_prob` is −∞ for spans that cross; for a relaxed y it
+    is the expected score minus ln Z.
+    """
+
+    space: SpanTrees
+
+    @cached_property
+    def _lengths(self) -> Tensor:
+        return _count_words(self.logits[:, 0], self.mask)
+
+    @property
+    def _scores(self) -> Tensor:
+        return _label_scores(self.logits)
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """ln Z, `(batch,)`."""
+        with self.restore_grad_mode(), torch.autocast(self.logits.device.type, enabled=False):
+            return log_partition(self._scores, self._lengths)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """Marginals of labelled spans, differentiable, `(batch, 1, place, value)`."""
+        with self.restore_grad_mode(), torch.autocast(self.logits.device.type, enabled=False):
+            p = marginals(self._scores, self._lengths)
+            none = (1 - p.sum(-1, keepdim=True)).clamp(min=0)
+            if self.mask is not None:
+                none = none * self.mask.unsqueeze(-1)
+            return torch.cat([none, p], -1).unsqueeze(1)
+
+    @cached_property
+    def mode(self) -> Tensor:
+        return self.space.best(self._scores, self.mask)
+
+    def sample(self, n: int) -> Tensor:
+        """Exact draws, from the whole sentence down."""
+        return self.space.one_hot(sample_trees(self._scores, self._lengths, n), self.mask).to(self.logits.dtype)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        value = inner_product(self._scores, y[..., 1:])
+        with torch.no_grad():
+            highest, label = y.max(-1)
+            crossing = (highest == highest.round()).all(-1) & ~are_trees((label > 0) & (highest > 0))
+        return value.masked_fill(crossing, -torch.inf) - self.log_z.unsqueeze(1)
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        """Relaxed samples with gradient: Gumbel-softmax around the marginals, place by place, as a CRF's."""
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        """Relaxed outputs with Gaussian noise on the log-marginals of each place."""
+        return self._closest_independent.perturb(n, std)
+
+    @property
+    def _closest_independent(self) -> sp.Proposal:
+        """The independent values with the same marginals."""
+        return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
+
+
+def _label_scores(logits: Tensor) -> Tensor:
+    """Scores of labels, `(batch, place, label)`, relative to no constituent."""
+    return logits[:, 0, :, 1:] - logits[:, 0, :, :1]
+
+
+def _count_words(places: Tensor, mask: Tensor | None) -> Tensor:
+    """Words of each sentence, `(batch,)`, from values `(batch, place, …)` and the mask of places."""
+    count = torch.full((len(places),), places.shape[1], device=places.device) if mask is None else mask.sum(1)
+    # Square roots of integers this small are exact enough: (8 p + 1) is a square where p is a number of places.
+    return ((torch.sqrt(8 * count.double() + 1) - 1) / 2 + 1e-9).floor().long()
