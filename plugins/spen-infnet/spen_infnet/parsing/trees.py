@@ -94,14 +94,18 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
     if len(stack) > 1 or stack[0][2] or len(stack[0][1]) != 1:
         problem = "an open bracket" if len(stack) > 1 else f"{len(stack[0][1])} trees"
         raise DataError(path, number, f"{problem} in {shorten(line)}", _TREE)
-    (tree,) = stack[0][1]
-    if not (isinstance(tree, Tree) and tree.label in _ROOTS):
-        tree = Tree(ROOT, (tree,))
-    tree = Tree(ROOT, tree.children)
-    wrong = next((label for *_, label in find_nodes(tree) if not label or {JOINT, MARK} & {*label}), None)
-    if wrong is not None:
-        raise DataError(path, number, f"the label {wrong!r} in {shorten(line)}", f"labels without {JOINT} and {MARK}")
+    tree = _add_root(*stack[0][1])
+    for *_, label in find_nodes(tree):
+        if not label or {JOINT, MARK} & {*label}:
+            raise DataError(
+                path, number, f"the label {label!r} in {shorten(line)}", f"labels without {JOINT} and {MARK}"
+            )
     return Sentence(tuple(words), tuple(tags), tree)
+
+
+def _add_root(tree: Tree | int) -> Tree:
+    """The tree below `ROOT`, which takes the place of a root of another name."""
+    return Tree(ROOT, tree.children if isinstance(tree, Tree) and tree.label in _ROOTS else (tree,))
 
 
 def write(tree: Tree, words: Sequence[str], tags: Sequence[str] | None = None) -> str:
