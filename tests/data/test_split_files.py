@@ -26,6 +26,7 @@ CONLLU = "".join(
 )
 ROLES = "Anna@\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\nit@\t-\t*\nrains\train\t(V*)\n\n"
 TABLE = "x,word,t_a,t_b\n" + "1,one@,1,0\n2,two@,0,1\n"
+TREES = "(S (NP-SBJ (NN @)) (VP (VB go)))\n( (FRAG (NP (NN no) (NN @))) )\n"
 TEXTS = 'text,labels\n"a@, b","x,y"\nc@,\n'
 LIBML = "a\tx y\tone@ two\nb\t\tthree@ four\n"
 
@@ -45,6 +46,7 @@ def twenty(text: str, head: int = 0) -> str:
         (twenty(CONLLU), {}, 3, "read as CoNLL-U, stratified by 3 tags"),
         (twenty(CONLLU), {"tags": "xpos"}, 3, "3 tags"),
         (twenty(ROLES), {}, 4, "stratified by 4 roles"),
+        (twenty(TREES), {}, 4, "read as bracketed trees, stratified by 4 labels"),
         (twenty(TABLE, 1), {"labels": "t_*"}, 2, "read as CSV, stratified by 2 labels"),
         (twenty(TABLE, 1), {"labels": "t_b"}, 1, "read as CSV, stratified by 1 labels"),
         (twenty(TABLE, 1).replace(",", "\t"), {"labels": "t_*"}, 2, "read as CSV, stratified by 2 labels"),
@@ -113,7 +115,6 @@ def test_files_that_a_task_wants(task: str, corpus: str) -> None:
             loaded(task, **given)
 
 
-TREES = "(S (NP-SBJ (NN @)) (VP (VB go)))\n( (FRAG (NP (NN no) (NN @))) )\n"
 CITATIONS = "<author> A. Writer@. </author> <title> Of @. </title>\n<title> On @, </title> <date> 199? </date>\n"
 SENSES = "".join(
     f'{{"words": ["She@", "{word}"], "predicate": 1, "sense": "{sense}", "tags": ["B-ARG0", "B-V"]}}\n'

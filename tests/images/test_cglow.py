@@ -131,6 +131,16 @@ def test_the_mean_is_that_of_the_same_samples_and_has_their_gradient() -> None:
     assert not q.detach().mean.requires_grad and not q.detach().log_prob(before).requires_grad
 
 
+@pytest.mark.parametrize("levels", [1, 2])
+def test_images_of_one_place(levels: int) -> None:
+    """Several of the smallest size, whose lowest level has one row and column."""
+    size = 2**levels
+    q = make(size, size, levels=levels, batch=2)
+    y, log_q = q.draw(3)
+    noise, log_det = q.flow(y, q.flow.encode(q.image))
+    torch.testing.assert_close(log_q, log_normal(noise) + log_det)
+
+
 def beside(task: object) -> BesideFlow:
     torch.manual_seed(0)
     flow = Cglow(Cglow.Config(levels=1, steps=1, width=8), task)

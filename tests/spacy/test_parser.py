@@ -49,6 +49,10 @@ def test_trees_and_noun_phrases_written_by_hand() -> None:
     assert doc._.tree == f"{first}\n(TOP (S (VP (X Go))))"
     assert doc[:6]._.tree == first
     assert [span.text for span in doc._.noun_phrases] == [doc[:5].text, "The cat", "Ben"]
+    other = doc.copy()
+    other.spans["spen_parser"].append(Span(other, 1, 3, label="X"))
+    with pytest.raises(RunError, match="found 7 tokens and 8 spans; expected 7 and 7"):
+        other._.tree  # noqa: B018
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
     with pytest.raises(RunError, match="no longer holds the predicted constituents"):

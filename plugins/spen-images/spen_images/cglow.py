@@ -84,7 +84,8 @@ class FlowMasks(sp.Proposal):
     def mean(self) -> Tensor:
         with self.restore_grad_mode():
             y = self._invert(self.samples, fixed=True)[0]
-            return (self.space.round(y.detach(), self.mask) + (y - y.detach())).mean(1, keepdim=True)
+            rounded = self.space.round(y.detach(), self.mask)
+            return (rounded + (y - y.detach()) if y.requires_grad else rounded).mean(1, keepdim=True)
 
     @property
     def mode(self) -> Tensor:

@@ -120,7 +120,8 @@ class Flow(nn.Module):
             for step, at in zip(reversed(self.levels[level]), reversed(encoded[level]), strict=True):
                 values, change = step.inverse(values, at)
                 log_det = log_det + change
-            values = F.pixel_shuffle(values, 2)
+            # Of one place, torch takes the strides for those of a format that it doesn't shuffle.
+            values = F.pixel_shuffle(values.contiguous(), 2)
         return values.squeeze(2) / SCALE + 0.5, log_det
 
     def _split(self, level: int, values: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -28,8 +28,8 @@ from spen_plugins.errors import DataError
 _FIELD = re.compile(r"<\s*([A-Za-z][\w-]*)\s*>(.*?)<\s*/\s*\1\s*>")
 _TAG = re.compile(r"<\s*/?\s*[A-Za-z][\w-]*\s*/?>")
 _WORD = re.compile(r"\w+|[^\w\s]")
-_LEAF = re.compile(r"\(\s*[^\s()]+\s+([^\s()]+)\s*\)")
-_NODE = re.compile(r"\(\s*([^\s()=-]+)[^\s()]*\s*\(")
+_LEAF = re.compile(r"\(\s*(?!-NONE-)[^\s()]+\s+([^\s()]+)\s*\)")
+_NODE = re.compile(r"\(\s*([^\s()=-]+)[^\s()]*\s*(?=\()")
 
 
 def read_fields(path: Path) -> list[tuple[tuple[str, ...], set[str]]]:

@@ -118,7 +118,7 @@ class SpanForm(Form):
 
     def __init__(self, config: Any, names: Sequence[str]) -> None:
         super().__init__(config, names)
-        self._decode = config.decode
+        self._decode, self._space = config.decode, SpanTrees(names)
         self._number = {name: i for i, name in enumerate(names)}
 
     @staticmethod
@@ -134,7 +134,7 @@ class SpanForm(Form):
         return None
 
     def make_space(self, tagging: sp.Tagging) -> SpanTrees:
-        return SpanTrees(self.names)
+        return self._space
 
     def collate(self, batch: SentenceBatch) -> SentenceBatch:
         """Gold has an unknown chain's longest part that is known, or else the most frequent label."""
@@ -146,7 +146,7 @@ class SpanForm(Form):
             for start, end, label in trees.spans(sentence.tree) if sentence is not None else ():
                 values[row, count_places(end - 1) + start] = 1 + self._find(label)
         labelled = torch.tensor([sentence is not None for sentence in sentences])
-        gold = SpanTrees(self.names).one_hot(values.unsqueeze(1), mask & labelled.unsqueeze(1))
+        gold = self._space.one_hot(values.unsqueeze(1), mask & labelled.unsqueeze(1))
         x = sp.X(batch.x.inputs, mask, batch.x.size)
         return replace(batch, x=x, gold=gold if labelled.any() else None, labelled=labelled)
 

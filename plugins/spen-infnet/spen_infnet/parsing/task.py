@@ -83,11 +83,13 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         return list(map(self._example, trees.read(sp.locate(path))))
 
     def read_inputs(self, path: str) -> list[TreeExample]:
-        """Sentences of a file of trees, or of any format of tagged words."""
+        """Sentences of a file of trees, which it is if its first line is a tree, or of any format of tagged words."""
         try:
-            return [self._hide(example) for example in self.read(path)]
+            trees.parse(next((line for line in sp.read_lines(sp.locate(path)) if line.strip()), ""))
         except sp.DataError:
             examples = self._tagging.read_inputs(path)
+        else:
+            return list(map(self._hide, self.read(path)))
         self._read = self._read._replace(notes=list(self._tagging.notes()))
         return list(map(self._hide, examples))
 

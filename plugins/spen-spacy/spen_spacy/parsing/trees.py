@@ -16,8 +16,8 @@ from spen_plugins import RunError
 
 PIECES = "tree_pieces"
 """Attribute of a span group of constituents: first token and end (exclusive) of each tree, one after the other."""
-LENGTH = "tree_tokens"
-"""Attribute of a span group of constituents: the doc's number of tokens."""
+SIZES = "tree_sizes"
+"""Attribute of a span group of constituents: the doc's number of tokens, and the group's of spans."""
 JOINT = "+"
 """Joins the labels of a unary chain, as in S+VP."""
 
@@ -25,14 +25,14 @@ JOINT = "+"
 def keep_trees(doc: Doc, name: str, pieces: Sequence[tuple[int, int]], spans: Sequence[Span]) -> None:
     """Write the trees of a doc: where each begins and ends, and all constituents, those of a tree from the top."""
     places = [place for piece in pieces for place in piece]
-    doc.spans[name] = SpanGroup(doc, name=name, attrs={PIECES: places, LENGTH: len(doc)}, spans=spans)
+    doc.spans[name] = SpanGroup(doc, name=name, attrs={PIECES: places, SIZES: [len(doc), len(spans)]}, spans=spans)
 
 
 def doc_tree(doc: Doc) -> str | None:
     """The trees of a doc in brackets, one a line; None if no component has parsed it.
 
     Raises:
-        RunError: tokens were merged or split, or spans added or removed, after the doc was parsed.
+        RunError: the number of tokens, or of the group's spans, is no longer that of the parsed doc.
     """
     return _write_trees(doc, 0, len(doc))
 
@@ -56,10 +56,11 @@ def noun_phrases(doc: Doc) -> list[Span]:
 def _find_group(doc: Doc) -> SpanGroup | None:
     """The constituents that were written last."""
     group = next((group for group in reversed([*doc.spans.values()]) if PIECES in group.attrs), None)
-    if group is not None and group.attrs[LENGTH] != len(doc):
+    if group is not None and [*group.attrs[SIZES]] != [len(doc), len(group)]:
         raise RunError(
-            f"doc.spans[{group.name!r}] no longer holds the predicted constituents: found {len(doc)} tokens; expected "
-            f"{group.attrs[LENGTH]}. Merge or split tokens in a component before spen_parser"
+            f"doc.spans[{group.name!r}] no longer holds the predicted constituents: found {len(doc)} tokens and "
+            f"{len(group)} spans; expected {' and '.join(map(str, group.attrs[SIZES]))}. Merge or split tokens in a "
+            "component before spen_parser, and leave its spans as they are"
         )
     return group
 
