@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 
@@ -69,6 +70,7 @@ def test_tags_that_are_not_known_are_replaced():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("SPEN_DATA" not in os.environ, reason="$SPEN_DATA is not set")
 def test_all_trees_of_the_web_treebank():
     counts: Counter[Tag] = Counter()
     total = 0
