@@ -10,6 +10,7 @@ import torch
 
 import spen_plugins as sp
 from spen_infnet.parsing import trees
+from spen_infnet.parsing.scores import BracketF1
 from spen_infnet.parsing.tags import Tag, decode, encode
 from spen_plugins.config.shipped import find
 from tests.infnet.test_trees import TREES
@@ -51,7 +52,7 @@ def test_scores_of_any_tags(task: sp.Task) -> None:
     generator = torch.Generator().manual_seed(0)
     numbers = torch.randint(len(task.space.tags), (len(examples), length), generator=generator)
     found = predict(task, examples, numbers)
-    metric, repaired = trees.BracketF1(), 0
+    metric, repaired = BracketF1(), 0
     for example, row in zip(examples, numbers.tolist(), strict=True):
         n = len(example.entry.words)
         tags = [Tag.parse(task.space.tags[number]) for number in row[:n]]

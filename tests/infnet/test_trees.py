@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spen_infnet.parsing import trees
+from spen_infnet.parsing.scores import BracketF1
 from spen_plugins import DataError
 
 TREES = [
@@ -98,7 +99,7 @@ def test_spans_that_are_no_tree_are_an_error(spans: list):
 
 
 def score(predicted: str, gold: str) -> dict[str, float]:
-    metric = trees.BracketF1()
+    metric = BracketF1()
     sentence = trees.parse(gold)
     metric.add(trees.parse(predicted).tree, sentence.tree, sentence.tags)
     return metric.compute()
@@ -123,7 +124,7 @@ def test_scores_of_pairs_counted_by_hand():
 
 def test_scores_are_those_of_multisets():
     rng = random.Random(1)
-    metric, total = trees.BracketF1(), [0, 0, 0]
+    metric, total = BracketF1(), [0, 0, 0]
     for _ in range(300):
         length = rng.randint(1, 8)
         tags = [rng.choice(["NN", ",", "."]) for _ in range(length)]

@@ -80,7 +80,7 @@ def main() -> None:
 
 def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> Path:
     """The run of a row."""
-    run = folder / f"{row}-{seed}".replace(" ", "_")
+    run, over_minilm = folder / f"{row}-{seed}".replace(" ", "_"), set(MINILM) <= set(more)
     words = ["roles", "data=ewt", f"task.labelled={size}", "task.rest=false", f"seed={seed}", *more]
     if row == "CRF, unique decoding":
         return decode_unique(train("CRF", size, seed, folder, more), run)
@@ -88,10 +88,10 @@ def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> 
         words = [word for word in words if not word.startswith("trainer.epochs=")]
         words += ["method=structured_tuning", "trainer.epochs=0", *TUNED[row]]
         words.append(f"init.inference_net={train('CRF', size, seed, folder, more)}")
-        words += [f"trainer.tuning.lr={RATE / 3}"] if set(MINILM) <= set(more) else []
+        words += [f"trainer.tuning.lr={RATE / 3}"] if over_minilm else []
         words += [f"task.train={predict_senses(size, folder)}"] if "predicted" in row else []
     else:
-        words += ["method=crf"] if row == "CRF" else ["method=nce", *(NCE if set(MINILM) <= set(more) else ())]
+        words += ["method=crf"] if row == "CRF" else ["method=nce", *(NCE if over_minilm else ())]
     return finished(run, words)
 
 

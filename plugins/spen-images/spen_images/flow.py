@@ -81,7 +81,7 @@ class Flow(nn.Module):
         self.log_std = nn.Parameter(torch.zeros(sizes[-1], 1, 1))
 
     def encode(self, image: Tensor) -> Encoded:
-        """What depends on the image `(batch, channel, row, column)` alone."""
+        """The coefficients of all steps given the image `(batch, channel, row, column)`."""
         features = self.trunk(image)
         return [[step.encode(h) for step in steps] for steps, h in zip(self.levels, features, strict=True)]
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 
 class Coefficients(NamedTuple):
-    """What a step takes from the image: computed once for all outputs."""
+    """Of a step, given the image: computed once for all outputs."""
 
     log_scale: Tensor
     """Of activation normalisation, `(batch, 1, channel, 1, 1)`."""

@@ -1,4 +1,4 @@
-"""Constituency trees: reading and writing brackets, labelled spans, and bracket scores as `evalb` counts them.
+"""Constituency trees: reading and writing brackets, and labelled spans.
 
     (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
 
@@ -9,22 +9,18 @@ may be deep, so that nothing here recurs.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from spen_plugins import DataError, read_lines, shorten
-from spen_plugins.sentences import SpanCounts
 
 ROOT = "TOP"
 JOINT = "+"
 """Joins the labels of a unary chain, from the top."""
 MARK = ":"
 """Separates the parts of a tag (`tags.Tag`)."""
-PUNCTUATION = frozenset((",", ".", ":", "``", "''"))
-"""Parts of speech that are not scored, as in `evalb`'s usual settings."""
 UNKNOWN = "XX"
 """The part of speech that is written where none is known."""
 
@@ -173,63 +169,6 @@ def build(spans: Iterable[Span], length: int) -> Tree:
         opened.extend((end, label, []) for label in labels.split(JOINT))
     read_until(length)
     return Tree(ROOT, tuple(opened[0][2]))
-
-
-def find_brackets(tree: Tree, tags: Sequence[str] = ()) -> Counter[Span]:
-    """The brackets that are scored, with their numbers: constituents over words other than punctuation, whose positions
-    count only such words. Without parts of speech, every word is scored."""
-    nodes = find_nodes(tree)
-    if not tags:
-        return Counter(nodes)
-    before = [0]
-    for tag in tags:
-        before.append(before[-1] + (tag not in PUNCTUATION))
-    kept = ((before[start], before[end], label) for start, end, label in nodes)
-    return Counter(span for span in kept if span[0] < span[1])
-
-
-class BracketF1:
-    """Labelled brackets of a corpus, as `evalb` counts them (Black et al. 1991; Collins 1997).
-
-    Neither the root nor punctuation is scored, each node of a unary chain counts, and equal brackets count as often as
-    both trees have them. Unlike in Collins's settings, ADVP and PRT differ.
-
-    Attributes:
-        counts: right, predicted and gold brackets of each label.
-    """
-
-    def __init__(self) -> None:
-        self.counts = SpanCounts()
-        self._exact = self._sentences = 0
-
-    def add(self, predicted: Tree, gold: Tree, tags: Sequence[str] = ()) -> tuple[int, int]:
-        """Count a sentence.
-
-        Args:
-            predicted, gold: its trees.
-            tags: gold parts of speech, which say what is punctuation.
-
-        Returns:
-            Twice the right brackets, and the predicted plus the gold ones: F1 is the ratio of their sums.
-        """
-        found, wanted = find_brackets(predicted, tags), find_brackets(gold, tags)
-        right = found & wanted
-        for counter, brackets in (
-            (self.counts.right, right),
-            (self.counts.predicted, found),
-            (self.counts.gold, wanted),
-        ):
-            for (*_, label), number in brackets.items():
-                counter[label] += number
-        self._sentences += 1
-        self._exact += found == wanted
-        return 2 * right.total(), found.total() + wanted.total()
-
-    def compute(self) -> dict[str, float]:
-        """`bracket_f1`, `precision`, `recall`, and `exact_match`, the share of sentences without a wrong bracket."""
-        precision, recall, f1 = self.counts.overall()
-        exact = self._exact / max(self._sentences, 1)
-        return {"bracket_f1": f1, "precision": precision, "recall": recall, "exact_match": exact}
 
 
 def _walk(tree: Tree) -> Iterator[Tree | int | None]:
