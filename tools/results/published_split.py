@@ -68,6 +68,7 @@ def divide(path: Path, seed: int = 0) -> Path:
     random.Random(seed).shuffle(rows)
     held = TRAINED // 4
     parts = {"train": sorted(rows[held:]), "validation": sorted(rows[:held]), "test": [*range(TRAINED, TOTAL)]}
+    path.parent.mkdir(parents=True, exist_ok=True)
     save_json(parts, path)
     return path
 
