@@ -1,4 +1,4 @@
-"""Fifty everyday sentences with frames by hand: whether they are well formed, and what our pipelines get."""
+"""A hundred everyday sentences with frames by hand: whether they are well formed, and what our pipelines get."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import spacy
 from spen_propbank import rolesets
 
 EVERYDAY = runpy.run_path(str(Path(__file__).resolve().parent.parent.parent / "tools/english/everyday.py"))
-FLOORS = {"spen_en": 0.8, "spen_en_md": 0.9}
+FLOORS = {"spen_en": 0.79, "spen_en_md": 0.88}
 """Pipeline -> the least share of arguments that are right."""
 
 
-def test_there_are_fifty_sentences_with_frames_of_propbank() -> None:
+def test_there_are_a_hundred_sentences_with_frames_of_propbank() -> None:
     sentences, lexicon = EVERYDAY["read"](), rolesets()
-    assert len(sentences) == 50 and all(sentence.frames for sentence in sentences)
-    assert len({sentence.kind for sentence in sentences}) == 8
+    assert len(sentences) == 100 and all(sentence.frames for sentence in sentences)
+    assert len({sentence.kind for sentence in sentences}) == 18
     for frame in (frame for sentence in sentences for frame in sentence.frames):
         roles = {argument.role.removeprefix("R-") for argument in frame.arguments}
         assert {role for role in roles if not role.startswith("ARGM-")} <= set(lexicon[frame.sense].roles), frame

@@ -1,4 +1,4 @@
-"""Counts the arguments of fifty everyday sentences that a pipeline gets right, and lists the others.
+"""Counts the arguments of a hundred everyday sentences that a pipeline gets right, and lists the others.
 
     python -m tools.english.everyday spen_en
 
