@@ -1,22 +1,21 @@
-"""A hundred everyday sentences with frames by hand: whether they are well formed, and what our pipelines get."""
+"""Everyday sentences with frames by hand, and paragraphs with names: their form, and what our pipelines get."""
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
 import spacy
 
 from spen_propbank import rolesets
+from tools.english import edited_names, everyday
 
-EVERYDAY = runpy.run_path(str(Path(__file__).resolve().parent.parent.parent / "tools/english/everyday.py"))
 FLOORS = {"spen_en": 0.79, "spen_en_md": 0.88}
 """Pipeline -> the least share of arguments that are right."""
 
 
 def test_there_are_a_hundred_sentences_with_frames_of_propbank() -> None:
-    sentences, lexicon = EVERYDAY["read"](), rolesets()
+    sentences, lexicon = everyday.read(), rolesets()
     assert len(sentences) == 100 and all(sentence.frames for sentence in sentences)
     assert len({sentence.kind for sentence in sentences}) == 18
     for frame in (frame for sentence in sentences for frame in sentence.frames):
@@ -29,11 +28,26 @@ def test_a_frame_of_other_words_or_without_a_predicate_is_refused(line: str, tmp
     path = tmp_path / "sentences.txt"
     path.write_text(f"## chat\n\nI love it !\n{line}\n")
     with pytest.raises(ValueError):
-        EVERYDAY["read"](path)
+        everyday.read(path)
 
 
 @pytest.mark.parametrize("name", FLOORS)
 def test_enough_arguments_are_right(name: str) -> None:
-    found = EVERYDAY["score"](spacy.load(name), EVERYDAY["read"]())
+    found = everyday.score(spacy.load(name), everyday.read())
     assert found.right + len(found.missed) == found.gold
     assert found.right / found.gold >= FLOORS[name]
+
+
+def test_names_are_read_from_brackets(tmp_path: Path) -> None:
+    path = tmp_path / "names.txt"
+    path.write_text("# ours\n\n## news\n\n[ORG Acme] hired [PER Anna Lee].\nNobody else.\n")
+    first, second = edited_names.read(path)
+    assert first == ("news", "Acme hired Anna Lee.", {(0, 4, "ORG"), (11, 19, "PER")})
+    assert second == ("news", "Nobody else.", set())
+
+
+def test_paragraphs_have_names_of_three_types() -> None:
+    paragraphs = edited_names.read()
+    assert len({paragraph.kind for paragraph in paragraphs}) == 6
+    assert {label for paragraph in paragraphs for *_, label in paragraph.names} == {"PER", "ORG", "LOC"}
+    assert not any(set(paragraph.text) & set("[]") for paragraph in paragraphs)

