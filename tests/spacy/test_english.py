@@ -21,6 +21,7 @@ import spen_en_md
 import spen_plugins as sp
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.errors import DataError
+from spen_spacy.__main__ import main
 from tests.loaded import ROOT
 from tests.pages import blocks
 
@@ -175,12 +176,24 @@ def test_its_sources_are_those_that_the_tool_writes(pipeline: Pipeline) -> None:
     assert runpy.run_path(str(ROOT / "tools/english/build_english.py"))["ADDRESSES"].items() <= urls.items()
 
 
-def test_python_m_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["spen_en", *SENTENCE.split()])
-    runpy.run_module("spen_en", run_name="__main__")
+@pytest.mark.parametrize("name", ["spen_en", "spen_en_md"])
+def test_python_m_prints_it(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", [name, *SENTENCE.split()])
+    runpy.run_module(name, run_name="__main__")
     words, *others = capsys.readouterr().out.splitlines()
     assert words.startswith("Anna/PROPN told/VERB Bob/PROPN") and words.endswith("./PUNCT")
-    assert any(line.startswith("predicate  sent") for line in others)
+    assert any(line.startswith("predicate  sent  send.01") for line in others)
+
+
+def test_python_m_prints_what_any_pipeline_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "Acme"}])
+    nlp.to_disk(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["spen_spacy", str(tmp_path), "Acme closes."])
+    main()
+    assert capsys.readouterr().out.splitlines()[:2] == ["Acme/ closes/ ./", "ORG        Acme"]
 
 
 DATA = runpy.run_path(str(ROOT / "tools/english/english_data.py"))

@@ -1,0 +1,5 @@
+"""`python -m spen_en_md TEXT`: shows the annotations of a text."""
+
+from importlib import import_module
+
+import_module("spen_spacy.__main__").main("spen_en_md")

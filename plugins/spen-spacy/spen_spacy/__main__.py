@@ -1,0 +1,46 @@
+"""`python -m spen_spacy PIPELINE TEXT`: shows what a pipeline finds in a text."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import spacy
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+
+def main(pipeline: str | None = None) -> None:
+    """Entry point of `python -m spen_spacy`, and of a package that shows its own pipeline.
+
+    Args:
+        pipeline: name or folder; None: the first argument of the command line.
+    """
+    shown = f"Show what {pipeline or 'a pipeline'} finds in a text."
+    parser = argparse.ArgumentParser(prog=f"python -m {pipeline or 'spen_spacy'}", description=shown)
+    if pipeline is None:
+        parser.add_argument("pipeline", help="name or folder of a spaCy pipeline, such as spen_en")
+    parser.add_argument("text", nargs="*", help="the text (default: standard input)")
+    options = parser.parse_args()
+    text = " ".join(options.text) if options.text else sys.stdin.read().strip()
+    for line in lines(spacy.load(pipeline or options.pipeline)(text)):
+        print(line)
+
+
+def lines(doc: Doc) -> Iterator[str]:
+    """The words with their tags, then names and frames with their senses and probabilities, as far as there are any."""
+    yield " ".join(f"{token.text}/{token.pos_}" for token in doc if not token.is_space)
+    for span in doc.ents:
+        score = span._.spen_score if span.has_extension("spen_score") else None
+        yield f"{span.label_:<10} {span.text}" + ("" if score is None else f"  {score:.2f}")
+    for frame in doc._.srl if doc.has_extension("srl") else ():
+        yield "  ".join(["predicate", frame.predicate.text, *filter(None, [frame.sense]), f"{frame.score:.2f}"])
+        for role, span, score in frame.arguments:
+            yield f"  {role:<8} {span.text}  {score:.2f}"
+
+
+if __name__ == "__main__":
+    main()
