@@ -2,4 +2,5 @@
 
 from importlib import import_module
 
-import_module("spen_spacy.__main__").main("spen_en")
+if __name__ == "__main__":
+    import_module("spen_spacy.__main__").main("spen_en")
