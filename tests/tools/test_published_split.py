@@ -28,9 +28,15 @@ def test_runs_are_trained_once_and_decoded_anew(tmp_path: Path, monkeypatch) -> 
     written = table.write(rows)
     assert [line.split("|")[1].strip() for line in written.splitlines()[2:]] == list(rows)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
-    assert len(before) == 8 and table.write(rows) == written
+    assert len(before) == 6 and table.write(rows) == written
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")} == before
     decoded = json.loads((table.run("cross_entropy", 1, "expected_f1") / "metrics.json").read_text())
     assert "expected F1" in decoded["protocol"]["threshold"]
     groups = [line["group"] for line in table.lines(rows)]
-    assert groups == ["bibtex, ours, threshold"] * 4 + ["bibtex, ours, expected_f1"] * 4
+    assert groups == ["bibtex, ours, threshold"] * 3 + ["bibtex, ours, expected_f1"] * 3
+
+
+def test_no_mean_comes_twice(tmp_path: Path) -> None:
+    assert Table("ours", tmp_path, [0, 1, 2]).seeds_of("mean_3") == [0]
+    assert Table("ours", tmp_path, [0, 1, 2, 3]).seeds_of("mean_3") == [0, 1]
+    assert Table("ours", tmp_path, [0, 1, 2]).seeds_of("nce") == [0, 1, 2]

@@ -85,15 +85,21 @@ class Table:
         if (folder / "metrics.json").exists():
             return folder
         if row == MEAN:
-            at = self.seeds.index(seed)
-            of = [self.seeds[(at + i) % len(self.seeds)] for i in range(MEMBERS)]
-            members = [self.run("cross_entropy", one, by) for one in of]
+            members = [self.run("cross_entropy", one, by) for one in self._members(seed)]
             return average_runs(members, folder, DECODERS[by], options=QUIET)
         if by != "threshold":
             return decode(self.run(row, seed, "threshold"), folder, DECODERS[by], QUIET)
         if (folder / "config.json").exists():
             return runner.resume(folder, QUIET)
         return runner.run(evaluate("labels", self._name_arguments(row, seed)), "labels", folder, QUIET)
+
+    def seeds_of(self, row: str) -> Sequence[int]:
+        """The seeds of a row; of the mean those that others follow, so that no mean comes twice."""
+        return self.seeds[: max(len(self.seeds) - MEMBERS + 1, 1)] if row == MEAN else self.seeds
+
+    def _members(self, seed: int) -> Sequence[int]:
+        at = self.seeds.index(seed)
+        return self.seeds[at : at + MEMBERS]
 
     def write(self, rows: Sequence[str]) -> str:
         """Means over seeds."""
@@ -102,12 +108,13 @@ class Table:
             "|---|---:|---:|---:|---:|---:|",
         ]
         for row in rows:
-            folders = {by: [self.run(row, seed, by) for seed in self.seeds] for by in DECODERS}
+            seeds = self.seeds_of(row)
+            folders = {by: [self.run(row, seed, by) for seed in seeds] for by in DECODERS}
             cells = [
                 _mean(folders["threshold"], "validation"),
                 *(_mean(folders[by], "test") for by in DECODERS),
-                f"{sum(self._seconds(row, seed) for seed in self.seeds) / len(self.seeds):.0f}",
-                str(len(self.seeds)),
+                f"{sum(self._seconds(row, seed) for seed in seeds) / len(seeds):.0f}",
+                str(len(seeds)),
             ]
             lines.append(f"| {row} | {' | '.join(cells)} |")
         return "\n".join(lines) + "\n"
@@ -118,7 +125,7 @@ class Table:
             line
             for by in DECODERS
             for row in rows
-            for seed in self.seeds
+            for seed in self.seeds_of(row)
             for line in run_lines(
                 f"bibtex, {self.split}, {by}",
                 row,
@@ -138,7 +145,7 @@ class Table:
     def _seconds(self, row: str, seed: int) -> float:
         """Seconds of training behind a row's run."""
         if row == MEAN:
-            return sum(self._seconds("cross_entropy", one) for one in self.seeds) / len(self.seeds) * MEMBERS
+            return sum(self._seconds("cross_entropy", one) for one in self._members(seed))
         times = (self.run(row, seed, "threshold") / "times.jsonl").read_text(encoding="utf-8")
         return sum(json.loads(line)["seconds"] for line in times.splitlines())
 
