@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import runpy
@@ -193,7 +194,20 @@ def test_python_m_prints_what_any_pipeline_finds(
     nlp.to_disk(tmp_path)
     monkeypatch.setattr(sys, "argv", ["spen_spacy", str(tmp_path), "Acme closes."])
     main()
-    assert capsys.readouterr().out.splitlines()[:2] == ["Acme/ closes/ ./", "ORG        Acme"]
+    assert capsys.readouterr().out.splitlines()[:2] == ["Acme closes .", "ORG        Acme"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [(["no_such"], "The text is empty"), (["no_such", "Hi."], "Unknown")]
+)
+def test_python_m_names_the_mistake(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["spen_spacy", *arguments])
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    with pytest.raises(SystemExit):
+        main()
+    assert message in capsys.readouterr().err
 
 
 DATA = runpy.run_path(str(ROOT / "tools/english/english_data.py"))

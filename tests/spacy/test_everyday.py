@@ -51,3 +51,11 @@ def test_paragraphs_have_names_of_three_types() -> None:
     assert len({paragraph.kind for paragraph in paragraphs}) == 6
     assert {label for paragraph in paragraphs for *_, label in paragraph.names} == {"PER", "ORG", "LOC"}
     assert not any(set(paragraph.text) & set("[]") for paragraph in paragraphs)
+
+
+@pytest.mark.parametrize("line", ["[org Acme] grew.", "[ORG Acme grew.", "Acme] grew."])
+def test_a_name_without_its_brackets_is_refused(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "names.txt"
+    path.write_text(f"## news\n\n{line}\n")
+    with pytest.raises(ValueError, match="expected names"):
+        edited_names.read(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from spen_plugins.data.parts.split import read_split
 from tools.results import published_split
 from tools.results.published_split import TOTAL, TRAINED, Table, divide
@@ -24,19 +26,27 @@ def test_runs_are_trained_once_and_decoded_anew(tmp_path: Path, monkeypatch) -> 
         return {"data": "sample", "method": row, **small, **published_split.DECODERS["threshold"]}
 
     monkeypatch.setattr(Table, "_name_arguments", arguments)
-    table, rows = Table("ours", tmp_path, [0, 1]), ("cross_entropy", "mean_3")
+    table, rows = Table("ours", tmp_path, [0, 1, 2]), ("cross_entropy", "mean_3")
     written = table.write(rows)
     assert [line.split("|")[1].strip() for line in written.splitlines()[2:]] == list(rows)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
-    assert len(before) == 6 and table.write(rows) == written
+    assert len(before) == 8 and table.write(rows) == written
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")} == before
     decoded = json.loads((table.run("cross_entropy", 1, "expected_f1") / "metrics.json").read_text())
     assert "expected F1" in decoded["protocol"]["threshold"]
     groups = [line["group"] for line in table.lines(rows)]
-    assert groups == ["bibtex, ours, threshold"] * 3 + ["bibtex, ours, expected_f1"] * 3
+    assert groups == ["bibtex, ours, threshold"] * 4 + ["bibtex, ours, expected_f1"] * 4
 
 
 def test_no_mean_comes_twice(tmp_path: Path) -> None:
-    assert Table("ours", tmp_path, [0, 1, 2]).seeds_of("mean_3") == [0]
-    assert Table("ours", tmp_path, [0, 1, 2, 3]).seeds_of("mean_3") == [0, 1]
-    assert Table("ours", tmp_path, [0, 1, 2]).seeds_of("nce") == [0, 1, 2]
+    assert Table("ours", tmp_path, [0, 1, 2]).find_seeds("mean_3") == [0]
+    assert Table("ours", tmp_path, [5, 6, 7, 8, 9]).find_seeds("mean_3") == [5]
+    assert Table("ours", tmp_path, [*range(6)]).find_seeds("mean_3") == [0, 3]
+    assert Table("ours", tmp_path, [0, 1, 2]).find_seeds("nce") == [0, 1, 2]
+
+
+def test_a_mean_requires_three_seeds(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["published_split", "runs", "--seeds", "0", "1"])
+    with pytest.raises(SystemExit):
+        published_split.main()
+    assert "mean_3 requires 3 seeds; found 2" in capsys.readouterr().err

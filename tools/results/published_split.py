@@ -6,7 +6,8 @@
 Mulan's split is the order of the file, 4880 rows to train and 2515 to test; a quarter of the former, drawn by seed 0,
 validates, as in the released code of GSPEN. Ours is data:multilabel/splits/bibtex.json. Each run is trained and
 validated with a threshold that validation chooses, and decoded anew by expected F1. `mean_3` is the mean of three nets
-of cross entropy, of a seed and the two that follow it. Scores are example F1 of the whole test part, in per cent.
+of cross entropy, of the first three seeds, the next three, and so on. Scores are example F1 of the whole test part, in
+per cent.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
+    if MEAN in options.rows and len(options.seeds) < MEMBERS:
+        parser.error(
+            f"{MEAN} requires {MEMBERS} seeds; found {len(options.seeds)}. Add seeds, or leave it out of --rows"
+        )
     try:
         for split in options.splits:
             table = Table(split, options.out, options.seeds)
@@ -85,7 +90,7 @@ class Table:
         if (folder / "metrics.json").exists():
             return folder
         if row == MEAN:
-            members = [self.run("cross_entropy", one, by) for one in self._members(seed)]
+            members = [self.run("cross_entropy", one, by) for one in self._find_members(seed)]
             return average_runs(members, folder, DECODERS[by], options=QUIET)
         if by != "threshold":
             return decode(self.run(row, seed, "threshold"), folder, DECODERS[by], QUIET)
@@ -93,11 +98,11 @@ class Table:
             return runner.resume(folder, QUIET)
         return runner.run(evaluate("labels", self._name_arguments(row, seed)), "labels", folder, QUIET)
 
-    def seeds_of(self, row: str) -> Sequence[int]:
-        """The seeds of a row; of the mean those that others follow, so that no mean comes twice."""
-        return self.seeds[: max(len(self.seeds) - MEMBERS + 1, 1)] if row == MEAN else self.seeds
+    def find_seeds(self, row: str) -> Sequence[int]:
+        """The seeds of a row's runs. A mean has the seed of the first of its nets, and shares none with another."""
+        return self.seeds[: len(self.seeds) - MEMBERS + 1 : MEMBERS] if row == MEAN else self.seeds
 
-    def _members(self, seed: int) -> Sequence[int]:
+    def _find_members(self, seed: int) -> Sequence[int]:
         at = self.seeds.index(seed)
         return self.seeds[at : at + MEMBERS]
 
@@ -108,7 +113,7 @@ class Table:
             "|---|---:|---:|---:|---:|---:|",
         ]
         for row in rows:
-            seeds = self.seeds_of(row)
+            seeds = self.find_seeds(row)
             folders = {by: [self.run(row, seed, by) for seed in seeds] for by in DECODERS}
             cells = [
                 _mean(folders["threshold"], "validation"),
@@ -125,7 +130,7 @@ class Table:
             line
             for by in DECODERS
             for row in rows
-            for seed in self.seeds_of(row)
+            for seed in self.find_seeds(row)
             for line in run_lines(
                 f"bibtex, {self.split}, {by}",
                 row,
@@ -145,7 +150,7 @@ class Table:
     def _seconds(self, row: str, seed: int) -> float:
         """Seconds of training behind a row's run."""
         if row == MEAN:
-            return sum(self._seconds("cross_entropy", one) for one in self._members(seed))
+            return sum(self._seconds("cross_entropy", one) for one in self._find_members(seed))
         times = (self.run(row, seed, "threshold") / "times.jsonl").read_text(encoding="utf-8")
         return sum(json.loads(line)["seconds"] for line in times.splitlines())
 

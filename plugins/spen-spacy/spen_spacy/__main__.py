@@ -26,13 +26,20 @@ def main(pipeline: str | None = None) -> None:
     parser.add_argument("text", nargs="*", help="the text (default: standard input)")
     options = parser.parse_args()
     text = " ".join(options.text) if options.text else sys.stdin.read().strip()
-    for line in lines(spacy.load(pipeline or options.pipeline)(text)):
+    if not text:
+        parser.error("The text is empty.")
+    name = pipeline or options.pipeline
+    try:
+        nlp = spacy.load(name)
+    except OSError:
+        parser.error(f"Unknown pipeline {name!r}; expected the name of an installed package, or a folder.")
+    for line in lines(nlp(text)):
         print(line)
 
 
 def lines(doc: Doc) -> Iterator[str]:
     """The words with their tags, then names and frames with their senses and probabilities, as far as there are any."""
-    yield " ".join(f"{token.text}/{token.pos_}" for token in doc if not token.is_space)
+    yield " ".join("/".join(filter(None, [token.text, token.pos_])) for token in doc if not token.is_space)
     for span in doc.ents:
         score = span._.spen_score if span.has_extension("spen_score") else None
         yield f"{span.label_:<10} {span.text}" + ("" if score is None else f"  {score:.2f}")
