@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -154,7 +156,10 @@ def test_decode_is_of_spans():
         loaded("infnet.parsing", corpus="sample", decode="viterbi")
 
 
-@pytest.mark.parametrize(("encoder", "groups"), [("bilstm", {}), ("minilm", {"scores": 30})])
+OVER_MINILM = json.dumps({"type": "bilstm", "reader": {"type": "transformer", "model": "minilm"}})
+
+
+@pytest.mark.parametrize(("encoder", "groups"), [("bilstm", {}), ("minilm", {"features": 0.05}), (OVER_MINILM, {})])
 def test_the_config(encoder, groups):
     config = experiment("parsing", method="tree_crf", data="ewt", encoder=encoder)
     assert (config["task"]["form"], config["inference_net"]["type"]) == ("spans", "infnet.tree_crf")
