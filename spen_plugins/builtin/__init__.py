@@ -79,15 +79,15 @@ def spen_command() -> Functions:
         "score": "spen_plugins.cli.runs:score",
         "calibrate": "spen_plugins.cli.runs:calibrate",
         "decode": "spen_plugins.cli.runs:decode",
-        "plugins": "spen_plugins.cli.plugins:list_plugins",
-        "describe": "spen_plugins.cli.plugins:describe",
-        "together": "spen_plugins.cli.many:together",
         "compare": "spen_plugins.cli.compare:compare",
-        "sweep": "spen_plugins.cli.many:sweep",
         "report": "spen_plugins.cli.compare:report",
         "plot": "spen_plugins.cli.plot:app",
+        "sweep": "spen_plugins.cli.many:sweep",
+        "together": "spen_plugins.cli.many:together",
         "data": "spen_plugins.cli.data:app",
         "configs": "spen_plugins.cli.plugins:app",
+        "plugins": "spen_plugins.cli.plugins:list_plugins",
+        "describe": "spen_plugins.cli.plugins:describe",
     }
 
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from spen_plugins import builtin
-from spen_plugins.cli.common import report_errors, say, spell_command
+from spen_plugins.cli.common import Command, Group, app, report_errors, say, spell_command
 from spen_plugins.errors import PluginError, did_you_mean, visible
 from spen_plugins.registry.kinds import KINDS
 
@@ -33,11 +32,21 @@ FIGURES = {
 """Figures in the docs, likewise."""
 
 
-class Commands(TyperGroup):
+PANELS = {
+    "Use a run": ("predict", "evaluate", "score", "calibrate", "decode"),
+    "Compare and search": ("compare", "report", "plot", "sweep"),
+    "Train": ("together",),
+    "Data, configs and plugins": ("data", "configs", "plugins", "describe"),
+}
+"""Groups of the core's commands in the help, in this order."""
+
+
+class Commands(Group):
     """The core's commands, imported when used, and those of plugins, searched when a name is not the core's."""
 
     kind, program = "command", "spen"
     elsewhere: Mapping[str, str] = ELSEWHERE
+    panels: Mapping[str, Sequence[str]] = PANELS
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -64,6 +73,7 @@ class Commands(TyperGroup):
             module, _, attribute = self._core[cmd_name].partition(":")
             command = _make_command(cmd_name, getattr(importlib.import_module(module), attribute))
             command.invoke = report_errors(command.invoke)
+            command.rich_help_panel = next((panel for panel, names in self.panels.items() if cmd_name in names), None)
             return command
         plugins = self.host.providers(self.kind).get(cmd_name.replace("-", "_"), [])
         if plugins:
@@ -102,14 +112,15 @@ class Figures(Commands):
 
     kind, program = "figure", "spen plot"
     elsewhere = FIGURES
+    panels: Mapping[str, Sequence[str]] = {}
 
 
-class PluginCommand(TyperCommand):
+class PluginCommand(Command):
     """A command of a plugin, imported when it, or its own help, is run."""
 
     def __init__(self, host: PluginHost, kind: str, plugins: Sequence[str], name: str) -> None:
         self._host, self._kind, self._plugins, self._short = host, kind, plugins, name.replace("-", "_")
-        super().__init__(name, help=" ".join(self._summary(plugin) for plugin in plugins))
+        super().__init__(name, help=" ".join(map(self._summary, plugins)), rich_help_panel="From plugins")
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the imported command."""
@@ -150,7 +161,7 @@ def read_docstring(target: Callable[..., Any] | str) -> str:
 def _make_command(name: str, value: Any) -> Any:
     """The click command of a function or of an application with subcommands."""
     if not isinstance(value, typer.Typer):
-        function, value = value, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        function, value = value, app()
         value.command(name)(function)
     command = typer.main.get_command(value)
     command.name, command.help = name, visible(command.help or "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from spen_plugins.errors import ConfigError, SpenError, say, visible
 from spen_plugins.files import is_stream, to_json, writing
@@ -33,12 +33,38 @@ Against = Annotated[
 INTERRUPTED = 130
 
 
-def app(help_text: str, group: type[TyperGroup] = TyperGroup, completion: bool = False) -> typer.Typer:
+class _PlainFlags:
+    """Help that shows no type beside a flag."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:
+        """The parameters, flags without a metavariable."""
+        parameters = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_bool_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A command with subcommands."""
+
+
+class Application(typer.Typer):
+    """A typer application whose commands are of the class `Command`."""
+
+    def command(self, name: str | None = None, *, cls: Any = Command, **settings: Any) -> Any:
+        """As `typer.Typer.command`."""
+        return super().command(name, cls=cls, **settings)
+
+
+def app(group: type[Group] = Group, completion: bool = False) -> Application:
     """A typer application, perhaps with `--install-completion`; unexpected errors show Python's plain traceback."""
     settings = {"help_option_names": ["-h", "--help"]}
-    return typer.Typer(
-        cls=group, help=help_text, pretty_exceptions_enable=False, add_completion=completion, context_settings=settings
-    )
+    return Application(cls=group, pretty_exceptions_enable=False, add_completion=completion, context_settings=settings)
 
 
 def run_program(application: typer.Typer) -> NoReturn:

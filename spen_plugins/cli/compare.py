@@ -69,7 +69,10 @@ def compare(
     form: FormatOption = None,
     out: Out = None,
 ) -> None:
-    """Compare runs: scores over seeds, differences to baselines with a paired bootstrap over test examples, costs."""
+    """Compare runs: scores over seeds, differences to baselines by a paired bootstrap over test examples, costs.
+
+    Example: spen compare runs/cross_entropy runs/nce
+    """
     if form is None:
         form = "table" if out is None and sys.stdout.isatty() else "markdown"
         if out is not None and out.suffix not in SUFFIXES:
@@ -118,7 +121,10 @@ def report(
     against: Against = None,
     device: Device = "cpu",
 ) -> None:
-    """Write one HTML page on finished runs: scores, curves, config, environment, worst examples, confusions."""
+    """Write one HTML page on finished runs: scores, curves, config, environment, worst examples, confusions.
+
+    Example: spen report runs/nce --out report.html
+    """
     from spen_plugins.report.report import default_path, write_report
     from spen_plugins.runs.many.groups import read_groups
 

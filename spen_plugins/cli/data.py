@@ -10,7 +10,7 @@ import typer
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import check_kept, columns, read_columns, report_errors, say, writable_file
 
-app = make_app("Fetch data sets, split your own files, add predicted tags to them.")
+app = make_app()
 
 Name = Annotated[str, typer.Argument(help="Name of a data set, as listed by `spen data list`.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without asking.")]
@@ -46,7 +46,10 @@ TagsColumn = Annotated[int, typer.Option("--tags", help="The tags' column, from 
 
 @app.callback(no_args_is_help=True)
 def data() -> None:
-    """Fetch data sets, split your own files, add predicted tags to them."""
+    """Fetch data sets, split your own files, add predicted tags to them.
+
+    Example: spen data get bibtex
+    """
 
 
 @app.command()

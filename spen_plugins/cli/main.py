@@ -10,16 +10,17 @@ from spen_plugins.cli.commands import Commands
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import run_program, show_version
 
-app = make_app(
-    "Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains.", Commands, completion=True
-)
+app = make_app(group=Commands, completion=True)
 
 Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
 
 
 @app.callback(no_args_is_help=True)
 def spen(version: Version = False) -> None:
-    """Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains."""
+    """Structured prediction energy networks: use finished runs, compare them, prepare data.
+
+    `spen-run` trains.
+    """
 
 
 def main() -> None:

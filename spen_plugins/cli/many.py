@@ -53,9 +53,11 @@ Words = Annotated[
         "(pos.data=ewt) or of all (all.trainer.epochs=3).",
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in OUT; takes no parts.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume what is in OUT; takes no parts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the run folders only.")]
-Every = Annotated[float, typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Between two checkpoints.")]
+Every = Annotated[
+    float, typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints.")
+]
 
 ALL = "all"
 """In place of a part's name: all of them."""
@@ -78,6 +80,8 @@ def sweep(
     """Search for hyperparameters by the validation score.
 
     The same command resumes a stopped or killed search; several processes share the work.
+
+    Example: spen sweep labels space.yaml --trials 20
     """
     from spen_plugins.config.evaluation import parse_arguments
 
@@ -101,7 +105,10 @@ def together(
     quiet: Quiet = False,
     checkpoint_every: Every = 600.0,
 ) -> None:
-    """Train nets of several tasks together, which share one pretrained encoder; a run folder a part."""
+    """Train the nets of several tasks over one shared pretrained encoder; writes one run folder per part.
+
+    Example: spen together runs/both pos=tags ner=names all.encoder=minilm
+    """
     if resume and words:
         raise ConfigError(f"--resume takes the parts from {out}; omit {' '.join(words)}")
     configs = {} if resume else evaluate_parts(words or [])

@@ -10,18 +10,24 @@ from spen_plugins.cli.commands import Figures
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.figures.options import Out, Runs, find_groups, save_figure
 
-app = make_app("Figures of finished runs, as PNG and SVG.", Figures)
+app = make_app(group=Figures)
 
 ScoreOnly = Annotated[bool, typer.Option("--score-only", help="Only the validation score, without losses and norms.")]
 
 
 @app.callback(no_args_is_help=True)
 def plot() -> None:
-    """Figures of finished runs, as PNG and SVG."""
+    """Draw figures of finished runs, as PNG and SVG.
+
+    Example: spen plot training runs/first
+    """
 
 
 def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None:
-    """Validation score, losses and gradient norms over epochs."""
+    """Draw the validation score, losses and gradient norms over epochs.
+
+    Example: spen plot training runs/first
+    """
     from spen_plugins.report.training_plots import training_figure
 
     groups = find_groups(runs)

@@ -24,7 +24,7 @@ Kind = Annotated[
     str, typer.Argument(show_default=False, help="A kind: a config's key (energy, trainer, …), command or model.")
 ]
 Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind (default: list all).")]
-app = make_app("List the configs that ship with the package, or copy one to change it.")
+app = make_app()
 
 Name = Annotated[str, typer.Argument(show_default=False, help="Name of a shipped config, as listed by `spen configs`.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Target folder; created if missing.")]
@@ -32,7 +32,10 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help=
 
 @report_errors
 def list_plugins(check: Check = False) -> None:
-    """List the plugins found; with --check, import them all and report errors (exit status 2)."""
+    """List the installed plugins; with --check, import them all and report errors (exit status 2).
+
+    Example: spen plugins --check
+    """
     from spen_plugins.registry import Registry
 
     registry = Registry()
@@ -48,7 +51,10 @@ def list_plugins(check: Check = False) -> None:
 
 @report_errors
 def describe(kind: Kind, type_name: Type = None) -> None:
-    """Describe a type and its keys; for a command or a model, its function."""
+    """Describe a type and its keys; for a command or a model, its function.
+
+    Example: spen describe energy seal.labels
+    """
     from spen_plugins.registry import Registry
 
     registry = Registry()
@@ -131,7 +137,12 @@ def _facts(kind: str, cls: type) -> list[str]:
 @app.callback(invoke_without_command=True)
 @report_errors
 def configs(context: typer.Context) -> None:
-    """List the configs that ship with the package. `spen-run NAME` trains one; with --arguments it explains it."""
+    """List the configs that ship with the package, or copy one to change it.
+
+    `spen-run NAME` trains a config; `spen-run --arguments NAME` lists what can be set.
+
+    Example: spen configs copy roles mine
+    """
     if context.invoked_subcommand is None:
         typer.echo("\n".join(columns([[name, text] for name, text in shipped.summaries().items()])))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spen_plugins.runs.many.seeds import Outcome
     from spen_plugins.settings.fields import Field
 
-app = make_app("Train and evaluate the experiment a config describes.", completion=True)
+app = make_app(completion=True)
 
 Config = Annotated[
     Path | None, typer.Argument(metavar="CONFIG", show_default=False, help="A .jsonnet, .json or .yaml config.")
@@ -27,10 +27,10 @@ Arguments = Annotated[
     typer.Argument(
         metavar="NAME=VALUE",
         show_default=False,
-        help="The config's own arguments (data=ewt), or keys of the evaluated config (trainer.epochs=3). seeds=0..4 or "
-        "seeds=0,3,7 makes a run for each seed, in folders below one, and goes on with them when given again; so does "
-        "methods=cross_entropy,nce for each method, of which the validation part chooses one. "
-        "A value that is valid JSON is parsed, any other is a string.",
+        help="Arguments of the config (data=ewt) and keys of the evaluated config (trainer.epochs=3). seeds=0..4 or "
+        "seeds=0,3,7 trains one run per seed, methods=cross_entropy,nce one per method, in folders below OUT; the same "
+        "command resumes them, and the validation part chooses the method. "
+        "Values that are valid JSON are parsed, others are strings.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="The run folder, new or empty (default: a dated one below runs/).")]
@@ -75,9 +75,11 @@ def run(
     listing: Listing = False,
     version: Version = False,
 ) -> None:
-    """Train and evaluate the experiment a config describes.
+    """Train and evaluate the experiment that a config describes.
 
     Exit status: 0 done, 1 the run failed, 2 the config, the data or a plugin is wrong.
+
+    Example: spen-run labels data=mine.csv method=nce --out runs/mine
     """
     options = RunOptions(device, quiet, checkpoint_every, jobs, best)
     if resume is not None:

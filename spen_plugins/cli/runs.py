@@ -80,8 +80,8 @@ Finished = Annotated[
     list[Path],
     typer.Argument(
         metavar="RUN...",
-        help="A finished run: of label sets or spans, or with --refine of any task. With --mean several runs, or "
-        "folders of them, of any task.",
+        help="A finished run of label sets or spans; of any task with --refine. With --mean: several runs, or "
+        "folders of runs, of any task.",
         show_default=False,
     ),
 ]
@@ -121,7 +121,10 @@ def predict(
     energy: Energy = False,
     precision: Precision = "no",
 ) -> None:
-    """Predict the outputs of a file or of raw text, in its order: one JSON value per line, or another format."""
+    """Predict the outputs of a file or of raw text, in order: one JSON value per line, or another format.
+
+    Example: spen predict runs/first --text "The girl gave the boy a book."
+    """
     if (file is None) == (text is None):
         raise ConfigError("expected a FILE (- for standard input), or --text TEXT, and not both")
     check_kept(out, file)
@@ -158,7 +161,10 @@ def evaluate(
     trajectory: Trajectory = False,
     precision: Precision = "no",
 ) -> None:
-    """Score predictions against the gold outputs in a file, or in a part of the run's data; JSON."""
+    """Score predictions against the gold in a file, or in a part of the run's own data; prints JSON.
+
+    Example: spen evaluate runs/first --part test
+    """
     if (file is None) == (part is None):
         raise ConfigError("expected a FILE, or --part train, validation or test, and not both")
     check_kept(out, file)
@@ -185,7 +191,10 @@ def _table(refine: str | None) -> Any:
 
 @report_errors
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
-    """The energy of the outputs in a file, and of the run's own: one JSON value per line. Low is good."""
+    """Print the energy of the outputs in a file and of the run's own, one JSON value per line; low is good.
+
+    Example: spen score runs/first dev.conll
+    """
     check_kept(out, file)
     from spen_plugins.runs.predict import predictor
 
@@ -201,7 +210,10 @@ def calibrate(
     ] = None,
     device: Device = "cpu",
 ) -> None:
-    """Fit the temperature of a run's reported probabilities, and write its calibration.json; JSON."""
+    """Fit the temperature of a run's probabilities and write it to its calibration.json; prints JSON.
+
+    Example: spen calibrate runs/first dev.conll
+    """
     from spen_plugins.runs.predict import predictor
 
     write_lines([predictor.load(run, device).calibrate(file)], None, indent=2)
@@ -219,8 +231,12 @@ def decode(
     choose: Choose = False,
     device: Device = "cpu",
 ) -> None:
-    """Decide on a run's outputs in another way, fitted to its validation part, or on the mean of several runs: a new
-    run folder, with its scores."""
+    """Re-decode a finished run, or the mean of several, into a new run folder with its scores.
+
+    The decoder is fitted to the validation part.
+
+    Example: spen decode runs/a runs/b runs/mean --mean
+    """
     from spen_plugins.config.evaluation import parse_value
     from spen_plugins.runs.train.decoding import decode as decoding
     from spen_plugins.runs.train.decoding import decode_by_energy

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -217,6 +218,25 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
         assert words[0] == "spen-run"
         monkeypatch.chdir(readers)
         parse_spen_run(words[1:])
+
+
+def examples_in_help(command: Any) -> Iterator[str]:
+    """Examples in the help of a command and of its subcommands."""
+    with command.make_context(command.name, [], resilient_parsing=True) as context:
+        yield from re.findall(r"^Example: (.+)$", command.help or "", re.M)
+        for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+            found = command.get_command(context, name)
+            yield from examples_in_help(found._import() if hasattr(found, "_import") else found)
+
+
+def test_the_help_of_every_command_has_an_example_that_we_have() -> None:
+    [line] = examples_in_help(typer.main.get_command(run.app))
+    typer.main.get_command(run.app).make_context("spen-run", shlex.split(line)[1:])
+    lines = [shlex.split(line) for line in examples_in_help(typer.main.get_command(main.app))]
+    spen = typer.main.get_command(main.app)
+    assert {words[1] for words in lines} == set(spen.list_commands(typer.Context(spen)))
+    for words in lines:
+        parse_spen(words[1:])
 
 
 def parse_spen(words: list[str]) -> None:

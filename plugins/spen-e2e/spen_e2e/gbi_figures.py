@@ -54,13 +54,13 @@ Trajectories = Annotated[
 
 
 def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
-    """Scores of gradient-based inference while the energy trains; needs runs with trainer.probe."""
+    """Draw scores of gradient-based inference while the energy trains; needs runs with trainer.probe."""
     group, *others = find_groups([run, *(alone or [])])
     save_figure(gbi_figure(group, others), group, "gbi", out)
 
 
 def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> None:
-    """Energy and score after each step of gradient-based inference."""
+    """Draw energy and score after each step of gradient-based inference."""
     named = dict(map(_split_label, files))
     if len(named) < len(files):
         raise ConfigError("two files have the same label; give each its own: label=file")

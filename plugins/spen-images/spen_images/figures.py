@@ -17,7 +17,7 @@ Images = Annotated[int, typer.Option(min=1, help="Number of images, the first on
 
 
 def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
-    """Test images: clean, noisy and denoised by each run, with their PSNR."""
+    """Draw test images: clean, noisy and denoised by each run, with their PSNR."""
     from spen_images.image_rows import denoised_rows
 
     groups = find_groups(runs)
@@ -25,7 +25,7 @@ def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
 
 
 def masks(runs: Runs, images: Images = 4, out: Out = None) -> None:
-    """Test images: image, gold mask, and the mask predicted by each run, with its IoU."""
+    """Draw test images, their gold masks, and the masks predicted by each run, with their IoU."""
     from spen_images.image_rows import masked_rows
 
     groups = find_groups(runs)

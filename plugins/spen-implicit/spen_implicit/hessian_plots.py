@@ -30,7 +30,7 @@ Where = Annotated[
 
 
 def hessian(run: Run, labels: Shown = 40, at: Where = "output", examples: Examples = 50, out: Out = None) -> None:
-    """Pairs in the energy: −∂²E/∂y∂y of labels or of neighbouring tags, next to counts in the data."""
+    """Draw pairs in the energy: −∂²E/∂y∂y of labels or of neighbouring tags, next to counts in the data."""
     from spen_implicit.hessian import compare_pairs
 
     group = group_of(run)

@@ -22,7 +22,10 @@ Top = Annotated[int, typer.Option(min=0, help="Number of differences to show.")]
 
 
 def cost_net(run: Run, file: File = None, top: Top = 10) -> None:
-    """Compare a run's cost-augmented net, which sees gold, with the test-time net; markdown."""
+    """Compare a run's cost-augmented net, which sees gold, with its test-time net; prints markdown.
+
+    Example: spen cost-net runs/joint
+    """
     from spen_infnet.cost_net_report import compare_nets, write_markdown
 
     typer.echo(write_markdown(compare_nets(RunFolder.open(run), file), top), nl=False)

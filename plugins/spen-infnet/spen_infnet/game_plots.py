@@ -35,7 +35,7 @@ TEST_TIME = ("inference_net.test_time", "inference_net.energy")
 
 
 def game(runs: Runs, out: Out = None) -> None:
-    """Losses after the nets' steps and gradient norms in joint training; needs runs of infnet.joint."""
+    """Draw losses after the nets' steps and gradient norms in joint training; needs runs of infnet.joint."""
     groups = find_groups(runs)
     save_figure(game_figure(groups), groups[0], "game", out)
 

@@ -42,7 +42,7 @@ def rules(
     scheme: Scheme = None,
     examples: Examples = 0,
 ) -> None:
-    """Show where each rule of a file votes on examples, and how often it is right; markdown.
+    """Show where each rule of a file votes on examples, and how often it is right; prints markdown.
 
     Coverage: share of all words, or texts, on which the rule fires.
     Overlap: share of these on which another rule fires too.
@@ -53,6 +53,8 @@ def rules(
     Accuracy: share of its words, or texts, whose gold has its tag or label.
     A rule against a name is right wherever gold lacks the name.
     The last row scores the weighted vote of all rules (method=majority).
+
+    Example: spen rules mine.py dev.conll --kind names --examples 3
     """
     from spen_rules.rule_data import RuleData
     from spen_rules.rule_report import write_listing, write_report

@@ -34,7 +34,7 @@ Example = Annotated[int, typer.Option(min=0, help="Validation example, for plots
 
 
 def gradients(run: Run, labels: Labels, others: Others = "0", example: Example = 0, out: Out = None) -> None:
-    """The energy's gradient for label k as a function of label i, next to cross entropy's."""
+    """Draw the energy's gradient for label k as a function of label i, next to cross entropy's."""
     group = group_of(run)
     data = couplings(group.runs[0], group.label, labels, others, example)
     save_figure(gradients_figure(data), group, "gradients", out)

@@ -40,20 +40,20 @@ def annotate(
     predicates: options.PredicatesRun = None,
     language: options.LanguageOption = None,
 ) -> None:
-    """Annotate a corpus: text, JSON, CSV, Parquet or DocBin to Parquet, JSON or DocBin, on one machine or many.
+    """Annotate a corpus (text, JSON, CSV, Parquet, DocBin) with a spaCy pipeline or a run, on one machine or many.
 
-    The input is cut into shards, which are written in its order:
-    shard-000000.parquet and so on. A job that was stopped or killed goes on
-    by the same command; a shard is there when it is whole, and is not made
-    twice.
+    The input is cut into shards, which are written in order:
+    shard-000000.parquet and so on. To resume a stopped or killed job, repeat
+    the command; finished shards are kept.
 
-    Parquet and JSON lines have a row per document: input_file, input_row (its
-    line, row or number there), text, the other fields of JSON, CSV and
-    Parquet, and what the pipeline sets, as tokens, pos, tags, ents, frames,
-    cats, with probabilities.
+    Each row has input_file, input_row (the line, row or number there), text,
+    the other fields of JSON, CSV and Parquet, and what the pipeline predicts:
+    tokens, pos, tags, ents, frames, cats, with probabilities.
 
-    --to jsonl --out - prints the lines in the order of the input. Nothing
-    is kept, so such a job begins anew.
+    --to jsonl --out - prints the rows in the order of the input. Such a job
+    can't be resumed.
+
+    Example: spen annotate spen_en texts.txt --out annotated
     """
     wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
     is_printed = out == PRINTED

@@ -14,7 +14,7 @@ PipelineOption = Annotated[
     typer.Argument(
         metavar="PIPELINE",
         show_default=False,
-        help="A spaCy pipeline, name (spen_en) or folder, or a run folder of the task tagging, srl or text.",
+        help="A spaCy pipeline, by name (spen_en) or folder, or a run folder of tags, roles, senses or texts.",
     ),
 ]
 Input = Annotated[
@@ -32,39 +32,39 @@ Out = Annotated[
     typer.Option(
         metavar="FOLDER",
         show_default=False,
-        help="Folder of the shards; one that was begun is finished. With --to jsonl, - is standard output.",
+        help="Output folder; an unfinished job there is resumed. With --to jsonl, - prints to standard output.",
     ),
 ]
 To = Annotated[
     Literal["parquet", "jsonl", "docbin"],
     typer.Option(
-        help="parquet: a row per document, annotations as columns; jsonl: the same as JSON lines; docbin: spaCy's docs."
+        help="parquet: one row per document, annotations as columns; jsonl: the same as JSON lines; docbin: spaCy docs."
     ),
 ]
 From = Annotated[
     Literal["text", "jsonl", "json", "csv", "parquet", "docbin"] | None,
-    typer.Option("--from", show_default=False, help="Format (default: as the names end)."),
+    typer.Option("--from", show_default=False, help="Format of the input (default: by file name)."),
 ]
 Documents = Annotated[
-    Literal["line", "file"], typer.Option(help="Of text: a document is a line that is not blank, or a file.")
+    Literal["line", "file"], typer.Option(help="For text: one document per non-blank line, or per file.")
 ]
 Text = Annotated[
     str,
-    typer.Option(metavar="FIELD", help="Of JSON, CSV and Parquet: the field of text."),
+    typer.Option(metavar="FIELD", help="For JSON, CSV and Parquet: the field with the text."),
 ]
 Columns = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
         show_default=False,
-        help="Annotations to write as columns, with commas between them (default: all that the pipeline sets).",
+        help="Annotations to write as columns, separated by commas (default: all that the pipeline sets).",
     ),
 ]
 Errors = Annotated[
     Literal["stop", "keep"],
     typer.Option(
-        help="stop: a document that fails is named and ends the job, which can go on later; keep: its row has no "
-        "annotations, and the reason in the column error."
+        help="stop: end the job at the first document that fails; keep: write its row without annotations, with the "
+        "reason in the column error."
     ),
 ]
 ShardSize = Annotated[
@@ -72,21 +72,29 @@ ShardSize = Annotated[
     typer.Option(
         metavar="MB",
         show_default=False,
-        help="Text in a shard; a process that is killed loses one (default: a 64th of all, 0.07 to 4).",
+        help="MB of text per shard; a killed process loses one (default: a 64th of the input, 0.07 to 4).",
     ),
 ]
 Engine = Annotated[
     Literal["local", "ray"], typer.Option(help="local: this machine; ray: Ray Data, on one machine or many.")
 ]
-Processes = Annotated[int, typer.Option(min=1, help="Processes, each with a pipeline; of ray, on any of its machines.")]
-Gpus = Annotated[float | None, typer.Option(min=0, show_default=False, help="Of ray: GPUs of each process.")]
+Processes = Annotated[
+    int, typer.Option(min=1, help="Number of processes; each loads the pipeline. With Ray, on any of its machines.")
+]
+Gpus = Annotated[
+    float | None, typer.Option(min=0, show_default=False, help="With Ray: GPUs per process; may be a fraction.")
+]
 Address = Annotated[
     str | None,
-    typer.Option(show_default=False, help="Of ray: a running cluster, as in auto (default: Ray is started here)."),
+    typer.Option(
+        show_default=False, help="With Ray: address of a running cluster, or auto (default: start Ray on this machine)."
+    ),
 ]
 Device = Annotated[
     str | None,
-    typer.Option(show_default=False, help="Where it predicts: cpu, cuda, … (default: cuda with --gpus, else cpu)."),
+    typer.Option(
+        show_default=False, help="Device of the pipeline: cpu, cuda, … (default: cuda with --gpus, else cpu)."
+    ),
 ]
 PredicatesRun = Annotated[
     str | None,
@@ -94,10 +102,10 @@ PredicatesRun = Annotated[
         "--predicates",
         metavar="RUN",
         show_default=False,
-        help="Of a run of srl: the run that finds the predicates (default: that of the plugin spen-en).",
+        help="For a run of roles: the run that finds predicates (default: that of the plugin spen-en).",
     ),
 ]
 LanguageOption = Annotated[
     str | None,
-    typer.Option(show_default=False, help="Of a run: code of the language of the tokeniser (default: en)."),
+    typer.Option(show_default=False, help="For a run: language code of spaCy's tokeniser (default: en)."),
 ]

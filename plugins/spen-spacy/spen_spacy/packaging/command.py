@@ -16,7 +16,7 @@ Runs = Annotated[
     typer.Argument(
         metavar="RUN",
         show_default=False,
-        help="Run folders of the tasks tagging, srl and text; name=folder gives the component a name.",
+        help="Run folders; NAME=FOLDER names the component.",
     ),
 ]
 Name = Annotated[
@@ -34,8 +34,8 @@ Licence = Annotated[str, typer.Option(show_default=False, help="The package's li
 Build = Annotated[
     Literal["wheel", "sdist", "none"], typer.Option(help="Distribution to build from the folder, in its dist/.")
 ]
-Half = Annotated[bool, typer.Option(help="Write weights as 16-bit numbers: half the size.")]
-KeepEnergy = Annotated[bool, typer.Option(help="Include the energies, for energies and rerank at prediction.")]
+Half = Annotated[bool, typer.Option(help="Store weights in 16 bits: half the size.")]
+KeepEnergy = Annotated[bool, typer.Option(help="Include the energies, for the settings energy and rerank.")]
 Predicates = Annotated[
     Literal["model", "verbs"] | None,
     typer.Option(
@@ -58,7 +58,10 @@ def package(
     keep_energy: KeepEnergy = False,
     predicates: Predicates = None,
 ) -> Path:
-    """Make an installable spaCy pipeline from finished runs, with a card of its scores and the data's licences."""
+    """Make an installable spaCy pipeline from finished runs, with a card of its scores and the data's licences.
+
+    Example: spen package runs/names runs/pos --name en_ner_mine
+    """
     # Prints and returns the path of the wheel, the sdist or the folder. A bad name, runs that make no pipeline, a
     # package that exists already and a run that can't be loaded are errors before anything is written.
     from spen_spacy.packaging import package as making
