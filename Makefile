@@ -65,7 +65,7 @@ attack-all: $(VENV)/installed-test  ## all of the attack, hours
 
 .PHONY: docs
 docs: $(VENV)/installed-test  ## write the documentation with an API reference as a site, build/site/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: english
 english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, two hours (data: ewt, btc, wnut17, gum, wikigold, goemotions)

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs.yml: public names of packages, and the notebooks as pages."""
+"""Hooks of mkdocs.yml: the README as home page, the notebooks as pages, and public names of packages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """A page for each notebook, named as it is: its texts, its code, and the text that the code printed."""
+    """The README as home page; a page for each notebook, named as it is: its texts, its code, and what it printed."""
     from mkdocs.structure.files import File
 
+    readme = Path(config.config_file_path).with_name("README.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "index.md", content=_home(readme)))
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
         text = _page(json.loads(Path(file.abs_src_path).read_text(encoding="utf-8")))
         files.append(File.generated(config, f"{file.src_uri.removesuffix('.ipynb')}.md", content=text))
@@ -23,10 +25,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Names in place of `<!-- names of PACKAGE -->`; links to notebooks lead to their pages, which link to them."""
     markdown = re.sub(r"^<!-- names of (\S+) -->$", _names, markdown, flags=re.MULTILINE)
     markdown = re.sub(r"(\]\((?!https?:)[^)\s]+)\.ipynb(?=[)#])", r"\1.md", markdown)
-    if page.file.generated_by is not None:
+    if (path := Path(page.file.src_uri)).parent.name == "notebooks":
         title, _, rest = markdown.partition("\n")
-        markdown = f"{title}\n\n[This page as a notebook]({Path(page.file.src_uri).stem}.ipynb)\n{rest}"
+        markdown = f"{title}\n\n[This page as a notebook]({path.stem}.ipynb)\n{rest}"
     return markdown
+
+
+def _home(readme: str) -> str:
+    """Links lead from docs/ on; those to other files of the repository are text."""
+    readme = re.sub(r"\]\(docs/", "](", readme)
+    return re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:)(?![^)]*\.(?:md|ipynb)[)#])[^)]+\)", r"\1", readme)
 
 
 def _page(notebook: Any) -> str:

@@ -72,7 +72,7 @@ def test_files_of_ones_own() -> None:
 
 
 def test_docs_name_every_argument() -> None:
-    section = (ROOT / "docs/configs.md").read_text().split("### `masks`")[1].split("\n### ")[0]
+    section = (ROOT / "docs/images.md").read_text().split("### `masks`")[1].split("\n### ")[0]
     assert all(
         f"`{parameter.name}`" in section
         for parameter in parameters(CONFIG)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.loaded import ROOT
+from tools import docs_reference
 
 API = ROOT / "docs/api.md"
 PACKAGES = ("spen_plugins", "spen_plugins.nn", "spen_plugins.sentences", "spen_plugins.figures", "spen_plugins.testing")
@@ -20,7 +21,7 @@ PACKAGES = ("spen_plugins", "spen_plugins.nn", "spen_plugins.sentences", "spen_p
 
 @pytest.mark.slow
 def test_the_site(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, env=quiet)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -44,7 +45,8 @@ def test_the_site_has_every_page() -> None:
         return [page for part in (entry.values() if isinstance(entry, dict) else entry) for page in pages(part)]
 
     text = re.sub(r"!!\S+ ?", "", (ROOT / "mkdocs.yml").read_text())  # tags of mkdocs' own
-    written = [path.name for path in (ROOT / "docs").glob("*.md")]
+    written = ["index.md", *(path.name for path in (ROOT / "docs").glob("*.md"))]
+    written += [f"reference/{name}.md" for name in docs_reference.pages()]
     notebooks = [f"notebooks/{path.stem}.md" for path in (ROOT / "docs/notebooks").glob("*.ipynb")]
     results = [f"results/{path.name}" for path in (ROOT / "docs/results").glob("*.md")]
     assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks, *results])
