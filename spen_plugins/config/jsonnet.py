@@ -13,7 +13,7 @@ from typing import Any
 
 from spen_plugins.config import jsonnet_process
 from spen_plugins.config.shipped import FOLDER, is_library
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, did_you_mean
 
 # The evaluator has no names of parameters and no comments, so the head of the source is read here.
 _TOKENS = re.compile(r"""//[^\n]*|\#[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\w+|.""", re.DOTALL)
@@ -110,6 +110,9 @@ def _error(text: str, path: Path) -> ConfigError:
     # The message is followed by an indented trace, innermost location first.
     cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
     message = "\n".join(lines[:cut]).removeprefix("runtime error: ")
+    if named := re.fullmatch(r'unknown \w+ "(\w+)"; known: ([\w, ]+)', message):
+        near = did_you_mean(named[1], named[2].split(", "))
+        message += near and f".{near}"
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
     if place is None or is_library(Path(place[1]).resolve()):
         return ConfigError(f"{path}: {message}")

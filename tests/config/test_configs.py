@@ -368,6 +368,15 @@ def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: s
     assert all(name in str(error.value) for name in names)
 
 
+@pytest.mark.parametrize(
+    ("path", "typed", "meant"),
+    [(NER, "infnet", "compound"), (MLC, "seal", "nce"), (SRL, "ce", "cross_entropy"), (MLC, "marginn", "margin")],
+)
+def test_a_method_by_another_name_or_misspelt_is_answered_with_ours(path: Path, typed: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=rf"known: .*\. Did you mean '{meant}'\?$"):
+        evaluate(path, {"method": typed})
+
+
 PAGES = {
     "label_sets": ("labels", "texts"),
     "roles": ("arcs", "predicates", "roles", "senses", "srl_seal"),
