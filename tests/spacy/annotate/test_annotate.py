@@ -780,5 +780,5 @@ def test_a_worker_says_what_it_cannot_do(job: tuple[Job, list[Shard]]) -> None:
 def test_help_is_a_table_of_what_it_does() -> None:
     done = CliRunner().invoke(app, ["annotate", "--help"], env={"COLUMNS": "200"})
     assert done.exit_code == 0
-    for word in ("Annotate a corpus", "--engine", "--processes", "--shard-size", "input_row", "a document is a line"):
+    for word in ("Annotate a corpus", "--engine", "--processes", "--shard-size", "input_row", "one document per"):
         assert word in done.output
