@@ -33,8 +33,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def _home(readme: str) -> str:
     """Links lead from docs/ on; those to other files of the repository are text."""
-    readme = re.sub(r"\]\(docs/", "](", readme)
-    return re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:)(?![^)]*\.(?:md|ipynb)[)#])[^)]+\)", r"\1", readme)
+    readme = re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|docs/)[^)]+\)", r"\1", readme)
+    return re.sub(r"\]\(docs/", "](", readme)
 
 
 def _page(notebook: Any) -> str:

@@ -24,8 +24,8 @@ local guesses = {
   // `every` for all methods, `with_energy` for those that have one, and under a method's name what it alone has. Later ones win.
   // `energy`: the user's choice among `energies`, or a table {type: …} of any other; null for that of the tables.
   method(methods, name, tables, energies={}, energy=null)::
-    local meant = std.get(guesses, std.toString(name));
-    local method = choose.from(methods, name, 'method', if std.objectHas(methods, std.toString(meant)) then ". Did you mean '%s'?" % meant else '');
+    local meant = std.get(guesses, std.toString(name), '');
+    local method = choose.from(methods, name, 'method', if std.objectHas(methods, meant) then ". Did you mean '%s'?" % meant else '');
     local has_energy = std.get(method, 'has_energy', true);
     local keys = ['every'] + (if has_energy then ['with_energy'] else []) + std.get(method, 'as', []) + [name];
     local tuned = if std.get(method, 'tuned', true) then [std.get(table, key, {}) for table in tables for key in keys] else [];

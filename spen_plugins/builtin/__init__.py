@@ -78,7 +78,7 @@ def spen_command() -> Functions:
         "evaluate": "spen_plugins.cli.runs:evaluate",
         "score": "spen_plugins.cli.runs:score",
         "calibrate": "spen_plugins.cli.runs:calibrate",
-        "decode": "spen_plugins.cli.runs:decode",
+        "decode": "spen_plugins.cli.decode:decode",
         "compare": "spen_plugins.cli.compare:compare",
         "report": "spen_plugins.cli.compare:report",
         "plot": "spen_plugins.cli.plot:app",

@@ -1,0 +1,84 @@
+"""`spen decode`: finished runs with another decoder, or their mean, as a new run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from spen_plugins.cli.common import report_errors, say_all
+from spen_plugins.cli.runs import Device, Refine
+from spen_plugins.errors import ConfigError
+from spen_plugins.runs.options import RunOptions
+
+Finished = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN...",
+        help="A finished run of label sets or spans; of any task with --refine. With --mean: several runs, or "
+        "folders of runs, of any task.",
+        show_default=False,
+    ),
+]
+New = Annotated[Path, typer.Argument(help="The new run folder.", show_default=False)]
+By = Annotated[
+    Literal["threshold", "viterbi", "expected_f1", "validation"],
+    typer.Option("--by", help="task.decode: how labels (threshold) or spans (viterbi) are decided."),
+]
+Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
+Temperature = Annotated[
+    str, typer.Option(help="task.decode_temperature of label sets' expected F1: a number, or validation.")
+]
+AsMean = Annotated[
+    bool, typer.Option("--mean", help="Average the probabilities of all runs, as methods=… or seeds=… wrote them.")
+]
+Choose = Annotated[
+    bool,
+    typer.Option(
+        "--choose", help="With --mean: of these runs only those whose mean scores best on validation (greedily)."
+    ),
+]
+
+
+@report_errors
+def decode(
+    runs: Finished,
+    out: New,
+    by: By = "validation",
+    threshold: Threshold = "validation",
+    temperature: Temperature = "validation",
+    refine: Refine = None,
+    mean: AsMean = False,
+    choose: Choose = False,
+    device: Device = "cpu",
+) -> None:
+    """Re-decode a finished run, or the mean of several, into a new run folder with its scores.
+
+    The decoder is fitted to the validation part.
+
+    Example: spen decode runs/a runs/b runs/mean --mean
+    """
+    from spen_plugins.config.evaluation import parse_value
+    from spen_plugins.runs.train.decoding import decode as decoding
+    from spen_plugins.runs.train.decoding import decode_by_energy
+
+    if choose and not mean:
+        raise ConfigError("--choose is of the runs of a mean: add --mean, or omit it")
+    if refine is not None and mean:
+        raise ConfigError("--refine lets an energy decide, and a mean of runs has none: omit --refine or --mean")
+    if len(runs) > 1 and not mean:
+        raise ConfigError(f"found {len(runs)} runs and OUT; expected one run, or --mean for the mean of all")
+    run = runs[0]
+    if refine is not None:
+        if (by, threshold, temperature) != ("validation", "validation", "validation"):
+            raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
+        decode_by_energy(run, out, parse_value(refine), RunOptions(device))
+        return
+    settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
+    if mean:
+        from spen_plugins.runs.many.means import average_folders
+
+        say_all(average_folders(runs, out, settings, choose, RunOptions(device)))
+    else:
+        decoding(run, out, settings, RunOptions(device))
