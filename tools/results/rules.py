@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.scores.bootstrap import estimate
@@ -58,6 +59,7 @@ NAMES = ("majority", "cross_entropy", "crf", *TAUGHT, "rules_cd")
 CASES = {
     "btc": Case("names", "f1", Tags("data:ner/btc/btc.{}"), ("data=btc",), NAMES),
     "wikigold": Case("names", "f1", Tags("data:ner/wikigold/{}.conll"), ("data=wikigold",), (*NAMES, *RANKED[1:])),
+    "wnut17": Case("names", "f1", Tags("data:ner/wnut17/wnut17{}.conll"), ("data=wnut17",), NAMES),
     "goemotions": Case(
         "texts",
         "example_f1",
@@ -135,7 +137,7 @@ def draw(files: Tags | Texts, size: int, seed: int, folder: Path) -> Path:
     path = folder / f"train.{files.suffix}"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        examples = files.corpus()["train"]
+        examples = files.read(locate(files.files.format("train")))
         others = examples[READ:]
         random.Random(seed).shuffle(others)
         write(files.write([*examples[:READ], *others]), path)
