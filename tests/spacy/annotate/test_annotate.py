@@ -30,10 +30,11 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.cli.main import app
-from spen_spacy.annotate import engines, fields, on_ray, shards
+from spen_spacy.annotate import engines, fields, on_ray, progress, shards
 from spen_spacy.annotate.finding import find_sources
 from spen_spacy.annotate.pipeline import Pipeline, find_pipeline
-from spen_spacy.annotate.plan import Job, Shard, read_or_make_plan
+from spen_spacy.annotate.plan import Job, Plan, Shard, read_or_make_plan
+from spen_spacy.annotate.shards import Done
 from spen_spacy.annotate.sources import Document, Piece, Reading, Source
 from tests.loaded import of_six_digits
 
@@ -414,6 +415,25 @@ def test_what_cannot_be_printed_is_refused(pipeline: Path, tmp_path: Path) -> No
     assert "--out -: found --engine ray" in refused(pipeline, path, out="-", to="jsonl", engine="ray")
 
 
+def test_progress_within_a_shard(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source("a.txt", "a.txt", 300, 0)
+    plan = Plan({}, {}, [source], {}, 100, [Shard(n, (Piece(source, 100 * n, 100 * n + 100, 1),)) for n in range(3)])
+    steps = [Done(1, 2, 10, 25, False), Done(2, 1, 10, 400, False), Done(1, 2, 10, 25, False), Done(1, 0, 0, 0, True)]
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    summary = progress.follow((step for step in steps), plan, 2)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines] == ["1.2", "2.2", "2.5", "3.0"], "one shard was there; none is full"
+    assert lines[-1].startswith("3.0 of 3 shards, 5 documents, 30 words in ") and summary.startswith("5 documents, ")
+
+
+def test_inputs_are_checked_before_the_pipeline_loads(
+    pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path := tmp_path / "a.jsonl").write_text('{"body": "Anna"}\n', encoding="utf-8")
+    monkeypatch.setattr(Pipeline, "load", lambda self: pytest.fail("loaded"))
+    assert "no field 'text'" in refused(pipeline, path, out=tmp_path / "out")
+
+
 def test_a_closed_pipe_ends_the_job_quietly(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
     words = [Path(sys.executable).with_name("spen"), "annotate", tmp_path / "rules", tmp_path / "corpus.txt"]
     words += ["--to", "jsonl", "--out", "-", "--shard-size", "0.00005"]
@@ -548,7 +568,7 @@ def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipelin
     texts = [*TEXTS, "let it explode", "Anna"]
     path, out = text_file(tmp_path, texts), tmp_path / "out"
     said = refused(pipeline, path, out=out, shard_size=0.00004)
-    assert f"{path}:7: the pipeline fails (ValueError: it exploded)" in said and "goes on from there" in said
+    assert f"{path}:7: the pipeline fails (ValueError: it exploded)" in said and "resumes the job" in said
     begun = len(list(out.glob("*.parquet")))
     assert begun and not list(out.glob("*.partial"))
     found = rows(path, errors="keep")

@@ -14,7 +14,7 @@ from spen_plugins import ConfigError, locked
 from spen_spacy.annotate import options
 
 if TYPE_CHECKING:
-    from spen_spacy.annotate.plan import Job, Shard
+    from spen_spacy.annotate.plan import Job, Plan
     from spen_spacy.annotate.shards import Done
 
 PRINTED = Path("-")
@@ -62,7 +62,7 @@ def annotate(
     from spen_spacy.annotate.columns import list_columns
     from spen_spacy.annotate.finding import find_sources
     from spen_spacy.annotate.pipeline import find_pipeline
-    from spen_spacy.annotate.plan import Job, read_or_make_plan, remove_unfinished
+    from spen_spacy.annotate.plan import Job, check_sources, read_or_make_plan, remove_unfinished
     from spen_spacy.annotate.shards import note_unspaced
     from spen_spacy.annotate.sources import Reading
 
@@ -73,6 +73,8 @@ def annotate(
     named = find_pipeline(pipeline, predicates, language, device or ("cuda" if gpus else None))
     format, sources, skipped = find_sources(inputs, kind, out)
     _note_skipped(skipped)
+    reading = Reading(format, documents, text)
+    check_sources(reading, sources, errors == "keep")
     nlp, identity = named.load(), named.identity()
     if to != "docbin":
         list_columns(nlp, wanted)  # an unknown one is an error before anything is written
@@ -84,7 +86,6 @@ def annotate(
         stack.enter_context(locked(out))
         plan = read_or_make_plan(out, choices | {"--language": named.language}, identity, sources, size)
         remove_unfinished(out)
-        reading = Reading(format, documents, text)
         job = Job(named, identity, reading, plan.kinds, str(out.resolve()), to, wanted, errors == "keep")
         todo = [shard for shard in plan.shards if not shard.path(job).exists()]
         for note in note_unspaced(nlp, job, todo[:1], language):
@@ -95,21 +96,21 @@ def annotate(
             done = engines.run_processes(processes, job, todo)
         else:
             done = engines.run_here(nlp, job, todo)
-        _follow(done, job, plan.shards, len(todo), is_printed)
+        _follow(done, job, plan, len(todo), is_printed)
 
 
-def _follow(done: Generator[Done, None, None], job: Job, shards: Sequence[Shard], todo: int, is_printed: bool) -> None:
-    """See the shards through, with a line at the end."""
+def _follow(done: Generator[Done, None, None], job: Job, plan: Plan, todo: int, is_printed: bool) -> None:
+    """Follow the shards, with a line at the end."""
     from spen_spacy.annotate.plan import remove_unfinished
     from spen_spacy.annotate.progress import follow, print_shards
     from spen_spacy.annotate.shards import note_failed
 
     if is_printed:
-        typer.echo(follow(print_shards(done, job, shards), len(shards), todo, True), err=True)
+        typer.echo(follow(print_shards(done, job, plan.shards), plan, todo, True), err=True)
         return
-    typer.echo(follow(done, len(shards), todo))
+    typer.echo(follow(done, plan, todo))
     remove_unfinished(Path(job.out))
-    typer.echo(f"{job.out}: all of {len(shards)} shards{note_failed(job, shards)}")
+    typer.echo(f"{job.out}: all of {len(plan.shards)} shards{note_failed(job, plan.shards)}")
 
 
 def _note_skipped(skipped: Sequence[Path]) -> None:

@@ -34,10 +34,12 @@ class Worker:
             self._failure = f"on {platform.node()}: the pipeline can't be loaded ({type(error).__name__}: {error})"
 
     def annotate(self, shard: Shard) -> Done:
-        """Annotate a shard."""
+        """Annotate a whole shard."""
         if self._failure:
-            return Done(shard.number, 0, 0, self._failure)
-        return annotate(self._nlp, self._job, shard)
+            return Done(shard.number, 0, 0, 0, True, self._failure)
+        *groups, last = annotate(self._nlp, self._job, shard)
+        documents, words, characters = (sum(getattr(one, name) for one in groups) for name in Done._fields[1:4])
+        return last._replace(documents=documents, words=words, characters=characters)
 
 
 _workers: list[Worker] = []
@@ -47,7 +49,7 @@ _workers: list[Worker] = []
 def run_here(nlp: Language, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
     """One shard after another in this process."""
     for shard in shards:
-        yield annotate(nlp, job, shard)
+        yield from annotate(nlp, job, shard)
 
 
 def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:

@@ -31,19 +31,19 @@ def count_failed(path: str | Path) -> int:
 
 
 def measure(path: str | Path, field: str) -> tuple[int, int]:
-    """The number of rows, and the bytes of this column; `DataError` if there is none, or the file is damaged."""
+    """The number of rows, and the bytes of this column; `DataError` if the file is damaged."""
     with _open(path) as file:
-        if field not in file.schema_arrow.names:
-            known = ", ".join(file.schema_arrow.names)
-            raise DataError(path, None, f"no column {field!r}", f"one of {known}, named by --text")
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         columns = (group.column(number) for group in groups for number in range(group.num_columns))
         return file.metadata.num_rows, sum(c.total_uncompressed_size for c in columns if c.path_in_schema == field)
 
 
 def types(path: str | Path, field: str) -> dict[str, Any]:
-    """The Arrow type of each column but this one; `DataError` if the file is damaged."""
+    """The Arrow type of each column but this one; `DataError` if the file lacks that, or is damaged."""
     with _open(path) as file:
+        if field not in file.schema_arrow.names:
+            known = ", ".join(file.schema_arrow.names)
+            raise DataError(path, None, f"no column {field!r}", f"one of {known}, named by --text")
         return {column.name: column.type for column in file.schema_arrow if column.name != field}
 
 

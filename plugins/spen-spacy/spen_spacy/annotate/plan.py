@@ -73,6 +73,16 @@ class Plan:
 _PLAN = TypeAdapter(Plan)
 
 
+def check_sources(reading: Reading, sources: Sequence[Source], keeps_errors: bool) -> None:
+    """Raise a `DataError` if tables are damaged, have no field of text, or are of Parquet with different columns; a
+    `RunError` if the first document can't be read and errors end the job.
+    """
+    _infer_kinds(reading, sources)
+    first = next(reading.read(Piece(sources[0], 0, 1 << 60, 1), Vocab()), None)
+    if first is not None and first.error and not keeps_errors:
+        raise sp.RunError(first.error)
+
+
 def read_or_make_plan(
     out: Path, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Plan:

@@ -28,20 +28,23 @@ INPUT = "spen_input"
 
 
 class Done(NamedTuple):
-    """A shard that is finished, or the sentence that says why it is not."""
+    """Documents of a shard that were annotated since its last `Done`, or the reason why the shard failed."""
 
     number: int
     documents: int
     words: int
+    characters: int
+    is_last: bool
+    """True if the shard's file is in place, or the shard failed."""
     failure: str = ""
 
 
 Write = Callable[[Sequence[tuple[Document, Doc | None, str | None]]], None]
 
 
-def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
-    """Annotate a shard and put its file in place."""
-    documents = words = 0
+def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
+    """Annotate a shard, group by group, and put its file in place."""
+    failure = ""
     try:
         with (
             nlp.memory_zone(),
@@ -54,11 +57,12 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
                 if failed is not None and not job.keeps_errors:
                     raise sp.RunError(failed)
                 write(rows)
-                documents += len(rows)
-                words += sum(len(doc) for _, doc, _ in rows if doc is not None)
+                docs = [doc for _, doc, _ in rows if doc is not None]
+                characters = sum(len(doc.text) for doc in docs)
+                yield Done(shard.number, len(rows), sum(map(len, docs)), characters, False)
     except sp.SpenError as error:
-        return Done(shard.number, documents, words, str(error))
-    return Done(shard.number, documents, words)
+        failure = str(error)
+    yield Done(shard.number, 0, 0, 0, True, failure)
 
 
 def note_failed(job: Job, shards: Sequence[Shard]) -> str:
