@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         ListsLabels,
         NamesColumns,
         PartlyLabelled,
+        ReadsDocs,
         ReadsInputs,
         ReadsText,
         Rewards,

@@ -73,6 +73,14 @@ class ReadsText(ABC):
         """Examples of raw text, for prediction."""
 
 
+class ReadsDocs(ABC):
+    """A task whose runs predict in spaCy, as the component `spen_task` of spen-spacy."""
+
+    @abstractmethod
+    def read_doc(self, doc: Any) -> Sequence[Any]:
+        """Items of a spaCy `Doc`, for `parse`; there is a prediction for each."""
+
+
 class ReadsInputs(ABC):
     """A task that reads a file in another way if its outputs are not wanted."""
 
@@ -196,7 +204,7 @@ def parse_all(task: Task, items: Any) -> Sequence[Any]:
     if isinstance(task, TakesMatrices) and is_matrix(items):
         return task.parse_matrix(items)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
-        raise DataError("items", None, f"one {type(items).__name__}", "a list of them")
+        raise DataError("items", None, f"one {type(items).__name__}", "a list of items")
     if hasattr(items, "to_dict") and hasattr(items, "columns"):
         items = items.to_dict("records")
     examples = []
@@ -229,7 +237,7 @@ def read_inputs(task: Task, path: str) -> Sequence[Any]:
 def read_text(task: Task, raw: RawText) -> Sequence[Any]:
     """Examples of raw text; raises ConfigError if the task reads none."""
     if not isinstance(task, ReadsText):
-        raise ConfigError("found raw text; the run's task does not read it")
+        raise ConfigError("found raw text, which the run's task cannot read; pass a file")
     return task.read_text(raw)
 
 

@@ -17,7 +17,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.train.averaging import average_runs
 from tests.loaded import QUIET, piped
 
-FACTORIES = ("spen_ner", "spen_pos", "spen_parser", "spen_srl", "spen_multilabel")
+FACTORIES = ("spen_ner", "spen_pos", "spen_parser", "spen_srl", "spen_multilabel", "spen_task")
 
 
 def add(factory: str, **config: Any) -> Any:
@@ -34,7 +34,7 @@ def alone(site, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_no_model(factory: str, alone) -> None:
     with pytest.raises(
-        ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run [a-z_]+ --out runs/mine"
+        ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run [a-z_.]+ --out runs/mine"
     ):
         add(factory)
 
@@ -79,6 +79,7 @@ def roles(factory: str) -> dict[str, str]:
         ("spen_pos", "ner", "task.scheme none"),
         ("spen_srl", "ner", "task 'srl'"),
         ("spen_multilabel", "srl", "task 'text'"),
+        ("spen_task", "ner", r"sp\.ReadsDocs"),
     ],
 )
 def test_a_run_of_another_task(runs: dict[str, Path], factory: str, run: str, wanted: str) -> None:

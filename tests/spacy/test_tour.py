@@ -110,7 +110,7 @@ def test_the_table_has_every_setting() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| .*? \| (.*?) \|", table, re.MULTILINE))
     defaults = {
         key: value
-        for factory in ("spen_ner", "spen_pos", "spen_parser", "spen_srl", "spen_multilabel")
+        for factory in ("spen_ner", "spen_pos", "spen_parser", "spen_srl", "spen_multilabel", "spen_task")
         for key, value in Language.get_factory_meta(factory).default_config.items()
     }
     assert set(rows) == set(defaults)

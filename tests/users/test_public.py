@@ -32,6 +32,7 @@ MODULES = {
 PARTS_OF_TASKS = (
     *("TakesExamples", "TakesMatrices", "ReadsText", "ReadsInputs", "WritesFormats", "PartlyLabelled", "Augments"),
     *("FitsDecoder", "ListsLabels", "NamesColumns", "Calibrated", "Rewards", "SharesSentences", "NamesSenses"),
+    "ReadsDocs",
 )
 WRITTEN = (  # a plugin subclasses them, or is given them
     *(

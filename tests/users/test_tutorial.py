@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import json
 import os
 import re
 import shlex
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.tokens import Doc
 
 import spen_plugins as sp
-from tests.loaded import ROOT, module_of
+from tests.loaded import ROOT, module_of, piped
 from tests.pages import blocks, call, commands, files
 
 DOCS = ROOT / "docs"
@@ -70,8 +73,16 @@ def test_its_experiment_trains(plugin: Path, tmp_path: Path, monkeypatch: pytest
     assert set(run.history()[1]["losses"]) == {"energy.ranking", "net.cross_entropy", "net.energy"}
     assert set(run.metrics()["test"]) == {"exact_match"}
     shutil.rmtree(tmp_path / "words")
-    [answer] = sp.load("run").predict([{"word": "gullerim"}])
-    assert "".join(answer["morphs"]) == "gullerim"
+    words = ["gullerim", "kapicisuz"]
+    answers = sp.load("run").predict([{"word": word} for word in words])
+    assert ["".join(answer["morphs"]) for answer in answers] == words
+    nlp = piped("spen_task", model="run")
+    nlp.to_disk("pipeline")
+    shutil.rmtree("run")
+    for pipeline in (nlp, spacy.load("pipeline")):
+        docs = list(pipeline.pipe([" ".join(words), "", words[1]]))
+        found = [Doc(pipeline.vocab).from_bytes(doc.to_bytes())._.spen_predictions["spen_task"] for doc in docs]
+        assert found == [answers, [], answers[1:]]
 
 
 @pytest.mark.slow
@@ -105,4 +116,9 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
         for block in blocks(PAGE, "python"):
             if block not in files(PAGE).values():
                 exec(compile(block, "docs/tutorial.md", "exec"), {})
-    assert said.getvalue().count("'morphs'") == 2
+    assert said.getvalue().count("'morphs'") == 2 and said.getvalue().count("['gul', 'ler', 'im']") == 2
+    [shard] = (folder / "annotated").glob("*.jsonl")
+    rows = [json.loads(line) for line in shard.read_text(encoding="utf-8").splitlines()]
+    assert all("".join(row["spen_predictions"]["spen_task"][0]["morphs"]) == row["text"] for row in rows)
+    card = (folder / "packages/en_morphs-0.0.0/README.md").read_text(encoding="utf-8")
+    assert "spen_task" in card and "exact_match" in card

@@ -17,7 +17,7 @@ class Word(NamedTuple):
     morphs: list[str] | None  # None: no gold
 
 
-class Words(sp.FileTask):
+class Words(sp.FileTask, sp.ReadsDocs):
     """Words with their morphs, or alone, without gold."""
 
     def parse(self, item):
@@ -47,6 +47,9 @@ class Words(sp.FileTask):
             gold[row, 0, ends - 1] = 1
         inputs = {"words": letters, **self.index([list(word.letters) for word in examples])}
         return sp.Batch.of(inputs, letters > 0, gold, [word.morphs is not None for word in examples], rows)
+
+    def read_doc(self, doc):
+        return [{"word": token.text} for token in doc]  # in spaCy, each token is a word
 
     def predictions(self, proposal, batch, examples):
         y = self.decode(proposal, batch.x)[:, 0].bool().tolist()

@@ -44,6 +44,10 @@ ENERGY = ("._.", "spen_energy", None, None)
 no part of a doc, and to no doc that it is joined into."""
 
 
+PREDICTIONS = ("._.", "spen_task_predictions", None, None)
+"""Likewise: predictions of `spen_task` by component name."""
+
+
 def set_extensions() -> None:
     """Register the extensions on Doc, Span and Token; components do this themselves.
 
@@ -55,6 +59,7 @@ def set_extensions() -> None:
         (Token, "srl_frame", token_frame),
         (Doc, "srl", frames),
         (Doc, "spen_energy", energies),
+        (Doc, "spen_predictions", predictions),
         (Doc, "tree", doc_tree),
         (Span, "tree", span_tree),
         (Doc, "noun_phrases", noun_phrases),
@@ -139,6 +144,11 @@ def token_score(token: Token) -> float | None:
 def energies(doc: Doc) -> dict[str, float]:
     """Energy of the whole analysis by component, for components with the setting `energy`; low is good."""
     return dict(doc.user_data.get(ENERGY, {}))
+
+
+def predictions(doc: Doc) -> dict[str, list[Any]]:
+    """Predictions of `spen_task` by component, one for each item that the run's task read from the doc."""
+    return dict(doc.user_data.get(PREDICTIONS, {}))
 
 
 def frames(doc: Doc) -> list[Frame]:

@@ -151,6 +151,20 @@ def spen_multilabel(
     return _load(SpenMultilabel(name, {**settings, "device": device, "precision": precision}), nlp)
 
 
+@Language.factory(
+    "spen_task",
+    assigns=["doc._.spen_predictions"],
+    default_config={"model": None, "energy": False, "device": None, "precision": "no"},
+)
+def spen_task(
+    nlp: Language, name: str, model: str | None, energy: bool, device: str | None, precision: Precision
+) -> Any:
+    """Predictions of a task of another plugin; `SpenError` if the model does not exist, or its task reads no docs."""
+    from spen_spacy.other_task import SpenTask
+
+    return _load(SpenTask(name, {"model": model, "energy": energy, "device": device, "precision": precision}), nlp)
+
+
 def _load(component: Any, nlp: Language) -> Any:
     """Returns the component with its models; without, if a saved pipeline is being read, as `from_disk` loads them."""
     # A pipeline that was read has a path: a component added to it is the user's, even under a saved one's name.

@@ -16,6 +16,7 @@ CONFIGS = {
     "spen_parser": "parsing",
     "spen_srl": "roles",
     "spen_multilabel": "texts",
+    "spen_task": "my.jsonnet",
 }
 """The config that trains a factory's run."""
 

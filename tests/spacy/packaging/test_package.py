@@ -223,7 +223,7 @@ SRL = {"type": "srl"}
 @pytest.mark.parametrize(
     ("tasks", "predicates", "message"),
     [
-        ([{"type": "multilabel"}], None, r"run of task 'multilabel'.*, text and infnet.parsing"),
+        ([{"type": "multilabel"}], None, r"run of task 'multilabel'.*, text or infnet.parsing, or a plugin"),
         ([NER, NER], None, r"run0 and .*run1 would both be the component 'spen_ner'; .* other_ner=.*run1"),
         ([SRL], None, r"none that finds their predicates; give one .*format: predicates.*--predicates verbs"),
         ([SRL], "verbs", r"--predicates verbs needs parts of speech"),

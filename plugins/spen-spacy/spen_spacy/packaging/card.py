@@ -16,6 +16,7 @@ DOES = {
     "spen_parser": "constituents: `doc._.tree`, `doc._.noun_phrases`, `doc.spans[{name!r}]`",
     "spen_srl": "predicates and the arguments of each: `doc._.srl`, `doc.spans[{name!r}]`",
     "spen_multilabel": "labels of the text: `doc.cats`",
+    "spen_task": "predictions of its run: `doc._.spen_predictions[{name!r}]`",
 }
 TAGS = {
     "pos": "parts of speech, `token.pos_`,",
@@ -28,6 +29,7 @@ SHOWS = {
     "spen_parser": "doc._.tree",
     "spen_srl": "doc._.srl",
     "spen_multilabel": "doc.cats",
+    "spen_task": "doc._.spen_predictions",
 }
 GOLD_PREDICATES = "Scores are with gold predicates."
 NOT_DEFINITIONS = ("split", "threshold")

@@ -54,6 +54,9 @@ def performance(components: Sequence[Component]) -> dict[str, Any]:
 
 
 def _names(component: Component, run: RunFolder) -> Mapping[str, str]:
+    if component.factory == "spen_task":
+        scores = (run.metrics() or {}).get("test") or {}
+        return {name: name for name, value in scores.items() if isinstance(value, float)}
     if component.factory != "spen_pos":
         return SCORES[component.factory]
     return {"accuracy": f"{tag_attributes(run)}_acc"}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spen_plugins import ConfigError, RunError, RunFolder, did_you_mean
+from spen_plugins import ConfigError, ReadsDocs, Registry, RunError, RunFolder
 from spen_spacy.frame import TASK
 from spen_spacy.parsing.component import TASK as PARSING
 
 PREDICATES, SENSES = "predicates", "senses"
-ORDER = ("spen_pos", "spen_ner", "spen_parser", "spen_srl", "spen_multilabel")
+ORDER = ("spen_pos", "spen_ner", "spen_parser", "spen_srl", "spen_multilabel", "spen_task")
 """Factories in the order of a pipeline: role labellers may need parts of speech."""
 
 
@@ -99,10 +99,12 @@ def choose_factory(run: RunFolder) -> str:
             return PREDICATES
         return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
     known = {"srl": "spen_srl", TASK: SENSES, "text": "spen_multilabel", PARSING: "spen_parser"}
+    if kind not in known and issubclass(Registry().resolve("task", kind), ReadsDocs):
+        return "spen_task"
     if kind not in known:
         raise ConfigError(
-            f"{run.path} is a run of task {kind!r}, which no component of spaCy's takes;"
-            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, {TASK}, text and {PARSING}"
+            f"{run.path} is a run of task {kind!r}, which has no component in spaCy; expected a task of "
+            f"tagging, srl, {TASK}, text or {PARSING}, or a plugin's whose class inherits from sp.ReadsDocs"
         )
     return known[kind]
 
