@@ -107,10 +107,8 @@ class Reporter:
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
         """Print one line with the losses of each phase and the score."""
         score = self.selection if record["score"] == record["validation"].get(self.selection) else "score"
-        scored = (
-            f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  validation {score} {record['score']:.4f}  "
-        )
-        star = ("best", "green") if record["best"] else f"best {best:.4f}"
+        scored = f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  validation {score} {record['score']:.4f} "
+        star = ("(new best)", "green") if record["best"] else f"(best {best:.4f})"
         self.say(Text.assemble(visible(scored), star, f"  {seconds:.1f} s"))
         if self._progress is not None:
             self._progress.advance(self._all)

@@ -123,7 +123,7 @@ class Columns:
         _check_dropped(table, drop, own)
         features = _choose_features(table, {*own, *drop})
         if root and classes is None:
-            raise ConfigError(f"task.root: {table.path} has no hierarchical attribute whose root could be a label")
+            raise ConfigError(f"task.root: {table.path} has no hierarchical attribute; remove the key")
         is_sparse = is_apart and table.density < SPARSE and not all(features.values())
         words = {}
         if classes is None and table.format != "ARFF":  # whose header tells them
@@ -206,7 +206,7 @@ class Columns:
         if self.apart or self.classes is not None or len(absent) == len(self.labels):
             return [None] * len(table)
         if absent:
-            raise DataError(table.path, None, f"no label {absent[0]!r} beside others", "all labels, or none of them")
+            raise DataError(table.path, None, f"some labels, but not {absent[0]!r}", "all labels or none")
         return number_columns(table, self.labels)
 
 
@@ -214,10 +214,11 @@ def _choose_features(table: Table, others: Collection[str]) -> dict[str, tuple[s
     kept = [a for a in table.attributes if a.name not in others]
     for a in kept:
         if a.kind in ("text", "hierarchical"):
-            wanted = "numeric or nominal features; drop=NAME leaves it out"
+            wanted = f"numeric or nominal features; drop={a.name} ignores it"
+            wanted += f"; `spen-run texts text={a.name}` learns from texts" if a.kind == "text" else ""
             raise DataError(table.path, a.line, f"attribute {a.name!r} of type {a.kind}", wanted)
     if not kept:
-        raise DataError(table.path, None, "no column that is neither a label nor left out", "features")
+        raise DataError(table.path, None, "no feature: all columns are labels or dropped", "at least one feature")
     return {a.name: a.values for a in kept}
 
 
@@ -225,7 +226,7 @@ def _check_dropped(table: Table, drop: Sequence[str], labels: Collection[str]) -
     names = [a.name for a in table.attributes]
     for name in drop:
         if name not in names or name in labels:
-            why = "is a label; name another column" if name in names else f"is no column.{did_you_mean(name, names)}"
+            why = "is a label; name another column" if name in names else f"is not a column.{did_you_mean(name, names)}"
             raise ConfigError(f"drop= or task.sample_weight=: {name!r} of {table.path} {why}")
 
 

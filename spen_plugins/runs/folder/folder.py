@@ -107,7 +107,8 @@ class RunFolder:
             path = path / (MEAN if mean and methods.get("mean") else methods["run"])
         folder = cls(path)
         if not (path / "config.json").exists():
-            raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
+            problem = "there is no config.json in it" if path.exists() else "it does not exist"
+            raise ConfigError(f"{path} is not a run folder: {problem}")
         environment = folder.environment()  # empty if the run was killed before it was written
         if environment and environment.get("format") != FORMAT:
             raise ConfigError(

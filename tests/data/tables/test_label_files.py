@@ -68,7 +68,7 @@ def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
 def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -> None:
     path = written(tmp_path / "x.csv", ROWS.replace(",age", "day,age"))
     said = vectors(file=path, split=split, labels="tag_*").notes()[0]
-    assert "feature columns: day, age, colour, smokes, seen (to leave some out: drop=NAME)" in said
+    assert "feature columns: day, age, colour, smokes, seen (drop=NAME ignores one)" in said
     said = vectors(file=path, split=split, labels="tag_*", drop=["day", "seen"]).notes()[0]
     assert "feature columns: age, colour, smokes (" in said
     wide = [",".join([f"c{n}" for n in range(12)] + ["t"]), *[",".join(f"{n % 2}" for n in range(13))] * 6]
@@ -102,7 +102,7 @@ def test_a_column_that_numbers_the_rows_is_no_feature(
 
     wide, narrow = table("wide", *columns), table("narrow", "age", "tag_a")
     it = vectors(file=wide, split=split, labels="tag_a")
-    note = f"column '{name}' is left out: its values all differ"
+    note = f"column '{name}' is ignored: its values all differ"
     assert it.notes().count(note) == is_left_out
     assert it.columns.names == (["age"] if is_left_out else [name, "age"])
     if not is_left_out:
@@ -229,7 +229,7 @@ CSV = "a,b,t\n"
         ("", "an empty file"),
         ("a\n1\n2\n", "expected one of these formats: Parquet (.*); ARFF .*; libsvm .*; CSV "),
         ("1,2,0\n3,4,1\n", r":1: found numbers in the first line, '1,2,0'; expected a header"),
-        ("a,a,t\n1,2,0\n", "columns 'a', 'a', 't'; expected a header with a name for each column, each once"),
+        ("a,a,t\n1,2,0\n", "columns 'a', 'a', 't'; expected a header with a different name for each column"),
         (CSV, "no rows"),
         (CSV + "1,2,0\n1,2\n", r":3: found 2 cells in '1,2'; expected 3, as in the first line, separated by commas"),
         (CSV + '1,2,0\n"1,2,0\n', r":3: found a record that can't be read"),
@@ -237,7 +237,7 @@ CSV = "a,b,t\n"
         (CSV + "1,2,0\n-inf,2,1\n", r":3: found '-inf' in column 'a'"),
         (CSV + "1,2,0\n1e99,2,1\n", r":3: found '1e99' in column 'a'"),
         (CSV + "1,2,0\n1,2,2\n", r":3: found 2 for label 't'; expected 0 or 1"),
-        (CSV + "".join(f"{i},w{i},{i % 2}\n" for i in range(200)), "attribute 'b' of type text; .*drop=NAME"),
+        (CSV + "".join(f"{i},w{i},{i % 2}\n" for i in range(200)), "attribute 'b' of type text; .*drop=b"),
         (
             CSV + "".join(f"{i},{i}.5,1\n" for i in range(200)) + "1,NA,0\n",
             r":202: found 'NA' in column 'b'; .*numbers",
@@ -287,7 +287,7 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
         ),
         ("age,colour,smokes,seen\n1,red,no,3\n", r":2: found 3 in column 'seen'; expected 0 or 1, as in the training"),
         ("age,colour,smokes,seen\nold,red,no,1\n", r":2: found 'old' in column 'age'; expected a finite number"),
-        ("age,colour,smokes,seen,tag_a\n1,red,no,1,1\n", "no label 'tag_b' beside others"),
+        ("age,colour,smokes,seen,tag_a\n1,red,no,1,1\n", "some labels, but not 'tag_b'"),
     ],
 )
 def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, text: str, found: str) -> None:
@@ -376,7 +376,7 @@ def test_the_same_file_as_two_parts_is_warned_of(tmp_path: Path) -> None:
     path = written(tmp_path / "x.csv", ROWS)
     it = vectors(train=path, test=path, labels="tag_*")
     said = (
-        "warning: the train part has 4 of the 6 test inputs, too; the validation part has 2 of the 6 test inputs, too"
+        "warning: the train part also has 4 of the 6 test inputs; the validation part also has 2 of the 6 test inputs"
     )
     assert any(note.startswith(said) for note in it.notes())
 
@@ -521,7 +521,7 @@ PLAIN = "What a day,joy\nI am so sad,grief\nWell,joy\n"
 def test_a_header_without_usual_names(tmp_path: Path, name: str, text: Any, columns: str) -> None:
     path = parquet_file(tmp_path / name, text) if text is MOODS else Path(written(tmp_path / name, text))
     text = "expected a header with a text column named 'text'"
-    gold = "and a label column named 'labels' or 'label'; or text= and labels= with the names of the columns"
+    gold = "and a label column named 'labels' or 'label'; or pass text= and labels= with the column names"
     with pytest.raises(DataError, match=f":1: found columns {columns}; {text} {gold}"):
         read_texts(path, Layout())
     if name != "x":  # or it is a text a line
@@ -548,7 +548,7 @@ def test_csv_without_a_header(tmp_path: Path) -> None:
     rows = [("What a day", ("joy",), 1), ("I am so sad", ("grief",), 2), ("Well", ("joy",), 3)]
     path = Path(written(tmp_path / "x.csv", PLAIN))
     with pytest.raises(
-        DataError, match=r":1: found columns What a day, joy; .* or task\.header=false if it is no header"
+        DataError, match=r":1: found columns What a day, joy; .* or task\.header=false if there is no header"
     ):
         read_texts(path, Layout())
     other = Path(written(tmp_path / "x", PLAIN))
@@ -678,7 +678,7 @@ def test_an_empty_cell_for_a_label_is_not_0(tmp_path: Path, kind: str, data: Any
         written(path, data)
     for layout in (Layout(labels=["a", "b"]), Layout("text", ["a", "b"])):
         with pytest.raises(
-            DataError, match=rf"x\.{kind}:{row}: found {found or ''}.*; expected 0 or 1; 0 where the te"
+            DataError, match=rf"x\.{kind}:{row}: found {found or ''}.*; expected 0 or 1; 0 if the te"
         ):
             read_texts(path, layout)
         if found is None:
@@ -692,7 +692,7 @@ def test_an_empty_cell_for_a_label_is_not_0(tmp_path: Path, kind: str, data: Any
 def test_a_null_is_not_a_list_of_no_labels(tmp_path: Path) -> None:
     for labels in ([["a"], None], ["a", None], [1.0, float("nan")]):
         path = parquet_file(tmp_path / "x.parquet", {"text": ["x", "y"], "labels": labels})
-        with pytest.raises(DataError, match=r":2: found null in column 'labels'; expected labels; an empty list or te"):
+        with pytest.raises(DataError, match=r":2: found null in column 'labels'; expected labels; for none, an empty list or te"):
             read_texts(path, Layout())
         assert [len(row.labels or "-") for row in read_texts(path, Layout(), gold=False).rows] == [1, 1]
         assert read_texts(path, Layout(), gold=False).rows[1].labels is None
