@@ -152,7 +152,7 @@ class House:
         everything = self.files("spen_plugins", "plugins", "tools", "tests")
         [(folder, most)] = Counter(path.parent for path in everything).most_common(1)
         longest = max(self.files("spen_plugins", "plugins"), key=count_lines)
-        bases = re.compile(r"\(sp\.\w*Task\)")
+        bases = re.compile(r"\(sp\.\w*Task\b")
         [task] = [path for path in self.files("docs/tutorial") if bases.search(path.read_text(encoding="utf-8"))]
         defined = sum(isinstance(node, Definition) for node in ast.walk(ast.parse(task.read_text(encoding="utf-8"))))
         return {

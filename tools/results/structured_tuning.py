@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import spen_plugins as sp
+from spen_plugins.files import writing_folder
 from spen_plugins.scores.bootstrap import estimate
 from spen_plugins.sentences import Sentence, read_roles
 from tools.results.few_labels import finished, write
@@ -98,13 +99,13 @@ def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> 
 def decode_unique(run: Path, folder: Path) -> Path:
     """A copy of a run that predicts each core role at most once, with its scores."""
     if not (folder / "metrics.json").exists():
-        shutil.copytree(run, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("metrics.json"))
-        config = json.loads((run / "config.json").read_text(encoding="utf-8"))
-        config["task"]["unique_roles"] = True
-        write(json.dumps(config), folder / "config.json")
-        write((run / "metrics.json").read_text(encoding="utf-8"), folder / "metrics.json")
-        scores = {part: sp.load(folder).evaluate_file(part=part)["scores"] for part in ("validation", "test")}
-        write(json.dumps(scores), folder / "metrics.json")
+        with writing_folder(folder) as fresh:
+            shutil.copytree(run, fresh, dirs_exist_ok=True)
+            config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+            config["task"]["unique_roles"] = True
+            write(json.dumps(config), fresh / "config.json")
+            scores = {part: sp.load(fresh).evaluate_file(part=part)["scores"] for part in ("validation", "test")}
+            write(json.dumps(scores), fresh / "metrics.json")
     return folder
 
 
