@@ -14,22 +14,22 @@ local multilabel = import 'lib/labels.libsonnet';
 
 function(
   data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or a file of your own: ARFF, CSV, Parquet or libsvm
-  split=null,  // JSON file with the row numbers of train, validation and test, as spen data split writes it
-  validation=null,  // in place of split: the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of all three none, data= is divided 6 : 2 : 2
-  labels=null,  // of a file of your own: its label columns, "a,b" or "tag_*"; or a file of their names
-  label_count=null,  // or how many of the last columns are labels
-  text=null,  // an error here: the config texts learns from a column of texts
-  separator=null,  // what separates the labels in one cell; null: a comma
-  drop=null,  // columns that are not used, "a,b"
-  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
-  threshold=null,  // a number, or "validation": chosen on the validation part; null: 0.5, of method=linear and of a file of your own "validation"
-  decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
-  method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s, partition (the energy learns ln Z, too); SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; runs that teach, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; no energy: cross_entropy, linear (one-vs-rest logistic regression), ranking_direct; labels that depend on each other: counts, hierarchy (task.hierarchy=FILE), star, mixture, gspen; written one after the other: seq2seq, sgm, ocd
-  schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
+  split=null,  // JSON file with the row numbers of train, validation and test, as written by spen data split
+  validation=null,  // validation file, instead of split; null: a part of the training file
+  test=null,  // test file; without split, validation and test, data= is divided 6 : 2 : 2
+  labels=null,  // label columns of your own file, "a,b" or "tag_*"; or a file of their names
+  label_count=null,  // number of label columns at the end of each row, instead of labels
+  text=null,  // not supported here: use the config texts for a column of texts
+  separator=null,  // separator of the labels in one cell; null: a comma
+  drop=null,  // columns to ignore, "a,b"
+  encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  threshold=null,  // a number, or "validation": chosen on the validation part; null: 0.5, but "validation" for method=linear and for your own file
+  decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: whichever scores better on the validation part; null: validation for your own file without a threshold, else threshold
+  method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s, partition (also learns ln Z); SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; taught by finished runs, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit training: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; no energy: cross_entropy, linear (one-vs-rest logistic regression), ranking_direct; dependent labels: counts, hierarchy (task.hierarchy=FILE), star, mixture, gspen; label sequences: seq2seq, sgm, ocd
+  schedule='light',  // light: at most 3 energy updates per net update; released: as in the authors' code
   class_weight=null,  // weights of labels in the cross entropy: balanced, or a table {"rare": 5}; null: none
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, features: { type: 'mlp' }, inference_net: { type: 'independent' } }
   + multilabel.task(data, validation, test, split, { labels: labels, label_count: label_count, text: text, separator: separator, drop: drop }, threshold, decode, method, class_weight)

@@ -36,27 +36,27 @@ local data_sets = {
 
 function(
   data='sample',  // sample, wnut17, btc, gum, wikigold, files, or a training file of your own, in columns
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
-  tags=null,  // column of the tags: a number from 0, negative from the end, which is where they are by default
-  columns=null,  // extra columns as features, from "plus" on: {"pos": 1, "chunk": 2}
-  columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as spen data tag-columns writes them
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
+  encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  tags=null,  // column of the tags: a number from 0, negative from the end; null: the last column
+  columns=null,  // extra columns as features, with features=plus and above: {"pos": 1, "chunk": 2}
+  columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as written by spen data tag-columns
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // the paper's NER, NER+ and NER++: words (vectors alone), plus (tuned; case, columns), plusplus (and characters); affixes (and those), all (and clusters)
-  vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
+  features=null,  // the paper's NER, NER+ and NER++: words (only vectors), plus (tuned vectors, case, columns), plusplus (adds characters); affixes (adds affixes), all (adds clusters)
+  vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='compound',  // cross_entropy (BiLSTM), crf, segments (a score for each span); margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf, static_segments (a CRF, or segments, teach), static_mean, distillation (runs teach, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit); by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  method='compound',  // cross_entropy (BiLSTM), crf, segments (scores each span); margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf, static_segments (taught by a CRF or segments), static_mean, distillation (taught by finished runs, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit training); with a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   local part(name) = '%s/%s.conll' % [columns_from, name];
   local tagged =
     if columns_from == null then {}
     else if choose.is_path(data) || data == 'sample' then
-      error 'columns_from= goes with a data set known by name; name your own files and their columns: data=FILE validation=FILE test=FILE columns={"pos": 1}'
+      error 'columns_from= requires a data set known by name; for your own files, name their columns: data=FILE validation=FILE test=FILE columns={"pos": 1}'
     else { train: part('train'), validation: part('dev'), test: part('test') };
   local extra = if columns == null && columns_from != null then { pos: 1 } else columns;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }

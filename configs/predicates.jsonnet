@@ -21,18 +21,18 @@ local data_sets = {
 };
 
 function(
-  data='sample',  // sample, ewt, files, or a training file of your own, as of configs/roles.jsonnet
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  data='sample',  // sample, ewt, files, or a training file of your own, as in configs/roles.jsonnet
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
+  encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
-  vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
+  features=null,  // words (only vectors), plus (tuned vectors, case), plusplus (adds characters), affixes (adds affixes), all (adds clusters)
+  vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='cross_entropy',  // cross_entropy, crf; no energy: a word is a predicate or none, whatever its neighbours are
+  method='cross_entropy',  // cross_entropy or crf; there is no energy, because whether a word is a predicate does not depend on its neighbours
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + tagging.task(data_sets, data, validation, test, split=split)

@@ -34,25 +34,25 @@ local data_sets = {
 
 function(
   data='sample',  // sample, twitter_pos, ewt, files, or a training file of your own: columns or CoNLL-U
-  split=null,  // of twitter_pos: standard (train, dev), or reference (traindev, test, as the paper's code), both end in daily547; of a file of your own: JSON with the rows of train, validation and test, as spen data split writes it
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
-  tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
-  columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
+  split=null,  // for twitter_pos: standard (train, dev), or reference (traindev, test, as in the paper's code), both tested on daily547; for your own file: JSON with the rows of train, validation and test, as written by spen data split
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  tags=null,  // column of the tags: upos or xpos in CoNLL-U files, or a number from 0, negative from the end
+  columns=null,  // extra columns as features, with features=plus and above: {"lemma": 1}
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // words (vectors alone), plus (tuned; case, columns), plusplus (and characters), affixes (and those), all (and clusters), or paper: words
-  vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
+  features=null,  // words (only vectors), plus (tuned vectors, case, columns), plusplus (adds characters), affixes (adds affixes), all (adds clusters), or paper: words
+  vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='compound',  // cross_entropy (BiLSTM), crf, segments (of spans in tags: a score for each span); margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf, static_segments (a CRF, or segments, teach), static_mean, distillation (runs teach, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit); by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  method='compound',  // cross_entropy (BiLSTM), crf, segments (scores each span, for tags of spans); margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf, static_segments (taught by a CRF or segments), static_mean, distillation (taught by finished runs, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit training); with a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   local chosen =
     if split == null || choose.is_path(data) then {}
     else if data == 'twitter_pos' then choose.from(splits, split, 'split')
-    else error 'split= is one of twitter_pos, or of a file of your own; data=%s has its own' % std.toString(data);
+    else error 'split= requires data=twitter_pos or your own file; data=%s has a fixed split, so omit it' % std.toString(data);
   local rows = if choose.is_path(data) then split else null;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + tagging.task(data_sets, data, validation, test, tags, rows)

@@ -13,21 +13,21 @@ local texts = import 'lib/texts.libsonnet';
 
 function(
   data='sample',  // sample, goemotions, arxiv, reuters, files, or a training file of your own (TSV, CSV, JSONL, Parquet)
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  text=null,  // column of the texts: its name, or its number from 1; null: `text`, or the only one beside the labels
-  labels=null,  // column of the labels, by name or number; or columns of 0 and 1, "a,b" or "is_*"; or a file of label names, where the cells have numbers; null: `labels`, `label`, or the only one beside the text
-  separator=null,  // what separates the labels in one cell; null: a comma
-  drop=null,  // columns that are not used, "a,b"
-  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
-  threshold=null,  // a number, or "validation", which null is too: chosen on the validation part
-  decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
-  method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), labels that depend on each other: counts, hierarchy (task.hierarchy=FILE), star, mixture, gspen; written one after the other: seq2seq, sgm, ocd; read as words beside the text: seqtag, seqtag_crf, laco; nce_seq2seq (SEAL-NCE with that net's samples), nce, ranking, margin, margin_compound, regression, regression_s, partition; runs that teach, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; by a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
+  text=null,  // column of the texts: its name, or its number from 1; null: `text`, or the only column besides the labels
+  labels=null,  // column of the labels, by name or number; or 0/1 columns, "a,b" or "is_*"; or a file of label names, if the cells have numbers; null: `labels`, `label`, or the only column besides the text
+  separator=null,  // separator of the labels in one cell; null: a comma
+  drop=null,  // columns to ignore, "a,b"
+  encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  threshold=null,  // a number, or "validation" (the same as null): chosen on the validation part
+  decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: whichever scores better on the validation part; null: validation for your own file without a threshold, else threshold
+  method=null,  // null: nce for the sample, else cross_entropy, which scored better on every text corpus; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), dependent labels: counts, hierarchy (task.hierarchy=FILE), star, mixture, gspen; label sequences: seq2seq, sgm, ocd; labels read as words with the text: seqtag, seqtag_crf, laco; nce_seq2seq (SEAL-NCE with that net's samples), nce, ranking, margin, margin_compound, regression, regression_s, partition; taught by finished runs, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit training: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; with a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   encoder=null,  // ngrams, bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other; null: ngrams, or bilstm for a method that reads words
   class_weight=null,  // weights of labels in the cross entropy: balanced, or a table {"rare": 5}; null: none
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent', bias: true } }
   + texts.task(data, validation, test, split, { text: text, labels: labels, separator: separator, drop: drop }, threshold, decode, class_weight)

@@ -53,5 +53,5 @@ def name_parts(parts: Mapping[str, Component], where: str) -> nn.ModuleDict:
     """
     for name in parts:
         if "." in name or not name or hasattr(nn.ModuleDict(), name):
-            raise ConfigError(f"{where}: {name!r} can't be the name of a module in PyTorch; choose another one")
+            raise ConfigError(f"{where}: {name!r} is not a valid module name in PyTorch; choose another")
     return nn.ModuleDict(parts)

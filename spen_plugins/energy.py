@@ -35,7 +35,7 @@ class Energy(Component):
         energies = super().__call__(features, y)
         if energies.shape != y.shape[:2]:
             raise PluginError(
-                f"{type(self).__name__} gave energies of shape {tuple(energies.shape)} for outputs of shape "
+                f"{type(self).__name__} returned energies of shape {tuple(energies.shape)} for outputs of shape "
                 f"{tuple(y.shape)}; expected (batch, sample) = {tuple(y.shape[:2])}"
             )
         return energies
@@ -66,8 +66,8 @@ class Energy(Component):
             ConfigError: it has not.
         """
         raise ConfigError(
-            f"{type(self).__name__} has no sum over all outputs in closed form; learning by likelihood takes energies "
-            "that have it: local, linear_chain, mean"
+            f"{type(self).__name__} has no closed-form sum over all outputs; learning by likelihood requires an energy "
+            "that has one: local, linear_chain, mean"
         )
 
     def marginals(self, features: Any) -> Tensor:
@@ -77,7 +77,7 @@ class Energy(Component):
             ConfigError: it has not.
         """
         raise ConfigError(
-            f"{type(self).__name__} has no marginals in closed form; energy_loss.marginals takes energies that have "
+            f"{type(self).__name__} has no closed-form marginals; energy_loss.marginals requires an energy that has "
             "them: local, linear_chain, mean"
         )
 
@@ -92,7 +92,7 @@ class Energy(Component):
             ConfigError: the energy has no exact search for them.
         """
         raise ConfigError(
-            f"{type(self).__name__} has no exact search for the output of least energy; expected an energy that has "
+            f"{type(self).__name__} has no exact search for the output of lowest energy; expected an energy that has "
             "one: local, linear_chain"
         )
 
@@ -127,7 +127,7 @@ class BoundEnergy:
         """ln Z(x), `(batch,)`; see `Energy.log_z`."""
         value = self.energy.log_z(self.features)
         if value.shape != (self.x.size,):
-            shape = f"gave shape {tuple(value.shape)}; expected (batch,) = ({self.x.size},)"
+            shape = f"returned shape {tuple(value.shape)}; expected (batch,) = ({self.x.size},)"
             raise PluginError(f"{type(self.energy).__name__}.log_z {shape}")
         return value
 

@@ -52,8 +52,8 @@ def check_alone(net: InferenceNet | type[InferenceNet], where: str) -> None:
     if net.uses_energy or net.chooses:
         kind = net.__name__ if isinstance(net, type) else type(net).__name__
         raise ConfigError(
-            f"{where}: {kind} predicts by an energy, and a mean is one of probabilities; expected a net that predicts "
-            "by itself, as 'independent' and 'crf' do"
+            f"{where}: {kind} predicts with an energy, but a mean averages probabilities; expected a net that predicts "
+            "by itself, such as 'independent' or 'crf'"
         )
 
 

@@ -44,9 +44,11 @@ class Schedule(Config):
     @model_validator(mode="after")
     def _check_type(self) -> Schedule:
         if self.warmup >= 1 and self.warmup != int(self.warmup):
-            raise ValueError(f"warmup={self.warmup:g} is no whole number of updates and, from 1 on, no share of them")
+            raise ValueError(
+                f"found warmup={self.warmup:g}; expected a whole number of updates, or a share of them below 1"
+            )
         if self.final and self.type == "constant":
-            raise ValueError("final is where a decay ends: take type 'linear' or 'cosine'")
+            raise ValueError("final is where a decay ends; use type 'linear' or 'cosine'")
         return self
 
     def share(self, update: int, planned: int) -> float:
@@ -106,10 +108,10 @@ class Player(Config):
     @model_validator(mode="after")
     def _check_decay(self) -> Player:
         if self.momentum and self.type != "sgd":
-            raise ValueError("momentum goes with type 'sgd'")
+            raise ValueError("momentum requires type 'sgd'")
         if self.plateau is not None and self.schedule is not None and self.schedule.type != "constant":
             raise ValueError(
-                f"plateau and a {self.schedule.type} schedule both lower the rate; take one of them (plateau: null, or "
+                f"plateau and a {self.schedule.type} schedule both lower the rate; use one of them (plateau: null, or "
                 "schedule.type: 'constant' for the warm-up alone)"
             )
         return self

@@ -14,7 +14,7 @@ from torch import Tensor
 from spen_plugins.batch import Batch, X
 from spen_plugins.data.tables.matrix import is_matrix
 from spen_plugins.data.text import RawText
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import DataError
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import HELD_OUT, Indexer, Metric, Task, Writer
@@ -232,13 +232,6 @@ def shown_form(task: Task) -> str:
 def read_inputs(task: Task, path: str) -> Sequence[Any]:
     """Examples of a file for prediction."""
     return task.read_inputs(path) if isinstance(task, ReadsInputs) else task.read(path)
-
-
-def read_text(task: Task, raw: RawText) -> Sequence[Any]:
-    """Examples of raw text; raises ConfigError if the task reads none."""
-    if not isinstance(task, ReadsText):
-        raise ConfigError("found raw text, which the run's task cannot read; pass a file")
-    return task.read_text(raw)
 
 
 def fitted_facts(task: Task) -> set[str]:

@@ -18,9 +18,9 @@
     local more = parts + $.given(others);
     local names = ['validation=', 'test='] + [key + '=' for key in std.objectFields(others)];
     if !$.is_path(data) && (more != {} || split != null) then
-      error '%s and %s go with a training file, data=FILE; data=%s names no file' % [std.join(', ', names[:std.length(names) - 1]), names[std.length(names) - 1], data]
+      error '%s and %s require a training file, data=FILE; found data=%s' % [std.join(', ', names[:std.length(names) - 1]), names[std.length(names) - 1], data]
     else if $.is_path(data) && split != null && parts != {} then
-      error 'split=%s says which rows of data=%s are of which part; %s is a file of its own: give one of the two' % [split, data, std.join(' and ', [key + '=' for key in std.objectFields(parts)])]
+      error 'split=%s divides data=%s into all parts, but %s names a separate file; omit one of the two' % [split, data, std.join(' and ', [key + '=' for key in std.objectFields(parts)])]
     else
       $.data(table, data).task
       + (if !$.is_path(data) then {} else if parts == {} then { file: data } + $.given({ split: split }) else { train: data })
@@ -32,7 +32,7 @@
     local open = threshold == null && ($.is_path(data) || data == 'files');
     local by = if decode != null then decode else if open then 'validation' else 'threshold';
     if by == 'expected_f1' && std.isNumber(threshold) then
-      error 'threshold=%s goes with decode=threshold or decode=validation; decode=expected_f1 has none' % threshold
+      error 'threshold=%s requires decode=threshold or decode=validation; decode=expected_f1 has no threshold' % threshold
     else { threshold: if threshold != null then threshold else if open then 'validation' else start }
     + (if by == 'threshold' then {} else { decode: by }),
 

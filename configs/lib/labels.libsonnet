@@ -62,7 +62,7 @@ local schedules = {
   // Logistic regression ranks labels better than it decides at 0.5, so that its threshold is chosen unless one is given.
   task(data, validation, test, split, columns, threshold, decode, method, class_weight)::
     if columns.text != null then
-      error 'text=%s: the config labels learns from columns of features, the config texts from texts: spen-run texts data=%s text=%s' % [columns.text, std.toString(data), columns.text]
+      error 'text=%s: the config labels reads columns of features; for a column of texts use: spen-run texts data=%s text=%s' % [columns.text, std.toString(data), columns.text]
     else {
       task: { type: 'multilabel' }
             + choose.decoding(data, threshold, decode, if method == 'linear' then 'validation' else 0.5)

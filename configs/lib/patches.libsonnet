@@ -31,7 +31,7 @@ local guesses = {
     local tuned = if std.get(method, 'tuned', true) then [std.get(table, key, {}) for table in tables for key in keys] else [];
     local chosen =
       if energy == null then {}
-      else if !std.get(method, 'takes_energy', has_energy) then error 'method %s does not take energy: it has none' % name
+      else if !std.get(method, 'takes_energy', has_energy) then error 'method=%s has no energy; omit energy=' % name
       else if std.isObject(energy) then { energy: energy }
       else choose.from(energies, energy, 'energy');
     std.foldl(function(sum, patch) sum + patch, tuned, method) + chosen,

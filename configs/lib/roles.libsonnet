@@ -101,7 +101,7 @@ local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 }
 
   method(data, encoder, name, energy, schedule, reading='predicate')::
     if schedule == 'released' && !choose.is_pretrained(encoder) then
-      error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; one that starts from nothing has none"
+      error 'schedule=released requires a pretrained encoder, such as encoder=bert-base-cased; for others use schedule=light'
     else
       patches.method(methods, name, [start, segments.tables, tuned(data, encoder), rates(encoder, reading), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
 }

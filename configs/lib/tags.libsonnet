@@ -42,7 +42,7 @@ local word(data, has, given) =
   local has_vectors = wants.vectors != 'none';
   local has_clusters = wants.clusters != 'none' && (all || std.objectHas(given, 'clusters'));
   if all && !has_clusters then
-    error 'features=all is plusplus and Brown clusters, and data=%s has none of its own: name clusters=FILE, or take features=plusplus' % std.toString(data)
+    error 'features=all requires Brown clusters, and data=%s has none of its own; give clusters=FILE, or use features=plusplus' % std.toString(data)
   else
     level { word_dim: if !has_vectors || (all && has.by_heart) then has.dim else 0 }
     + (if has_vectors then { vectors: vectors(wants.vectors) { tune: level.case_dim > 0 && (!all || has.by_heart) } } else {})
@@ -95,9 +95,9 @@ local word(data, has, given) =
     local wanted = if columns == null then set.words.columns else columns;
     local embeds = encoder == 'bilstm' || (std.isObject(encoder) && std.member(['bilstm', 'encoder'], std.get(encoder, 'type')));
     if !embeds && given != {} then
-      error 'encoder=%s has no use for %s: it reads words by itself' % [std.toString(encoder), std.join(', ', std.objectFields(given))]
+      error 'encoder=%s reads words by itself and does not use %s; omit them' % [std.toString(encoder), std.join(', ', std.objectFields(given))]
     else if columns != null && !takes_columns then
-      error 'columns go with features=plus and above, of an encoder that takes them, such as encoder=bilstm'
+      error 'columns= requires features=plus or above, and an encoder that reads columns, such as encoder=bilstm'
     else {
       task+: if takes_columns && wanted != {} then { columns: wanted } else {},
       features:

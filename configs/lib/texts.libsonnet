@@ -102,9 +102,9 @@ local data_sets = {
     local tables = [start, choose.data(data_sets, data).tuned]
                    + (if is_pretrained then [pretrained] + (if in_words then [beside] else []) else if in_words then [recurrent] else []);
     if encoder != 'ngrams' && name == 'linear' then
-      error 'method=linear is on tf-idf of words, and encoder=%s is not' % std.toString(encoder)
+      error 'method=linear uses tf-idf of words and no encoder; omit encoder=%s' % std.toString(encoder)
     else if reads == 'labels' && !is_reader then
-      error 'method=%s reads labels beside the words of a text, and encoder=%s does not; take bilstm or a pretrained one' % [name, std.toString(encoder)]
+      error 'method=%s requires an encoder that reads words, which encoder=%s does not; use bilstm or a pretrained one' % [name, std.toString(encoder)]
     else
       patches.method(methods, name, tables)
       + (if encoder == 'ngrams' then {} else { features: features })

@@ -100,7 +100,7 @@ class Commands(Group):
     def _describe_unknown(self, ctx: typer.Context, name: str) -> str:
         near = did_you_mean(name, [*self.list_commands(ctx), *self.elsewhere])
         return "\n".join(
-            [f"there is no {self.kind} {name!r}.{near} `{self.program} --help` lists them", *self._notes()]
+            [f"unknown {self.kind} {name!r}.{near} `{self.program} --help` lists all {self.kind}s", *self._notes()]
         )
 
     def _notes(self) -> list[str]:
@@ -129,7 +129,7 @@ class PluginCommand(Command):
     def _import(self) -> Any:
         if len(self._plugins) > 1:
             who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
-            raise PluginError(f"{self._kind} {self.name!r}: {who} both have it; uninstall all but one")
+            raise PluginError(f"{self._kind} {self.name!r} is provided by {who}; uninstall all but one")
         command = _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
         command.invoke = report_errors(command.invoke)  # here, so that an application's subcommands report them too
         return command

@@ -25,7 +25,7 @@ Against = Annotated[
     typer.Option(
         "--against",
         metavar="LABEL",
-        help="The baseline of paired differences, the first RUN by default; may be given more than once.",
+        help="Baseline of paired differences (default: the first RUN); can be repeated.",
     ),
 ]
 
@@ -122,7 +122,7 @@ def _report(error: BaseException) -> int | None:
         return INTERRUPTED
     if any(mark in str(error) for mark in _NO_MEMORY) or isinstance(error, MemoryError):
         reason = (str(error).strip() or "no reason given").splitlines()[-1]
-        _say_error(f"memory ran out ({reason}); raise its limit (ulimit -v), or give the command less at once")
+        _say_error(f"ran out of memory ({reason}); raise the limit (ulimit -v), or give the command less data at once")
     elif isinstance(error, OSError):
         if error.errno != errno.EPIPE:  # `| head -1`
             where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
@@ -184,7 +184,7 @@ def writable_file(out: Path | None) -> Path | None:
         raise typer.BadParameter(f"{out} is a file of the run in {out.parent}; expected another name")
     above = next(folder for folder in out.absolute().parents if folder.exists())
     if out.is_dir() or not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
-        raise typer.BadParameter(f"{out} can't be written; expected a file in a folder of yours")
+        raise typer.BadParameter(f"{out} can't be written; expected a file in a writable folder")
     return out
 
 
@@ -196,7 +196,7 @@ def check_kept(out: Path | None, *files: Path | None) -> None:
 
     for file in files:
         if file is not None and out.resolve() == locate(str(file)).resolve():
-            raise ConfigError(f"{out} is the file that is read, which the output would replace; expected another name")
+            raise ConfigError(f"{out} is an input file, which the output would overwrite; expected another name")
 
 
 ColumnWords = Annotated[
@@ -204,8 +204,7 @@ ColumnWords = Annotated[
     typer.Argument(
         metavar="KEY=VALUE",
         show_default=False,
-        help="The file's columns and encoding, as spen-run's arguments name them: text=, labels=, separator=, drop=, "
-        "encoding=.",
+        help="Columns and encoding of the file, as for spen-run: text=, labels=, separator=, drop=, encoding=.",
     ),
 ]
 

@@ -21,32 +21,34 @@ Form = Literal["table", "markdown", "csv", "latex"]
 Part = Literal["test", "validation"]
 SUFFIXES: dict[str, Form] = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
-PartOption = Annotated[Part, typer.Option(help="Whose scores.")]
+PartOption = Annotated[Part, typer.Option(help="Part whose scores are shown.")]
 Scores = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
-        help="Scores to show, such as macro_f1,ranking.5.ndcg (default: all but those in tables).",
+        help="Scores to show, such as macro_f1,ranking.5.ndcg (default: all but nested ones).",
     ),
 ]
 Costs = Annotated[
     bool, typer.Option("--costs", help="Also show trained parameters, inference parameters and training speed.")
 ]
 Intervals = Annotated[
-    bool, typer.Option("--intervals", help="In LaTeX, also a column with the difference to each baseline.")
+    bool, typer.Option("--intervals", help="In LaTeX, add a column with the difference to each baseline.")
 ]
 FormatOption = Annotated[
     Form | None,
     typer.Option(
-        "--format", "-f", help="Default: by the suffix of --out (.md, .csv, .tex), or a table on the terminal."
+        "--format",
+        "-f",
+        help="Format (default: by the suffix of --out: .md, .csv, .tex; else a table on the terminal).",
     ),
 ]
 Page = Annotated[
     Path | None,
     typer.Option(
         callback=writable_file,
-        help="The .html file (default: report.html in the run's folder, in the folder of the seeds' or methods' "
-        "folders, or in runs/ for several RUNs).",
+        help="The .html file (default: report.html in the run folder, in the folder of seeds or methods, or in runs/ "
+        "for several RUNs).",
         show_default=False,
     ),
 ]
@@ -121,7 +123,7 @@ def report(
     against: Against = None,
     device: Device = "cpu",
 ) -> None:
-    """Write one HTML page on finished runs: scores, curves, config, environment, worst examples, confusions.
+    """Write one HTML page about finished runs: scores, curves, config, environment, worst examples, confusions.
 
     Example: spen report runs/nce --out report.html
     """

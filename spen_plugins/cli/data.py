@@ -28,9 +28,9 @@ Keys = Annotated[
     typer.Argument(
         metavar="KEY=VALUE",
         show_default=False,
-        help="The file's columns, as spen-run's arguments name them: text=, labels= (a column, a,b, tag_* or a file of "
-        "names), label_count= (the last columns), separator=, drop=; for tagged words words=, tags=, scheme=; "
-        "encoding=.",
+        help="Columns and encoding of the file, as for spen-run: text=, labels= (a column, a,b, tag_* or a file of "
+        "label names), label_count= (how many of the last columns are labels), separator=, drop=; for tagged words "
+        "words=, tags=, scheme=; encoding=.",
     ),
 ]
 
@@ -40,8 +40,8 @@ Tagged = Annotated[
     Path,
     typer.Argument(metavar="OUT", callback=writable_file, help="The file to write.", show_default=False),
 ]
-WordsColumn = Annotated[int, typer.Option("--words", help="The words' column, from 0.")]
-TagsColumn = Annotated[int, typer.Option("--tags", help="The tags' column, from 0; negative from the end.")]
+WordsColumn = Annotated[int, typer.Option("--words", help="Column of the words, counted from 0.")]
+TagsColumn = Annotated[int, typer.Option("--tags", help="Column of the tags, counted from 0; negative from the end.")]
 
 
 @app.callback(no_args_is_help=True)
@@ -95,7 +95,7 @@ def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> Non
 @app.command()
 @report_errors
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
-    """Write a column file with the tags predicted by a run, as a column between words and tags."""
+    """Add the tags predicted by a run to a column file, as a column between words and tags."""
     check_kept(out, file)
     from dataclasses import replace
 

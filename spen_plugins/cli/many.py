@@ -25,7 +25,9 @@ Arguments = Annotated[
     list[str] | None,
     typer.Argument(metavar="NAME=VALUE", show_default=False, help="Arguments as for spen-run, the same in all trials."),
 ]
-Trials = Annotated[int, typer.Option(min=1, show_default=False, help="Number of trials, including earlier calls.")]
+Trials = Annotated[
+    int, typer.Option(min=1, show_default=False, help="Total number of trials, including those of earlier calls.")
+]
 Storage = Annotated[
     str | None,
     typer.Option(help="sqlite:///FILE, a journal (FILE.log), any optuna URL (default: an SQLite file in the folder)."),
@@ -37,9 +39,11 @@ Out = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Folder of the trials' runs (default: runs/sweep-CONFIG-SPACE).")
 ]
 Prune = Annotated[
-    Literal["median", "hyperband", "none"], typer.Option(help="Pruner of trials with low validation scores.")
+    Literal["median", "hyperband", "none"], typer.Option(help="Pruner that stops trials with low validation scores.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the search; a trial's own is the config's argument.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Seed of the search; the config's argument sets the seed of the trials.")
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 Folder = Annotated[
     Path, typer.Argument(metavar="OUT", show_default=False, help="The folder of the runs, new or empty.")
@@ -49,14 +53,14 @@ Words = Annotated[
     typer.Argument(
         metavar="PART=CONFIG",
         show_default=False,
-        help="A config for each part, named by you (pos=tags), then arguments as for spen-run, of one part "
-        "(pos.data=ewt) or of all (all.trainer.epochs=3).",
+        help="One config per part, under a name of your choice (pos=tags), then arguments as for spen-run, for one "
+        "part (pos.data=ewt) or for all (all.trainer.epochs=3).",
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume what is in OUT; takes no parts.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print the run folders only.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the runs in OUT; give no parts.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the run folders.")]
 Every = Annotated[
-    float, typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints.")
+    float, typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimum time between two checkpoints.")
 ]
 
 ALL = "all"
@@ -110,7 +114,7 @@ def together(
     Example: spen together runs/both pos=tags ner=names all.encoder=minilm
     """
     if resume and words:
-        raise ConfigError(f"--resume takes the parts from {out}; omit {' '.join(words)}")
+        raise ConfigError(f"--resume reads the parts from {out}; omit {' '.join(words)}")
     configs = {} if resume else evaluate_parts(words or [])
     from spen_plugins.runs.many import together as work
 
@@ -130,9 +134,7 @@ def evaluate_parts(words: Sequence[str]) -> dict[str, tuple[dict[str, Any], str]
     for name, value in named.items():
         part, dot, key = name.partition(".")
         if part not in arguments:
-            raise ConfigError(
-                f"{name}={value}: there is no part {part!r}; the parts are {', '.join(sources) or 'none'}, and {ALL}"
-            )
+            raise ConfigError(f"{name}={value}: unknown part {part!r}; expected one of {', '.join((*sources, ALL))}")
         if dot:
             arguments[part][key] = value
     return {part: (evaluate(source, arguments[ALL] | arguments[part]), source) for part, source in sources.items()}

@@ -12,7 +12,9 @@ from spen_plugins.figures.options import Out, Runs, find_groups, save_figure
 
 app = make_app(group=Figures)
 
-ScoreOnly = Annotated[bool, typer.Option("--score-only", help="Only the validation score, without losses and norms.")]
+ScoreOnly = Annotated[
+    bool, typer.Option("--score-only", help="Plot only the validation score, not losses and gradient norms.")
+]
 
 
 @app.callback(no_args_is_help=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it registers.")]
 Kind = Annotated[
-    str, typer.Argument(show_default=False, help="A kind: a config's key (energy, trainer, …), command or model.")
+    str, typer.Argument(show_default=False, help="A kind: a config key (energy, trainer, …), command or model.")
 ]
 Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind (default: list all).")]
 app = make_app()
@@ -121,7 +121,7 @@ def _facts(kind: str, cls: type) -> list[str]:
     """Requirements of a type besides its own keys."""
     lines = []
     if getattr(cls, "uses_features", False):
-        lines.append("features: takes a feature network, the config's 'features' or its own")
+        lines.append("features: requires a feature network, the config's 'features' or its own")
     if getattr(cls, "uses_energy", False):
         lines.append("energy: predicts with the energy")
     for part, of in getattr(cls, "parts", {}).items():
@@ -130,7 +130,7 @@ def _facts(kind: str, cls: type) -> list[str]:
     if getattr(cls, "needs", ()):
         lines.append(f"needs: {', '.join(cls.needs)}")
     if kind == "task" and hasattr(cls, "selection"):
-        lines.append(f"selects by: {cls.selection}")
+        lines.append(f"selection score: {cls.selection}")
     return lines
 
 

@@ -29,25 +29,24 @@ Arguments = Annotated[
         show_default=False,
         help="Arguments of the config (data=ewt) and keys of the evaluated config (trainer.epochs=3). seeds=0..4 or "
         "seeds=0,3,7 trains one run per seed, methods=cross_entropy,nce one per method, in folders below OUT; the same "
-        "command resumes them, and the validation part chooses the method. "
+        "command resumes them, and the method is chosen on the validation part. "
         "Values that are valid JSON are parsed, others are strings.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="The run folder, new or empty (default: a dated one below runs/).")]
-Resume = Annotated[
-    Path | None, typer.Option(help="Resume the run, or the seeds or methods, in this folder; takes no config.")
-]
+Resume = Annotated[Path | None, typer.Option(help="Resume the run, seeds or methods in this folder; give no CONFIG.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table; print only the run folder.")]
 Every = Annotated[
     float,
-    typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints."),
+    typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimum time between two checkpoints."),
 ]
-Jobs = Annotated[int, typer.Option(min=1, help="Number of seeds and methods that run in parallel, one thread each.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of runs (seeds, methods) in parallel, one thread each.")]
 Best = Annotated[
     bool,
     typer.Option(
-        "--best", help="With methods=… and seeds=…: the folder predicts with its best run, not with a mean of its runs."
+        "--best",
+        help="With methods=… and seeds=…: predict with the best run of the folder, not with a mean of its runs.",
     ),
 ]
 Listing = Annotated[
@@ -84,10 +83,10 @@ def run(
     options = RunOptions(device, quiet, checkpoint_every, jobs, best)
     if resume is not None:
         if config is not None or out is not None:
-            raise ConfigError(f"--resume {resume} takes all from the run; omit CONFIG, NAME=VALUE and --out")
+            raise ConfigError(f"--resume {resume} reads everything from the run; omit CONFIG, NAME=VALUE and --out")
         folder = _resume(resume, options)
     elif config is None:
-        raise ConfigError("which config? As in: spen-run srl_seal; see spen-run --help")
+        raise ConfigError("found no CONFIG; expected a file or the name of a shipped config, as in: spen-run srl_seal")
     elif listing:
         _list_arguments(config, arguments or [])
         return
@@ -109,9 +108,9 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
     own = [parameter.name for parameter in parameters(config)] if asked else []
     lists = {name: arguments.pop(name) for name in asked if name not in own}
     if both := [name for name in lists if name.removesuffix("s") in arguments]:
-        raise ConfigError(f"{both[0].removesuffix('s')} and {both[0]} are both given; leave one out")
+        raise ConfigError(f"found both {both[0].removesuffix('s')}= and {both[0]}=; omit one of them")
     if "methods" in lists and "method" not in own:
-        raise ConfigError(f"methods=…: {config} has no argument 'method'")
+        raise ConfigError(f"methods=…: {config} has no argument 'method'; omit methods=")
     methods = parse_methods(lists["methods"]) if "methods" in lists else [""]
 
     def evaluate_run(method: str, seed: int | None) -> dict[str, Any]:
@@ -126,11 +125,9 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
         seeds = [first.get("seed", 0)] if seeds is None else seeds
         return _print_choice(run_many(evaluate_run, methods, seeds, str(config), out, options), options)
     if options.best:
-        raise ConfigError("--best is of several methods with several seeds: give methods=… and seeds=…, or omit it")
+        raise ConfigError("--best requires several methods and seeds: give methods=… and seeds=…, or omit it")
     if options.jobs > 1:
-        raise ConfigError(
-            f"--jobs {options.jobs} runs several seeds or methods side by side; give them, as in seeds=0..4"
-        )
+        raise ConfigError(f"--jobs {options.jobs} requires several seeds or methods; give them, as in seeds=0..4")
     evaluated = evaluate(config, arguments)
     from spen_plugins.runs.train import runner
 
@@ -184,7 +181,7 @@ def parse_methods(text: str) -> list[str]:
     methods = [method.strip() for method in text.split(",")]
     has_names = all(re.fullmatch(r"[A-Za-z]\w*", method) for method in methods)  # which name folders
     if not has_names or len(set(methods)) < max(len(methods), 2):
-        raise ConfigError(f"methods={text}: expected two different methods or more, as in methods=cross_entropy,nce")
+        raise ConfigError(f"methods={text}: expected two or more different methods, as in methods=cross_entropy,nce")
     return methods
 
 

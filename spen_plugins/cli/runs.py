@@ -19,62 +19,62 @@ File = Annotated[Path, typer.Argument(help="A file in the format of the run's ta
 Input = Annotated[
     Path | None,
     typer.Argument(
-        help="A file, no pipe, in the format of the run's task, or of raw text; - for raw text from standard input.",
+        help="A file (not a pipe) in the format of the run's task, or of raw text; - reads raw text from stdin.",
         show_default=False,
     ),
 ]
-Text = Annotated[str | None, typer.Option(help="Raw text, in place of FILE.", show_default=False)]
+Text = Annotated[str | None, typer.Option(help="Raw text, instead of FILE.", show_default=False)]
 Form = Annotated[
     str,
     typer.Option(
         "--format",
-        help="jsonl; of roles conll, props or conllu; of tags conll, conllu or docbin; of label sets csv.",
+        help="jsonl; for roles also conll, props or conllu; for tags conll, conllu or docbin; for label sets csv.",
     ),
 ]
 Every = Annotated[
     bool,
-    typer.Option("--all", help="List the probabilities of all labels, not of the ten likeliest alone."),
+    typer.Option("--all", help="List the probabilities of all labels, not only of the ten likeliest."),
 ]
 Predicates = Annotated[
     Path | None,
     typer.Option(
         metavar="RUN",
-        help="The run that finds the predicates of raw text, and of a file in which none is marked (default: that of "
-        "the plugin spen-en, if it is installed).",
+        help="The run that finds the predicates of raw text, and of files without marked predicates (default: that of "
+        "the plugin spen-en, if installed).",
         show_default=False,
     ),
 ]
 Language = Annotated[
     str | None,
     typer.Option(
-        help="Code of raw text's language, whose spaCy tokeniser is used (default: en).",
+        help="Language code of raw text, which selects spaCy's tokeniser (default: en).",
         show_default=False,
     ),
 ]
 PartOption = Annotated[
     Literal["train", "validation", "test"] | None,
-    typer.Option(
-        "--part", help="A part of the run's own data, by its own split, in place of FILE.", show_default=False
-    ),
+    typer.Option("--part", help="A part of the run's own data and split, instead of FILE.", show_default=False),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
 Refine = Annotated[
     str | None,
     typer.Option(
         help="Lower the energy of the net's output: rerank (choose among the k best), gbi (gradient steps), "
-        "reweight (weigh samples of the net), or a table of such an inference net, "
+        "reweight (weigh samples of the net), or the table of such an inference net, "
         '\'{"type": "rerank", "k": 8}\'.'
     ),
 ]
 Trajectory = Annotated[
     bool,
-    typer.Option("--trajectory", help="Energy and scores after each step of gradient-based inference, one line each."),
+    typer.Option(
+        "--trajectory", help="Print energy and scores after each step of gradient-based inference, one line per step."
+    ),
 ]
 Precision = Annotated[
     str,
     typer.Option(help="no, or bf16: faster on processors that multiply in bfloat16 (AMX, AVX512-BF16) and on GPUs."),
 ]
-Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; low is good.")]
+Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]
 
 
 @report_errors
@@ -98,10 +98,9 @@ def predict(
     Example: spen predict runs/first --text "The girl gave the boy a book."
     """
     if (file is None) == (text is None):
-        raise ConfigError("expected a FILE (- for standard input), or --text TEXT, and not both")
+        raise ConfigError("expected either a FILE (- for standard input) or --text TEXT")
     check_kept(out, file)
     from spen_plugins.runs.predict import predictor, tokenised, writing
-    from spen_plugins.task_parts import read_text
 
     loaded = predictor.load(run, device, _table(refine), precision)
     writer = writing.make_writer(loaded, form, out, energy)
@@ -112,7 +111,7 @@ def predict(
             loaded.name_columns(columns)
         if text is not None or str(file) == "-":
             raw.text = tokenised.read_standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
-            examples, notes = read_text(loaded.task, raw), []
+            examples, notes = tokenised.read_text(loaded.task, raw), []
         else:
             examples, notes = tokenised.read(loaded, file, raw)
         raw.check_used()
@@ -138,7 +137,7 @@ def evaluate(
     Example: spen evaluate runs/first --part test
     """
     if (file is None) == (part is None):
-        raise ConfigError("expected a FILE, or --part train, validation or test, and not both")
+        raise ConfigError("expected either a FILE or --part train, validation or test")
     check_kept(out, file)
     from spen_plugins.runs.folder import sources
     from spen_plugins.runs.predict import predictor
@@ -163,7 +162,7 @@ def _table(refine: str | None) -> Any:
 
 @report_errors
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
-    """Print the energy of the outputs in a file and of the run's own, one JSON value per line; low is good.
+    """Print the energy of the outputs in a file and of the run's own, one JSON value per line; lower is better.
 
     Example: spen score runs/first dev.conll
     """

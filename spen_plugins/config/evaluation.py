@@ -112,7 +112,7 @@ def find(path: str | Path) -> Path:
             near = f" {Path(path).stem!r} ships with the package: give that name alone"
         raise ConfigError(f"the config file {path} {problem}.{near}")
     if file.suffix not in SUFFIXES:
-        raise ConfigError(f"{path}: a config ends in {', '.join(SUFFIXES)}, not {file.suffix!r}")
+        raise ConfigError(f"{path}: found suffix {file.suffix!r}; expected {', '.join(SUFFIXES)}")
     return file
 
 
@@ -199,12 +199,12 @@ def _suggest_below(config: Any, name: str) -> str:
 
 def _index(values: list[Any], key: str, name: str, path: Path) -> int:
     if not key.isdigit() or int(key) >= len(values):
-        raise ConfigError(f"{path}: {name!r} can't be set: {key!r} is no place in a list of {len(values)}")
+        raise ConfigError(f"{path}: {name!r} can't be set: {key!r} is not an index of a list of {len(values)}")
     return int(key)
 
 
 def _kind(value: Any) -> str:
-    kinds = {dict: "a table", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
+    kinds = {dict: "a table", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
 
 

@@ -133,20 +133,20 @@ def _check_together(experiment: Experiment, source: object) -> None:
     for need in trainer.cls.needs:
         if getattr(experiment, need) is None:
             raise ConfigError(
-                f"{source}: trainer {trainer.type!r} needs '{need}', which the config lacks. "
-                f"`spen describe {need}` lists what is installed."
+                f"{source}: trainer {trainer.type!r} requires '{need}', which the config lacks. "
+                f"`spen describe {need}` lists the installed types."
             )
     if experiment.energy_loss is not None and experiment.energy is None:
-        raise ConfigError(f"{source}: there is an 'energy_loss' and no 'energy' for it to teach.")
+        raise ConfigError(f"{source}: found 'energy_loss' without 'energy'; give both or neither.")
     if experiment.energy is None:
         if net.cls.uses_energy:
-            raise ConfigError(f"{source}: inference_net {net.type!r} predicts with an energy; give 'energy'.")
+            raise ConfigError(f"{source}: inference_net {net.type!r} requires an energy; give 'energy'.")
         if experiment.init.energy is not None:
-            raise ConfigError(f"{source}: init.energy is given, but the config has no 'energy'.")
+            raise ConfigError(f"{source}: found init.energy without 'energy'; give both or neither.")
     elif isinstance(experiment.init.energy, list) and not experiment.energy.cls.takes_runs:
         raise ConfigError(
-            f"{source}: init.energy: found a list, and energy {experiment.energy.type!r} starts from one run; expected "
-            "one, or energy.type=mean"
+            f"{source}: init.energy: found a list, but energy {experiment.energy.type!r} starts from one run; expected "
+            "one run, or energy.type=mean"
         )
 
 
@@ -167,7 +167,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
         task.load()
     torch.manual_seed(experiment.seed)
     nodes = {name: getattr(experiment, name) for name in NETS}
-    with translate_memory_errors("building the nets", "take smaller ones"):
+    with translate_memory_errors("building the nets", "choose smaller ones"):
         net = make(nodes.pop("inference_net"), task, assets)
         of_net = find_network(net)
         others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}

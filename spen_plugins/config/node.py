@@ -85,16 +85,14 @@ def _features(
     """The node of a component's feature network."""
     if not cls.uses_features:
         if "features" in spec:
-            raise ConfigError(
-                f"{source}: {where}.features: {kind} {spec['type']!r} takes no feature network; leave it out."
-            )
+            raise ConfigError(f"{source}: {where}.features: {kind} {spec['type']!r} uses no feature network; omit it.")
         return None
     if spec.get("features") is not None:
         return parse(registry, "features", spec["features"], f"{where}.features", source)
     if shared is None:
         raise ConfigError(
-            f"{source}: {where} {spec['type']!r} needs a feature network; give a table 'features' or "
-            f"'{where}.features'. `spen describe features` lists what is installed."
+            f"{source}: {where} {spec['type']!r} requires a feature network; give a table 'features' or "
+            f"'{where}.features'. `spen describe features` lists the installed types."
         )
     return shared
 
@@ -113,7 +111,7 @@ def _parts(
             continue
         kind = kind.removesuffix("*")
         if not isinstance(table, Mapping) or any("." in name for name in table):
-            raise ConfigError(f"{place}: expected tables of kind {kind} by names without a dot, found {table!r}.")
+            raise ConfigError(f"{place}: found {table!r}; expected tables of kind {kind}, under names without a dot.")
         if table:
             nodes[key] = {
                 name: parse(registry, kind, inner, f"{place}.{name}", source, shared) for name, inner in table.items()

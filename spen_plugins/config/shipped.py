@@ -51,7 +51,7 @@ def copy(name: str, folder: Path) -> list[Path]:
     texts = {target: source.read_bytes() for source, target in zip(sources, targets, strict=True)}
     other = [str(path) for path, text in texts.items() if path.exists() and path.read_bytes() != text]
     if other:
-        raise ConfigError(f"{', '.join(other)}: there already, and different; nothing was written. Name another folder")
+        raise ConfigError(f"found {', '.join(other)} with other contents; nothing was written. Choose another folder")
     for path, text in texts.items():
         if not path.exists():
             save_text(text.decode(), path)
@@ -81,7 +81,9 @@ def _files() -> dict[str, list[Path]]:
 def _find_shipped(name: str) -> Path:
     files, stem = _files(), name.removesuffix(".jsonnet")
     if stem not in files:
-        raise ConfigError(f"no config {name!r} ships.{did_you_mean(name, files)} There are: {', '.join(sorted(files))}")
+        raise ConfigError(
+            f"unknown config {name!r}.{did_you_mean(name, files)} Shipped configs: {', '.join(sorted(files))}"
+        )
     return _find_single(stem, files)
 
 

@@ -39,7 +39,7 @@ def get(
     `say` is called with a sentence before waiting for another process, which downloads the same.
     """
     if name not in CATALOGUE:
-        raise ConfigError(f"no data set {name!r}.{did_you_mean(name, CATALOGUE)} There are {', '.join(CATALOGUE)}.")
+        raise ConfigError(f"Unknown data set {name!r}.{did_you_mean(name, CATALOGUE)} Known: {', '.join(CATALOGUE)}.")
     entry = CATALOGUE[name]
     if entry.why_not:
         raise ConfigError(f"{name} can't be downloaded: {entry.why_not}.")
@@ -70,8 +70,8 @@ def _make(entry: DataSet, root: Path, unmade: list[tuple[Path, str]], origin: st
         if not _is_right(path, checksum):
             path.unlink(missing_ok=True)
             raise RunError(
-                f"{entry.name}: {path.name} as made here is not the published file (sha256 {checksum[:12]}...): "
-                "this NumPy draws other random numbers, or the origin has changed. Nothing was kept of it"
+                f"{entry.name}: {path.name} as generated here differs from the published file (sha256 "
+                f"{checksum[:12]}...): this NumPy draws other random numbers, or the origin has changed. It was deleted"
             )
 
 
@@ -85,7 +85,7 @@ def _accept(entry: DataSet, yes: bool, ask: Callable[[str], bool] | None) -> Non
     if ask is None:
         raise ConfigError(f"{entry.name}: licence: {entry.licence}. Accept it with --yes.")
     if not ask(f"{entry.name}: {entry.about}. Licence: {entry.licence}. Download?"):
-        raise ConfigError(f"{entry.name}: not downloaded, its licence was not accepted")
+        raise ConfigError(f"{entry.name}: not downloaded, because its licence was not accepted")
 
 
 def download(url: str, target: Path, checksum: str | None) -> None:
@@ -95,7 +95,7 @@ def download(url: str, target: Path, checksum: str | None) -> None:
             out.writelines(_receive(url))
         digest = sha256(part)
         if checksum is not None and digest != checksum:
-            raise RunError(f"{url}: sha256 {digest}, expected {checksum}; the file is not the one in the catalogue")
+            raise RunError(f"{url}: found sha256 {digest}; expected {checksum}, as in the catalogue")
 
 
 def _receive(url: str) -> Iterator[bytes]:

@@ -47,7 +47,7 @@ def describe_repeats(inputs: np.ndarray) -> str:
     if not repeats:
         return ""
     rows, s = ("1 row repeats", "s") if repeats == 1 else (f"{repeats:,} rows repeat", "")
-    return f"; {rows} the input of an earlier one, as the task reads it, and stay{s} in its part"
+    return f"; {rows} an earlier row's input (as the task reads it) and stay{s} in the same part"
 
 
 def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
@@ -62,11 +62,11 @@ def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
 def warn_of_shared(pairs: Iterable[tuple[str, str, int, int]]) -> list[str]:
     """A warning if parts share inputs; `pairs`: a part, another one, how many inputs they share, all of the other's."""
     shared = [
-        f"the {one} part has {count:,} of the {size:,} {other} inputs, too"
+        f"the {one} part also has {count:,} of the {size:,} {other} inputs"
         for one, other, count, size in pairs
         if count
     ]
-    scores = "on these, scores don't say how well new inputs are predicted"
+    scores = "scores on these do not measure generalisation"
     return [f"warning: {'; '.join(shared)}: {scores}"] if shared else []
 
 

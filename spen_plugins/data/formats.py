@@ -106,7 +106,7 @@ def _is_json_lines(head: Head) -> bool:
 
 ARFF = Format("ARFF", "@relation, @attribute and @data lines", _is_arff)
 PARQUET = Format("Parquet", "a binary file that begins with PAR1", lambda head: head.data.startswith(b"PAR1"))
-JSON_LINES = Format("JSONL", "a JSON object a line", _is_json_lines)
+JSON_LINES = Format("JSONL", "one JSON object per line", _is_json_lines)
 
 
 _ENDS_A_SENTENCE = re.compile(r"\w[.!?…][\"'”’)]*$")

@@ -61,7 +61,7 @@ def find_separator(head: Head) -> str | None:
 
 CSV = Format(
     "CSV",
-    'cells separated by commas, semicolons, tabs or bars, quoted by " where they hold one',
+    'cells separated by commas, semicolons, tabs or bars, quoted by " if they contain one',
     lambda head: find_separator(head) is not None,
 )
 
@@ -86,7 +86,7 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
             read_lines(path)  # says which line
             raise
         except csv.Error as error:
-            wanted = 'cells quoted by ", a quote inside doubled'
+            wanted = 'cells quoted by ", with quotes inside doubled'
             raise DataError(path, start, f"a record that can't be read ({error})", wanted) from None
 
 
@@ -143,7 +143,7 @@ def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator
                 raise DataError(path, number, f"byte 0x{line[error.start]:02x}, which is not UTF-8", UTF_8) from None
             except ValueError as error:
                 text = shorten(line[:1000].decode("utf-8", "replace").strip())
-                raise DataError(path, number, f"{text}, which is no JSON ({error})", f"a line such as {form}") from None
+                raise DataError(path, number, f"{text}, not JSON ({error})", f"a line such as {form}") from None
             try:
                 yield number, make(value)
             except DataError as error:

@@ -18,8 +18,8 @@ Scheme = Literal["bio", "iob1", "bioes", "io"]
 _ALLOWED = {"bio": "BI", "iob1": "BI", "bioes": "BIES"}
 _BIOLU = {"L": "E", "U": "S"}
 _REMEDY = (
-    "a tag is B-TYPE, such as B-PER; task.scheme=bioes reads S- and E- (and U- and L-), task.scheme=io types alone; "
-    "the config `tags` learns tags that are no spans"
+    "a tag is B-TYPE, such as B-PER; task.scheme=bioes reads S- and E- (and U- and L-), task.scheme=io types without "
+    "prefixes; the config `tags` learns tags that are not spans"
 )
 
 
@@ -122,7 +122,7 @@ def _may_begin(i: int, tag: str, before: str, kind: str, scheme: Scheme) -> None
     if scheme in ("iob1", "io"):
         return
     where = f"after {before}" if i else "as the first tag"
-    fix = "task.scheme=iob1 reads spans that begin with I-" if scheme == "bio" else "S- is a span of one word"
+    fix = "task.scheme=iob1 reads spans that start with I-" if scheme == "bio" else "S- is a span of one word"
     raise BrokenTags(i, f"{tag} {where}", f"B-{kind} before it ({fix})")
 
 

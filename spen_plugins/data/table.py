@@ -115,7 +115,7 @@ def is_key(name: str, cells: Collection[str]) -> bool:
 
 def left_out(name: str) -> str:
     """A note about such a column."""
-    return f"column {name!r} is left out: its values all differ"
+    return f"column {name!r} is ignored: its values all differ"
 
 
 def make_table(
@@ -154,9 +154,9 @@ def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | Non
     is_mostly_numbers = 2 * len(numbers) > len(values) or 2 * sum(cell in numbers for cell in filled) > len(filled)
     row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), None)
     if row is not None and is_mostly_numbers:
-        wanted = "numbers with a decimal point, as most of its values are, and an empty cell for a missing one"
+        wanted = "a number with a decimal point, like most of its values, or an empty cell if it is missing"
         problem = f"{shorten(cells[row] or '')} in column {name!r}"
-        raise DataError(table.path, table.line[row], problem, f"{wanted}; drop=NAME leaves it out")
+        raise DataError(table.path, table.line[row], problem, f"{wanted}; drop={name} ignores the column")
     return tuple(values) if len(values) <= CATEGORIES else None
 
 

@@ -50,7 +50,7 @@ def check_encoding(name: str) -> str:
     except (LookupError, ValueError):
         near = did_you_mean(name.lower(), {*aliases, *(known.replace("_", "-") for known in aliases.values())})
         wanted = "the name of an encoding, such as cp1252, latin-1, utf-16, gb18030 or shift_jis"
-        raise ConfigError(f"encoding={name}: found no encoding of that name; expected {wanted}.{near}") from None
+        raise ConfigError(f"encoding={name}: unknown encoding; expected {wanted}.{near}") from None
     return name
 
 
@@ -69,9 +69,9 @@ def recode_file(where: str | Path, data: bytes) -> bytes:
     except UnicodeDecodeError as error:
         line = data[: error.start].decode(encoding, "replace").count("\n") + 1
         problem = f"byte 0x{data[error.start]:02x}, which is not {encoding}"
-        raise DataError(where, line, problem, f"{encoding} text; or another encoding=") from None
+        raise DataError(where, line, problem, f"{encoding} text; or pass another encoding=") from None
     except UnicodeError as error:  # without a place: a byte order mark is missing, a surrogate stands alone
-        raise DataError(where, None, f"what is not {encoding} ({error})", "another encoding=") from None
+        raise DataError(where, None, f"text that is not {encoding} ({error})", "another encoding=") from None
 
 
 def recode_head(data: bytes) -> bytes:
@@ -136,7 +136,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
             while len(data) <= largest and (piece := unzipped.read(1 << 20)):  # `read(largest)` would reserve as much
                 data += piece
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
+        raise DataError(path, None, f"a damaged gzip file ({error})", "a complete file") from None
     if len(data) > largest:
         raise _make_size_error(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
     return BytesIO(data)
@@ -154,7 +154,7 @@ def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
 
 
 def _make_size_error(path: str | Path, size: str, largest: int) -> DataError:
-    wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
+    wanted = f"at most {largest / 1e9:.1f} GB, as the whole file must fit in memory; use a part of it"
     return DataError(path, None, size, wanted)
 
 
@@ -167,7 +167,7 @@ def open_as_is(path: str | Path) -> BufferedReader:
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(path, None, "no such file", "a file that exists") from None
     except OSError as error:
-        raise DataError(path, None, f"a file that can't be opened ({error.strerror})", "a readable one") from None
+        raise DataError(path, None, f"a file that can't be opened ({error.strerror})", "a readable file") from None
 
 
 def ends_within_a_line(path: str | Path) -> bool:

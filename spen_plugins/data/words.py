@@ -62,10 +62,10 @@ def read_vectors(path: str | Path) -> WordVectors:
     stated = int(header[1]) if header and len(lines[1].split()) - 1 == int(header[2]) > 1 else None
     start = 0 if stated is None else 1
     if stated not in (None, len(lines) - 1):
-        raise DataError(path, 1, f"{stated} words", f"{len(lines) - 1}, as there are lines after it; was the file cut?")
+        raise DataError(path, 1, f"{stated} words", f"{len(lines) - 1}, the lines below; was the file cut off?")
     size = len(lines[start].split()) - 1
     if size < 1:
-        raise DataError(path, start + 1, shorten(lines[start]), "a word and its numbers, with spaces between")
+        raise DataError(path, start + 1, shorten(lines[start]), "a word and its numbers, separated by spaces")
     rows: dict[str, np.ndarray] = {}
     for word, vector in _vectors(path, lines, start, size):
         rows.setdefault(word, vector)
@@ -83,7 +83,7 @@ def _vectors(path: str | Path, lines: list[str], start: int, size: int) -> Itera
                 vector = _numbers(" ".join(cells))
                 if vector is None or len(vector) != size or not word:
                     wanted = f"a word and {size} numbers, as in line {start + 1}"
-                    cut = "; was the file cut?" if n == len(lines) else ""
+                    cut = "; was the file cut off?" if n == len(lines) else ""
                     raise DataError(path, n, f"{len(line.split())} cells, {shorten(line)}", wanted + cut)
             if not np.isfinite(vector).all():
                 raise DataError(path, n, f"{vector[~np.isfinite(vector)][0]} for {shorten(word)}", "finite numbers")
@@ -104,8 +104,8 @@ def _stored(path: str | Path) -> WordVectors:
         if vectors.dim() != 2 or not vectors.is_floating_point() or len(words) + 1 != len(vectors):
             raise ValueError
     except (OSError, KeyError, ValueError, RunError):
-        wanted = "word vectors as a run folder keeps them, or GloVe's text under another suffix"
-        raise DataError(path, None, "a file that can't be read as such", wanted) from None
+        wanted = "word vectors of a run folder, or GloVe's text format with another suffix"
+        raise DataError(path, None, "an unreadable file", wanted) from None
     return WordVectors(words, vectors)
 
 
@@ -139,7 +139,7 @@ def read_clusters(path: str | Path) -> WordClusters:
     for n, line in enumerate(read_lines(path), 1):
         cells = line.split("\t")
         if len(cells) != 3 or not cells[1] or not cells[0] or cells[0].strip("01") or not cells[2].isdecimal():
-            raise DataError(path, n, shorten(line), "a path of 0 and 1, a word and its count, with tabs between")
+            raise DataError(path, n, shorten(line), "a path of 0 and 1, a word and its count, separated by tabs")
         paths.setdefault(cells[1], cells[0])
     return WordClusters(paths)
 

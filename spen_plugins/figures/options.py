@@ -19,18 +19,21 @@ Runs = Annotated[
     typer.Argument(
         metavar="RUN",
         show_default=False,
-        help="Run folders, or folders of one run a seed, or of several methods; label=folder names one.",
+        help="Run folders, folders with one run per seed, or folders of several methods; label=folder names one.",
     ),
 ]
 Run = Annotated[
-    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder; for a folder of seeds the first.")
+    str,
+    typer.Argument(
+        metavar="RUN", show_default=False, help="A run folder, or a folder of seeds, of which the first is used."
+    ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
         metavar="STEM",
         show_default=False,
-        help="Writes STEM.png and STEM.svg; default: RUN/plots/NAME, or FILE without its suffix.",
+        help="Write STEM.png and STEM.svg (default: RUN/plots/NAME, or FILE without its suffix).",
     ),
 ]
 
@@ -56,7 +59,7 @@ def group_of(word: str) -> Group:
         paths = ", ".join(str(one.runs[0].path.parent) for one in (group, *others))
         raise ConfigError(f"{word} holds runs of several methods; name one of {paths}")
     if len(group.runs) > 1:
-        say(f"note: of several seeds the first is plotted: {group.runs[0].path}")
+        say(f"note: found several seeds; plotting the first: {group.runs[0].path}")
     return group
 
 

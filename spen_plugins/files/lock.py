@@ -54,7 +54,9 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
         try:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-                raise ConfigError(f"{path} is no lock of ours: it is no regular file, or has other names; remove it")
+                raise ConfigError(
+                    f"{path} is not our lock file: it is not a regular file, or has other hard links; remove it"
+                )
             waited |= _wait_for(file, path, wait, waited)
             with suppress(FileNotFoundError):
                 if os.path.samestat(status, path.lstat()):  # the holder before removes its own

@@ -47,14 +47,14 @@ def from_json(text: str | bytes) -> Any:
         if "\\ud" in text or "\\uD" in text:  # half of a pair can't be written again
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise ValueError("tables or lists inside one another, too deep to be read") from None
+        raise ValueError("tables or lists are nested too deeply") from None
     except UnicodeEncodeError as error:
-        raise ValueError(f"half a character ({error.object[error.start]!a})") from None
+        raise ValueError(f"an unpaired surrogate ({error.object[error.start]!a})") from None
     return value
 
 
 def _reject(name: str) -> NoReturn:
-    raise ValueError(f"{name:.20} is no number of JSON")
+    raise ValueError(f"{name:.20} is not a JSON number")
 
 
 def _read_float(text: str) -> float:
@@ -141,7 +141,9 @@ def check_finite(name: str, tensor: Tensor, like: Tensor | None = None) -> None:
         like = like.to(tensor.device)  # in its own type: a large number would be infinite in another
         odd &= ~(tensor.isinf() & like.isinf() & (tensor.sign() == like.sign()))
     if count := int(odd.sum()):
-        raise ValueError(f"found {count} of {tensor.numel()} numbers in {name} NaN or infinite; expected finite ones")
+        raise ValueError(
+            f"found {count} of {tensor.numel()} numbers in {name} that are NaN or infinite; expected finite numbers"
+        )
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def _disk_errors(path: Path, whole: bool = True) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        before = "; what stood there before is whole" if whole else ""
+        before = "; the previous file is intact" if whole else ""
         raise RunError(f"{path} can't be written: {error.strerror or error}{before}") from error
 
 

@@ -45,7 +45,7 @@ class Descent(Config):
     @model_validator(mode="after")
     def _check_optimizer(self) -> Descent:
         if self.momentum and self.optimizer != "gradient":
-            raise ValueError("momentum goes with optimizer 'gradient'")
+            raise ValueError("momentum requires optimizer 'gradient'")
         return self
 
 
@@ -126,8 +126,8 @@ def minimise(
                 place = space.project(place, mask)
     if not torch.isfinite(best).any(1).all():
         raise RunError(
-            f"gradient-based inference ended at no finite energy for some example; a lower lr (now {config.lr:g}), "
-            "pick 'best' or an energy that is bounded below may help"
+            f"gradient-based inference found no finite energy for some example; try a lower lr (now {config.lr:g}), "
+            "pick 'best', or an energy that is bounded below"
         )
     return Found(best_y, best, tuple(path))
 

@@ -47,7 +47,7 @@ class Gbi(InferenceNet):
         self.net, self.inputs = net, task.inputs
         self.starts = config.starts or (["zeros"] if net is None else ["net"])
         if "net" in self.starts and net is None:
-            raise ConfigError("inference_net.starts has 'net', but there is no inference_net.net to start from")
+            raise ConfigError("inference_net.starts has 'net', which requires inference_net.net")
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """A proposal whose mean is the descent's result; its `iterates` are the path if `keep_iterates`."""
@@ -77,8 +77,8 @@ class Gbi(InferenceNet):
             sizes = x.inputs["image"].shape[-2:]
         if None in sizes:
             raise PluginError(
-                f"the outputs of {type(self.space).__name__} differ in size from batch to batch, and this batch has no "
-                "mask to tell it: the task's collate sets X.mask"
+                f"the output size of {type(self.space).__name__} varies between batches, and this batch has no mask; "
+                "expected the task's collate to set X.mask"
             )
         return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if own is None else own.dtype)
 

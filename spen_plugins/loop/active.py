@@ -163,8 +163,8 @@ def make_phases(
             touches, planned = find_touched(model, own.values()), planned_updates(stage, phase, batches)
             if stage.epochs and not planned and phase.player.every > 1:
                 raise ConfigError(
-                    f"phase {phase.name!r} has a turn at every {find_every(phase)}th batch only, and stage "
-                    f"{stage.name!r} has {stage.epochs * batches} batches; expected a smaller `every` of its player"
+                    f"phase {phase.name!r} updates only at every {find_every(phase)}th batch, but stage {stage.name!r} "
+                    f"has {stage.epochs * batches} batches; expected a smaller `every` in its player"
                 )
             phases.append(ActivePhase(phase, own, touches, accelerator, planned))
     return phases

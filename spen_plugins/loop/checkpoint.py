@@ -82,7 +82,7 @@ class Checkpoint:
         try:
             make_folder(self.folder)
         except OSError as error:
-            raise RunError(f"{self.folder} can't be made: {error.strerror}") from error
+            raise RunError(f"{self.folder} can't be created: {error.strerror}") from error
         tensors: dict[str, Tensor] = {}
         table = flatten(state, tensors, "state")
         paths = self._paths()
@@ -114,11 +114,11 @@ class Checkpoint:
                 continue
             if damaged:
                 reason = f"the last checkpoint in {self.folder} can't be read ({'; '.join(damaged)})"
-                say(f"{reason}; training goes on from the one before")
+                say(f"{reason}; resuming from the previous one")
             return state
         raise RunError(
             f"the checkpoint in {self.folder} can't be read ({'; '.join(damaged) or 'no state-*.json'}). "
-            "Without that folder, resuming trains from the beginning"
+            "To train from the beginning, remove that folder and resume"
         )
 
     def _paths(self) -> dict[Path, int]:
@@ -134,7 +134,7 @@ class Checkpoint:
     def _read(self, path: Path) -> dict[str, Any]:
         index, file = read_json(path), path.with_suffix(".safetensors")
         if sha256(file) != index["sha256"]:
-            raise ValueError(f"{file.name} is not what was written")
+            raise ValueError(f"{file.name} does not match its checksum")
         state = unflatten(index["state"], read_tensors(file, infinite=True)[0])
         self._good = self._paths()[path]
         return state

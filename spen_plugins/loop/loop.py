@@ -52,7 +52,7 @@ class Loop:
             alone = [phase.name for phase in stage.phases if not phase.additive or has_sums]
             if alone and (self.config.accumulate > 1 or accelerator.num_processes > 1):
                 raise ConfigError(
-                    f"stage {stage.name!r}: the gradient of phase {alone[0]!r} can't be added up over "
+                    f"stage {stage.name!r}: the gradient of phase {alone[0]!r} can't be accumulated over "
                     "parts of a batch; use accumulate=1 and one process"
                 )
 

@@ -39,7 +39,7 @@ def _lost_process_errors() -> Iterator[None]:
     except RuntimeError as error:
         reason = re.sub(r"^\[.*?\] ", "", str(error)).partition(". ")[0]
         raise ProcessLost(
-            f"another process of this run has ended or can't be reached, and this one can't go on alone ({reason:.200})"
+            f"another process of this run ended or can't be reached, so this one stopped ({reason:.200})"
         ) from error
 
 
@@ -168,7 +168,7 @@ def restore_own(
     number, others = accelerator.process_index, state.get("others", [])
     if len(others) != accelerator.num_processes - 1:
         was, now = 1 + len(others), accelerator.num_processes
-        say(f"note: the checkpoint is of a run with processes: {was}, now: {now}; random numbers differ from there on")
+        say(f"note: the checkpoint was saved with processes: {was}, now: {now}; random numbers will differ")
         set_random_state(state["random"])
         if number:
             torch.manual_seed(hash((seed, number, position.stage, position.epoch, position.batch)) % 2**63)

@@ -25,7 +25,7 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
     """
     claims = {phase.name: phase.trains for phase in stage.phases} | {"frozen": stage.frozen}
     if len(claims) != len(stage.phases) + 1:
-        raise ConfigError(f"stage {stage.name!r}: phases need different names, and none may be called 'frozen'")
+        raise ConfigError(f"stage {stage.name!r}: phases must have different names, and none may be 'frozen'")
     owned: dict[str, dict[str, nn.Parameter]] = {phase.name: {} for phase in stage.phases}
     for name, aliases in _aliases(model).items():
         if not (parameter := model.get_parameter(name)).requires_grad:
@@ -47,9 +47,9 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
     """Check that all stages can run on a model: names, epochs, owners of parameters, and settings of their rates."""
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
-        raise ConfigError(f"found the stages {', '.join(names)}; expected a name of its own for each")
+        raise ConfigError(f"found the stages {', '.join(names)}; expected different names")
     if not any(stage.epochs > 0 for stage in stages):
-        raise ConfigError(f"the trainer trains for no epoch: found the stages {', '.join(names) or 'none'} with 0")
+        raise ConfigError(f"found no epochs in any stage ({', '.join(names) or 'none'}); expected at least one")
     owners = {stage.name: {phase: list(owned) for phase, owned in assign(model, stage).items()} for stage in stages}
     _check_rates(model, [(phase, owners[stage.name][phase.name]) for stage in stages for phase in stage.phases])
     return owners
@@ -65,13 +65,13 @@ def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> 
             if len(set(rates.values())) > 1:
                 both = ", ".join(f"{alias} x{rate:g}" for alias, rate in rates.items())
                 raise ConfigError(
-                    f"phase {phase.name!r}: its player's groups give a shared parameter two rates: {both}"
+                    f"phase {phase.name!r}: its player's groups set two rates for a shared parameter: {both}"
                 )
         same = [names for other, names in owned if other.player == player]
         if player.layer_decay < 1 and not any(map(layers_below_top, same)):
             raise ConfigError(
-                f"phase {phase.name!r}: its player has layer_decay={player.layer_decay:g} and moves no layers of an "
-                "encoder; expected a pretrained encoder that isn't frozen, or 1"
+                f"phase {phase.name!r}: its player has layer_decay={player.layer_decay:g} but trains no encoder "
+                "layers; expected a pretrained encoder that isn't frozen, or 1"
             )
         moved = [name for other, names in owned if other.player.groups == player.groups for name in names]
         _check_groups(model, phase, [alias for name in moved for alias in aliases[name]])
@@ -85,8 +85,8 @@ def _check_groups(model: Model, phase: Phase, moved: Sequence[str]) -> None:
             parts = [name.split(".")[1:] for name in moved]
             known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise ConfigError(
-                f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
-                f"so.{did_you_mean(prefix, known)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
+                f"phase {phase.name!r}: its player's groups name {prefix!r}, but none of its parameters begins with "
+                f"it.{did_you_mean(prefix, known)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
             )
 
 
@@ -122,7 +122,7 @@ class Recipe:
         if not len(self.task.part("train")):
             raise ConfigError("the task has no training examples")
         if not len(self.task.part("validation")):
-            raise ConfigError("the task has no validation examples; they choose the best epoch (give a split)")
+            raise ConfigError("the task has no validation examples, which choose the best epoch; give a split")
         empty = [stage.name for stage in self.stages if stage.examples is not None and not len(stage.examples)]
         if empty:
             raise ConfigError(f"stage {empty[0]!r} has no examples to train on")

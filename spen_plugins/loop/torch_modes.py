@@ -44,7 +44,7 @@ def seed_everything(seed: int) -> None:
     set_seed(seed % 2**32)
 
 
-SMALLER = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
+SMALLER = "reduce trainer.batch_size or the number of samples, or raise trainer.accumulate"
 _MESSAGES = ("can't allocate memory", "Storage size calculation overflowed")
 
 
@@ -62,7 +62,7 @@ def translate_memory_errors(doing: str, smaller: str = SMALLER) -> Iterator[None
         if not is_out_of_memory(error):
             raise
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise RunError(f"memory ran out in {doing} ({reason}); {smaller}") from error
+        raise RunError(f"ran out of memory while {doing} ({reason}); {smaller}") from error
 
 
 def attention_kernels(stage: Stage) -> AbstractContextManager[Any]:

@@ -29,7 +29,7 @@ def output_size(component: Component) -> int:
     size = component.space.shape[-1]
     if size is None:
         raise ConfigError(
-            f"{type(component).__name__} works on labels or tags, whose number is known, but the outputs are "
+            f"{type(component).__name__} requires a known number of labels or tags, but the outputs are "
             f"{type(component.space).__name__}; choose another task, or a component for such outputs"
         )
     return size
@@ -83,5 +83,5 @@ def require_tags(component: Component) -> None:
     if not isinstance(component.space, TagSequence):
         raise ConfigError(
             f"{type(component).__name__} scores tag sequences, but the outputs are {type(component.space).__name__}; "
-            "choose a task with tag sequences, or another energy (core.local takes label sets, too)"
+            "choose a task with tag sequences, or another energy (core.local also scores label sets)"
         )

@@ -187,7 +187,7 @@ class PluginHost:
             names = tables[kind].keys() & self._tables[CORE][kind].keys()
             tables[kind] = {name: value for name, value in tables[kind].items() if name not in names}
             taken += [f"{kind} {name!r}" for name in sorted(names)]
-        return f"{plugin}: rejected {', '.join(taken)}, which spen has itself" if taken else None
+        return f"{plugin}: rejected {', '.join(taken)}, which spen already provides" if taken else None
 
     def _table(self, name: str, kind: Kind) -> Table:
         """The checked result of one hook of a plugin."""

@@ -53,7 +53,7 @@ class Kind:
         taken = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
         if clash := sorted(taken & value.Config.model_fields.keys()):
             raise PluginError(
-                f"{where}: {value.__name__}.Config has a field {clash[0]!r}, a key that its table has already; "
+                f"{where}: {value.__name__}.Config has a field {clash[0]!r}, which its table reserves; "
                 "expected another name"
             )
 

@@ -92,10 +92,10 @@ class Registry:
         if not isinstance(type_name, str):
             shown = "none" if type_name is None else repr(type_name)
             has_energy = where not in ("energy", "energy_loss")
-            hint = "" if has_energy else " If the config's method has none, take one that has, such as method=nce."
+            hint = "" if has_energy else " If the config's method has none, choose one that does, such as method=nce."
             raise ConfigError(
                 f"{source}: {where}.type: expected the name of a type, found {shown}. "
-                f"`spen describe {kind}` lists what is installed.{hint}"
+                f"`spen describe {kind}` lists the installed types.{hint}"
             )
         if _kind(kind).features:
             values.pop("features", None)
@@ -127,8 +127,8 @@ class Registry:
             for key in sorted(unknown & known.keys()):
                 owners.setdefault(key, []).append(name)
         return "".join(
-            f" {key!r} is a key of {', '.join(names)}; {where}.type is {type_name!r} here, and an argument of the "
-            "config, such as method, may choose another."
+            f" {key!r} is a key of {', '.join(names)}, but {where}.type is {type_name!r}; an argument of the config, "
+            "such as method, may choose another type."
             for key, names in owners.items()
         )
 
@@ -136,8 +136,9 @@ class Registry:
         known = [p.name for p in self.plugins() if p.status != "refused"]
         near = did_you_mean(plugin, known)
         return (
-            f"{kind} '{plugin}.{short}' needs the plugin {plugin!r}, which is not installed.{near} Install the package "
-            f"that provides {plugin!r} (by convention `pip install spen-{plugin}`). Installed: {', '.join(known)}."
+            f"{kind} '{plugin}.{short}' requires the plugin {plugin!r}, which is not installed.{near} "
+            f"Install the package that provides {plugin!r} (by convention `pip install spen-{plugin}`). "
+            f"Installed: {', '.join(known)}."
         )
 
     def _describe_unknown(self, kind: str, type_name: str) -> str:

@@ -110,7 +110,7 @@ def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
     labels = [group.label for group in groups]
     for label in against:
         if label not in labels:
-            raise ConfigError(f"no group is called {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
+            raise ConfigError(f"unknown group {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
 
 
 def _row(group: GroupScores, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:

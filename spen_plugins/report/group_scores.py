@@ -220,9 +220,11 @@ def compare_resampled(
         label: {name: None if name == label else find_difference(label, name) for name in baselines}
         for label in by_label
     }
-    several = "where two rows don't have the same seeds, their difference is over those that both have"
+    several = "differences between rows with different seeds are over the seeds that both have"
     notes += unequal if len(unequal) < 2 else [several]
     if without:
         labels = "; ".join(without)
-        notes.append(f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}")
+        notes.append(
+            f"no bootstrap over examples, which requires examples.safetensors of this part; missing in: {labels}"
+        )
     return found, notes

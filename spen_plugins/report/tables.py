@@ -60,15 +60,15 @@ def caption(comparison: Comparison) -> str:
         text += " Differences are paired by seed"
         text += (
             "; [95 % interval] and p: paired bootstrap over seeds and examples together, 10,000 resamples. "
-            "Over examples alone p is for these very runs, without what other seeds would change; with one seed there "
-            "is no other."
+            "p over examples alone is for these runs only and ignores the variance between seeds; with one seed, it is "
+            "the only one."
             if any(gain.examples for gain in differences)
             else "."
         )
     if comparison.sizes:
         text += (
-            " Inference parameters are those that prediction needs; speed is training's, each example of an epoch "
-            "counted once."
+            " Inference parameters are those that prediction uses; speed is that of training, each example counted "
+            "once per epoch."
         )
     return text
 

@@ -26,7 +26,7 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     histories = {group.label: [run.history() for run in group.runs] for group in groups}
     panels = _panels([record for seeds in histories.values() for history in seeds for record in history])
     if not panels:
-        raise ConfigError("there is nothing to plot: no epoch has been finished in " + ", ".join(histories))
+        raise ConfigError("nothing to plot: found no finished epoch in " + ", ".join(histories))
     panels = panels[:1] if score_only else panels
     columns = 2 if len(panels) == 4 else min(3, len(panels))
     rows = -(-len(panels) // columns)

@@ -32,7 +32,9 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
     wanted = None if device is None else torch.device(device)
     if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
         if processes > 1:
-            raise ConfigError(f"device {device!r} is one GPU for {processes} processes; 'cuda' gives each one its own")
+            raise ConfigError(
+                f"device {device!r} is one GPU, but there are {processes} processes; use 'cuda' for one GPU each"
+            )
         torch.cuda.set_device(wanted)
     cpu = wanted is not None and wanted.type == "cpu"
     if processes > 1 and not cpu:
@@ -48,7 +50,7 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
             f"the processes of this run could not connect to each other at {where} ({reason:.200})"
         ) from error
     if precision == "fp16" and accelerator.device.type == "cpu":
-        raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
+        raise ConfigError("precision 'fp16' requires a GPU; on a CPU use 'bf16' or 'no'")
     if accelerator.device.type == "cuda":
         torch.use_deterministic_algorithms(True, warn_only=True)
     return accelerator
@@ -78,7 +80,7 @@ def _has_gpus(processes: int) -> bool:
     here, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", processes)), torch.cuda.device_count()
     if here > gpus:
         raise ConfigError(
-            f"found {here} processes and {gpus} GPUs on this machine; start as many processes as it has GPUs "
+            f"found {here} processes and {gpus} GPUs on this machine; start one process per GPU "
             "(--nproc_per_node), or give --device cpu"
         )
     return True

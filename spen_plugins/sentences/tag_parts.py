@@ -43,8 +43,8 @@ class PredicatesConfig(Config):
     """The predicates of files of semantic roles that are tagged."""
 
     auxiliaries: bool = True
-    """Of format predicates: if false, auxiliaries and modals, whose frames have no arguments (be.03, do.01, have.01 and
-    the like), are no predicates, where the file has rolesets."""
+    """For format predicates: if false, auxiliaries and modals, whose frames have no arguments (be.03, do.01, have.01,
+    …), are not predicates if the file has rolesets."""
 
 
 Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
@@ -104,7 +104,7 @@ def known(
         tags = {tag for names, *_ in encoded for tag in names or ()}
     if config.scheme != "none" and tags == {"O"}:
         where = config.train or config.file or "the data"
-        wanted = "some others, such as B-PER; name their column (task.tags) if they are in another"
+        wanted = "other tags, such as B-PER; set task.tags if they are in another column"
         raise DataError(where, None, "the tag O throughout the training part", wanted)
     return words, columns, tags
 
@@ -123,7 +123,7 @@ def take_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int
     if named := [
         f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
     ]:
-        raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
+        raise ConfigError(f"found {' and '.join(named)} with data given in Python; expected only words and tags")
     pairs, weights = given.pairs(parts)
     sentences = {
         part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]

@@ -12,7 +12,7 @@ from spen_plugins.errors import DataError
 
 CLAUSE = 6
 """Characters of a short clause in a script without blanks; words in such scripts have fewer on average."""
-NO_TAGS = "a file to predict may have no column of tags"
+NO_TAGS = "a file to predict does not need a column of tags"
 """For errors about tags of such a file."""
 
 
@@ -22,8 +22,8 @@ def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> li
     blank = sum(tag == "_" for tag in tags)
     if blank * 2 <= len(tags):
         return []
-    share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
-    return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
+    share = f"{blank:,} of {len(tags):,} tags in {where} are '_'"
+    return [f"warning: {share}, CoNLL's sign for no value; is task.tags the right column?"]
 
 
 def unseen_tags(
@@ -56,11 +56,11 @@ def unknown_tags(
     own = {tag for sentence in sentences for tag in sentence.tags or ()} - {"_"}
     expected = _list(_in_scheme(known, config.scheme))
     if all(len(names) == 1 for names in gold):
-        found = f"tags such as {_list(own)}, no tag of the run"
+        found = f"tags such as {_list(own)}, which the run does not know"
         raise DataError(path, None, found, f"tags such as {expected}; {NO_TAGS}")
     return [
-        f"warning: {path} has tags such as {_list(own)}, and none of the run's ({expected}). "
-        "If that is raw text, give it to --text or on standard input"
+        f"warning: {path} has tags such as {_list(own)}, but none of the run's tags ({expected}). "
+        "If it is raw text, pass it by --text or on standard input"
     ]
 
 
@@ -81,6 +81,6 @@ def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
     if mean < CLAUSE or not is_mostly_unspaced("".join(words)):
         return []
     return [
-        f"warning: the words of {path} have {mean:.0f} characters on average. If that is raw text, give it to --text "
+        f"warning: the words of {path} have {mean:.0f} characters on average. If it is raw text, pass it by --text "
         "or on standard input, with its language (--language zh, ja, th, …)"
     ]

@@ -159,7 +159,7 @@ def hide_roles(config: Any, found: FileParts[Sentence]) -> FileParts[Sentence]:
     def read(path: Path) -> list[Sentence]:
         sentences = kept(config, read_roles(path, config.layout, gold=False).sentences)
         if not any(sentence.propositions for sentence in sentences):
-            raise DataError(path, None, "no predicate (task.unlabelled)", "sentences with a predicate marked")
+            raise DataError(path, None, "no predicate (task.unlabelled)", "sentences with marked predicates")
         return sentences
 
     def hidden(sentence: Sentence) -> Sentence:

@@ -15,7 +15,7 @@ def listed(facts: Mapping[str, Any], key: str) -> list[str]:
     """
     value = facts[key]
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f"{key}: found {value!r:.60}; expected a list of texts")
+        raise ValueError(f"{key}: found {value!r:.60}; expected a list of strings")
     if len(set(value)) < len(value):
         raise ValueError(f"{key}: found a name twice; expected each once")
     return list(value)

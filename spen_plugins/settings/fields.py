@@ -54,7 +54,7 @@ def refuse_unused(config: BaseModel, keys: Sequence[str], where: str, why: str) 
         info = type(config).model_fields.get(key)
         value = getattr(config, key, None)
         if info is not None and value != info.get_default(call_default_factory=True, validated_data={}):
-            raise ConfigError(f"{where}.{key}: found {_short(value)}, which has no effect: {why}; leave it out")
+            raise ConfigError(f"{where}.{key}: found {_short(value)}, which has no effect: {why}; omit it")
 
 
 def validate(config: type[C], values: Mapping[str, Any], where: str, source: object, beside: Sequence[Field] = ()) -> C:

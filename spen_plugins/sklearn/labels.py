@@ -166,12 +166,12 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         if labels.ndim != 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}, of shape {labels.shape}; "
-                "expected label sets, not one class per row: a matrix of 0 and 1, (n_samples, n_labels), which "
-                "sklearn.preprocessing.MultiLabelBinarizer makes of label sets, and LabelBinarizer of classes"
+                "expected label sets, not one class per row: a 0/1 matrix (n_samples, n_labels), as returned by "
+                "sklearn.preprocessing.MultiLabelBinarizer for label sets, and by LabelBinarizer for classes"
             )
         values = np.unique(labels)
         if not np.isin(values, (0, 1)).all():
-            raise ValueError(f"y has the values {values[:5].tolist()}; each label of a row should be 0 or 1")
+            raise ValueError(f"y has the values {values[:5].tolist()}; expected 0 or 1 for each label of a row")
         if reset and len(values) < 2:
             raise ValueError(f"y has one class only: every label of every row is {values[0]}")
         names = tuple(map(str, y.columns)) if hasattr(y, "columns") else None

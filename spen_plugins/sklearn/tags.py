@@ -177,6 +177,6 @@ def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
         except BrokenTags as error:
             errors.append(error)
     raise ValueError(
-        f"the tags look like spans and obey none of {', '.join(SCHEMES)}; under bio: found {errors[0].found}, expected "
-        f"{errors[0].expected.replace('task.scheme', 'scheme')}. scheme='none' takes them as tags without spans"
+        f"the tags look like spans but follow none of {', '.join(SCHEMES)}; under bio: found {errors[0].found}, "
+        f"expected {errors[0].expected.replace('task.scheme', 'scheme')}. scheme='none' reads tags without spans"
     )

@@ -92,8 +92,8 @@ class Proposal(ABC):
         """
         if not self.exact:
             raise ConfigError(
-                f"{type(self).__name__} has only a bound of ln q(y), so that its samples can be neither noise of NCE "
-                "nor weighed by an energy; take a net with exact probabilities, as one that writes labels in an order"
+                f"{type(self).__name__} has only a bound of ln q(y), so its samples can neither be noise of NCE nor be "
+                "weighted by an energy; use a net with exact probabilities, such as one that predicts labels in order"
             )
         with torch.no_grad():
             return self.log_prob(y)
@@ -109,8 +109,8 @@ class Proposal(ABC):
             ConfigError: the variables are not independent, so that ln q(y) is no sum over them.
         """
         raise ConfigError(
-            f"task.class_weight weighs the terms of single labels or tags, and {type(self).__name__} has one "
-            "probability for all of an output; take independent labels or tags (inference_net.type=independent, "
+            f"task.class_weight weighs the terms of single labels or tags, but {type(self).__name__} has one "
+            "probability per output; use independent labels or tags (inference_net.type=independent, "
             "method=cross_entropy), or class_weight=null"
         )
 
@@ -125,8 +125,8 @@ class Proposal(ABC):
         """
         raise PluginError(
             f"{type(self).__name__}, the distribution over {type(self.space).__name__}, doesn't list its k best "
-            "outputs, of which the inference net 'rerank' chooses one: give it the method k_best, or predict with "
-            "another net"
+            "outputs, which the inference net 'rerank' requires: implement its method k_best, or predict with another "
+            "net"
         )
 
     def label_sizes(self) -> Tensor | None:
@@ -161,8 +161,8 @@ class Proposal(ABC):
             ConfigError: the outputs have no spans, or the distribution does not implement it.
         """
         raise ConfigError(
-            f"{type(self).__name__}, the distribution over {type(self.space).__name__}, has no posteriors of spans, by "
-            "which task.decode=expected_f1 and validation decide; take task.decode=viterbi"
+            f"{type(self).__name__}, the distribution over {type(self.space).__name__}, has no posteriors of spans, "
+            "which task.decode=expected_f1 and validation require; use task.decode=viterbi"
         )
 
     def keep(self, name: Any, make: Callable[[], T]) -> T:

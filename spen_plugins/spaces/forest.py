@@ -44,7 +44,7 @@ class Forest:
             while at not in depth:
                 if at in chain:
                     cycle = " -> ".join(names[i] for i in [*chain[chain.index(at) :], at])
-                    raise ConfigError(f"label hierarchy: found {cycle}; expected parents that are no descendants")
+                    raise ConfigError(f"label hierarchy: found {cycle}; expected no label to be its own ancestor")
                 chain.append(at)
                 at = self.parents[at]
             for below in reversed(chain):

@@ -38,7 +38,7 @@ class TagSequence(OutputSpace):
 
     def __init__(self, tags: list[str], scheme: str = "none", unique: Collection[str] = ()) -> None:
         if unique and scheme == "none":
-            raise ValueError("unique types are of spans, which need a scheme")
+            raise ValueError("found unique types without a scheme; expected a scheme of spans")
         self.tags = list(tags)
         self.scheme = scheme
         self.links = span_links(self.tags, scheme)

@@ -77,7 +77,7 @@ def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
             value.zero_()
     module.load_state_dict(load(stored))
     assert torch.equal(compute(), before), (
-        f"{type(module).__name__} gives other numbers after its state was stored and loaded; "
+        f"{type(module).__name__} returns other numbers after its state was saved and loaded; "
         "whatever it learns must be a parameter or a buffer"
     )
 
@@ -139,7 +139,7 @@ def check_config(config: type[Config]) -> None:
         path = field.name.split(".")
         for number in _NUMBERS:
             for value in (number, [number], {"a": number}):
-                assert not _takes(config, path, value), f"{key} takes {value}; expected finite numbers only"
+                assert not _takes(config, path, value), f"{key} accepts {value}; expected finite numbers only"
 
 
 def _takes(config: type[Config], path: Sequence[str], value: Any) -> bool:

@@ -59,7 +59,7 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
     torch.autograd.gradcheck(bound, (free,), fast_mode=True)
     if twice:
         torch.autograd.gradgradcheck(bound, (free,), fast_mode=True)
-    assert_same(bound.gradient(y), gradient, f"{name}.gradient is not that of autograd")
+    assert_same(bound.gradient(y), gradient, f"{name}.gradient differs from that of autograd")
     _check_clear_error(energy, batch, y, name)
     check_state(energy, lambda: energy.at(batch.x)(y))
 
@@ -174,7 +174,7 @@ def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], w
     if not parameters:
         return
     idle = list_idle(value, parameters)
-    assert not idle, f"{what} has no gradient to {', '.join(idle)}; if that is meant, name them in allow_idle"
+    assert not idle, f"{what} has no gradient to {', '.join(idle)}; if that is intended, name them in allow_idle"
 
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:
@@ -196,4 +196,4 @@ def _check_clear_error(energy: Energy, batch: Batch, y: Tensor, name: str) -> No
             energy.at(batch.x)(wrong)
         except ValueError:
             continue
-        raise AssertionError(f"{name} takes outputs of shape {tuple(wrong.shape)} for {tuple(y.shape)}")
+        raise AssertionError(f"{name} accepts outputs of shape {tuple(wrong.shape)} for {tuple(y.shape)}")

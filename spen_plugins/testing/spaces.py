@@ -131,7 +131,7 @@ def _check_mode(q: Proposal, y: Tensor, allowed: Tensor) -> None:
     name, log_prob = type(q).__name__, q.log_prob(y)[0]
     assert_same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
     is_mode = (y[0] == q.mode[0]).flatten(1).all(1)
-    assert (is_mode & allowed).any(), f"{name}.mode gives an output that it doesn't give where it is wanted"
+    assert (is_mode & allowed).any(), f"{name}.mode returns an output that is no mode of one-hot logits"
     assert_same(log_prob[is_mode][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output")
     if not lists_k_best(q):
         return

@@ -55,7 +55,7 @@ def check_task(task: Task) -> None:
     assert_shape(decoded, tuple(batch.gold.shape), f"{name}.decode")
     assert_same(task.space.round(decoded, batch.x.mask), decoded, f"{name}.decode gives an output that is not discrete")
     chosen = replace(proposal, chosen=1 - decoded)
-    assert_same(task.decode(chosen, batch.x), 1 - decoded, f"{name}.decode passes over what the net has chosen")
+    assert_same(task.decode(chosen, batch.x), 1 - decoded, f"{name}.decode ignores the output that the net has chosen")
     metric.update(proposal, batch)
     scores = metric.compute()
     assert task.selection in scores, f"{name}.selection is {task.selection!r}; the metric has {', '.join(scores)}"
@@ -71,8 +71,8 @@ def check_task(task: Task) -> None:
     again = object.__new__(type(task))
     again.__dict__.update({key: value for key, value in task.__dict__.items() if key not in ("space", "inputs")})
     again.restore(facts)
-    assert again.space.shape == task.space.shape, f"{name}.restore makes another output space"
-    assert type(again.inputs) is type(task.inputs), f"{name}.restore makes other inputs"
+    assert again.space.shape == task.space.shape, f"{name}.restore returns another output space"
+    assert type(again.inputs) is type(task.inputs), f"{name}.restore returns other inputs"
     assert json.loads(json.dumps(again.facts())) == facts, f"{name}: the facts of a restored task differ"
 
 
@@ -137,7 +137,7 @@ def _check_phase(phase: Phase, model: Model, batch: Batch, allow_idle: Sequence[
         assert value.requires_grad or not trained, f"{name}: term {key!r} is detached, without gradient"
     idle = list_idle(torch.stack(list(terms.values())).sum(), trained)
     assert not idle, (
-        f"{name}: its loss has no gradient to {', '.join(idle)}, which it trains; if that is meant, name them in "
+        f"{name}: its loss has no gradient to {', '.join(idle)}, which it trains; if that is intended, name them in "
         "allow_idle"
     )
 
@@ -228,5 +228,5 @@ def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, 
             assert_same(
                 zero if ours is None else ours,
                 zero if alone is None else alone,
-                f"after {name} has used a proposal, the gradient of the {what} to the net's {key} is another",
+                f"after {name} has used a proposal, the gradient of the {what} to the net's {key} differs",
             )

@@ -146,7 +146,7 @@ def test_padding_and_neighbours_do_not_matter() -> None:
 
 
 def test_a_net_to_start_from_is_needed() -> None:
-    with pytest.raises(sp.ConfigError, match=r"alen\.refine.* starts from another inference net"):
+    with pytest.raises(sp.ConfigError, match=r"alen\.refine.* requires inference_net\.net"):
         make(Refine, toy("labels")[0])
 
 

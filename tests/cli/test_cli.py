@@ -169,7 +169,7 @@ def test_the_cores_commands_need_no_plugin(predictor, greeting):
 def test_a_command_with_a_name_of_the_cores_is_rejected(site):
     site.module("acme_commands", HELLO)
     site.install("acme", GREET.replace('hello"}', 'hello", "predict": "acme_commands:hello"}'))
-    sentence = "plugin 'acme' (spen-acme 1.0): rejected command 'predict', which spen has itself"
+    sentence = "plugin 'acme' (spen-acme 1.0): rejected command 'predict', which spen already provides"
     assert f"note: {sentence}\n" in spen("--help").stderr
     checked = spen("plugins", "--check", status=2)
     assert sentence in checked.stdout
@@ -180,9 +180,8 @@ def test_a_command_that_two_plugins_have(greeting):
     greeting.install("other", GREET)
     assert spen("--help").stdout.count("say-hello") == 1
     refused = spen("say-hello", "Anna", status=2)
-    assert (
-        "command 'say-hello': plugin 'acme' (spen-acme 1.0) and plugin 'other' (spen-other 1.0) both" in refused.stderr
-    )
+    both = "plugin 'acme' (spen-acme 1.0) and plugin 'other' (spen-other 1.0)"
+    assert f"command 'say-hello' is provided by {both}" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ def test_a_broken_plugin_breaks_no_help(site):
 
 
 def test_an_unknown_command_is_told_the_nearest():
-    assert "there is no command 'predct'. Did you mean 'predict'?" in spen("predct", status=2).stderr
+    assert "unknown command 'predct'. Did you mean 'predict'?" in spen("predct", status=2).stderr
 
 
 def test_a_command_whose_plugin_is_not_installed(monkeypatch, site):
@@ -464,7 +463,7 @@ def test_out_is_neither_the_input_nor_a_file_of_a_run(fake, tmp_path, command):
     weights.parent.mkdir()
     for one in (file, weights, weights.with_name("config.json")):
         one.write_text("kept")
-    for out, says in ((f"{tmp_path}/./in.csv", "is the file that is read"), (str(weights), "is a file of the run")):
+    for out, says in ((f"{tmp_path}/./in.csv", "is an input file"), (str(weights), "is a file of the run")):
         done = spen(command, "runs/x", str(file), "--out", out, status=2)
         assert says in " ".join(done.output.replace("│", " ").split())
     assert file.read_text() == weights.read_text() == "kept"

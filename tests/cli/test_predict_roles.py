@@ -54,7 +54,7 @@ def test_sentences_without_predicates_get_them_from_another_run(runs: dict[str, 
         (WORDS[2], {"index": 1, "word": "saw"}),
     ]
     assert "3 sentences, 0 predicates\n" in done.stderr
-    assert done.stderr.endswith("in.jsonl: no predicate is marked; they are found as in raw text\n")
+    assert done.stderr.endswith("in.jsonl: found no marked predicates; they are predicted as for raw text\n")
     assert "_char" not in done.stdout
 
 
@@ -108,7 +108,7 @@ def test_keys_that_are_not_read_are_named(runs: dict[str, Path]) -> None:
 
 
 def test_evaluation_finds_no_predicates(runs: dict[str, Path]) -> None:
-    assert "found as in raw text" not in spen("evaluate", runs["srl"], lines({"words": WORDS[0]}), status=2).stderr
+    assert "predicted as for raw text" not in spen("evaluate", runs["srl"], lines({"words": WORDS[0]}), status=2).stderr
 
 
 def test_python_values_need_a_predicate() -> None:

@@ -14,8 +14,7 @@ import spen_plugins as sp
 from spen_plugins.data.records import records
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.runs.predict import tokenised
-from spen_plugins.runs.predict.tokenised import TokenisedText
-from spen_plugins.task_parts import read_text
+from spen_plugins.runs.predict.tokenised import TokenisedText, read_text
 from tests.cli.conftest import POS, ROLES, train
 from tests.loaded import loaded, spen
 
@@ -79,7 +78,7 @@ UNSPACED_WORDS = ("李四", "昨天", "去", "了", "上海", "。", "ソファ"
 @pytest.mark.parametrize("text", UNSPACED)
 def test_a_text_without_blanks_is_warned_of(runs, text):
     """The tokens stay those of English rules."""
-    warning = "warning: the text has no blanks between words, and is tokenised as English; name its language"
+    warning = "warning: the text has no spaces between words but is tokenised as English; give its language"
     Path("lines.txt").write_text(f"{text}\n" * 3, encoding="utf-8")
     done = spen("predict", runs["ner"], "lines.txt")
     assert words_of(done)[0][0] == text and "warning: the words of lines.txt have" in done.stderr
@@ -104,7 +103,7 @@ def test_predicates_are_found_by_a_run(runs):
     tagged = sp.load(runs["predicates"]).predict([{"words": some} for some in words])
     found = TokenisedText("", finder=runs["predicates"]).predicates(words)
     assert found == [[entity["start"] for entity in one["entities"]] for one in tagged]
-    with pytest.raises(sp.ConfigError, match=r"--predicates .*: it tags no predicates; `spen-run predicates`"):
+    with pytest.raises(sp.ConfigError, match=r"--predicates .*: its tags have no predicates; `spen-run predicates`"):
         TokenisedText("", finder=runs["ner"]).predicates(words)
 
 
@@ -173,7 +172,7 @@ def test_tables_of_texts_are_predicted(runs):
 
 
 def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
-    for run, said in (("text", "a text a line"), ("ner", "tokenised by spaCy's rules")):
+    for run, said in (("text", "one text per line"), ("ner", "tokenised by spaCy's rules")):
         raw = TokenisedText("We won the match.\n")
         sp.load(runs[run]).task.read_text(raw)
         assert raw.describe() == f"read as raw text, {said}"
@@ -185,7 +184,7 @@ def test_options_without_effect_are_said(runs):
         (["words", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
         (["words", "--predicates", runs["predicates"]], "found no sentences here that need predicates; omit it"),
         (["--text", "x", "--predicates", "none"], "--predicates none: found no sentences here that need predicates"),
-        (["words", "--energy", "--format", "conll"], "--format conll has no place for it"),
+        (["words", "--energy", "--format", "conll"], "--format conll can't hold"),
     ):
         done = spen("predict", runs["ner"], *words, status=2)
         assert says in done.stderr and not done.stdout
@@ -196,8 +195,8 @@ def test_options_without_effect_are_said(runs):
 @pytest.mark.parametrize(
     ("words", "given", "says"),
     [
-        ([], None, "expected a FILE (- for standard input), or --text TEXT"),
-        (["f", "--text", "x"], None, "and not both"),
+        ([], None, "expected either a FILE (- for standard input) or --text TEXT"),
+        (["f", "--text", "x"], None, "expected either a FILE"),
         (["--text", " "], None, "text: found no word"),
         (["--text", "x", "--language", "qq"], None, "--language qq: spaCy has no tokeniser"),
         (
@@ -207,10 +206,10 @@ def test_options_without_effect_are_said(runs):
         ),
         (["none"], None, "no such file"),
         (["cut"], None, "cut:1: found"),
-        (["--text", "x", "--format", "csv"], None, "found --format csv; this run's task 'tagging' can be"),
+        (["--text", "x", "--format", "csv"], None, "csv; expected jsonl, conll, docbin for this run's task 'tagging'"),
         (["--text", "x", "--format", "tsv"], None, "found --format tsv;"),
-        (["--text", "x", "--format", "docbin"], None, "name a file, --out corpus.spacy"),
-        (["--text", "x", "--all"], None, "--all is of label sets, and this run's task 'tagging' has none"),
+        (["--text", "x", "--format", "docbin"], None, "name a file: --out corpus.spacy"),
+        (["--text", "x", "--all"], None, "--all requires label sets, which this run's task 'tagging' does not predict"),
     ],
 )
 def test_what_is_no_input_is_said(runs, words, given, says):
@@ -221,9 +220,9 @@ def test_what_is_no_input_is_said(runs, words, given, says):
 
 def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(sp.ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
+    with pytest.raises(sp.ConfigError, match=r"requires spaCy's tokeniser: pip install 'spen-plugins\[spacy\]'"):
         TokenisedText("Anna left.").sentences()
-    with pytest.raises(sp.ConfigError, match="the run's task does not read it"):
+    with pytest.raises(sp.ConfigError, match="which the run's task cannot read"):
         read_text(loaded("multilabel", corpus="sample"), TokenisedText("x"))
 
 
@@ -355,9 +354,9 @@ def write_to(task: sp.Task, form: str, predictions: list, examples: list, path: 
 
 def test_spans_have_no_field_in_conllu(runs):
     done = spen("predict", runs["ner"], "--text", "x", "--format", "conllu", status=2)
-    assert "task 'tagging' can be written as jsonl, conll, docbin" in done.stderr
+    assert "expected jsonl, conll, docbin for this run's task 'tagging'" in done.stderr
     done = spen("predict", runs["text"], "--text", "x", "--format", "props", status=2)
-    assert "found --format props; this run's task 'text' can be written as jsonl, csv" in done.stderr
+    assert "found --format props; expected jsonl, csv for this run's task 'text'" in done.stderr
 
 
 def test_words_with_tabs_go_to_json_alone(runs):

@@ -96,7 +96,7 @@ def test_the_bytes_of_a_file_name_stay():
 def test_memory_that_ran_out_is_said_in_a_sentence():
     done = run(["text", "--fail=memory"])
     assert done.returncode == 1
-    assert sentence(done).startswith("error: memory ran out (") and "ulimit" in sentence(done)
+    assert sentence(done).startswith("error: ran out of memory (") and "ulimit" in sentence(done)
 
 
 @pytest.mark.parametrize(

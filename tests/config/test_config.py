@@ -130,7 +130,7 @@ def test_a_key_of_the_config_can_be_overridden_whatever_it_is(function, name):
         ("trainr.epochs", "unknown argument 'trainr.epochs'. Did you mean 'trainer'?"),
         ("trainer..epochs", "unknown argument 'trainer..epochs'"),
         ("trainer.epochs.x", "'trainer.epochs' is a number, not a table"),
-        ("trainer.list.2", "'2' is no place in a list of 2"),
+        ("trainer.list.2", "'2' is not an index of a list of 2"),
     ],
 )
 def test_names_that_are_wrong(function, name, said):
@@ -167,7 +167,7 @@ def test_a_jsonnet_object_takes_overrides_only(write):
         ("a.yaml", "1: 2\n", "the key 1 is not a string"),
         ("a.yaml", "a: !!python/object/apply:os.getcwd []", "not YAML"),
         ("a.yaml", "", "the config is null"),
-        ("a.toml", "a = 1", "a config ends in .jsonnet"),
+        ("a.toml", "a = 1", "found suffix '.toml'; expected .jsonnet"),
         ("a.jsonnet", "[" * 5000, "a.jsonnet: can't be evaluated: it is nested too deeply"),
         ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "a.jsonnet: can't be evaluated: memory allocation of"),
         ("a.yaml", "a: &a [*a]\n", "a.yaml:1: not YAML"),

@@ -117,7 +117,7 @@ def config(**changes):
             "'trainer.net.lr': found Infinity; expected float, > 0 (input should be a finite number)",
         ),
         ("trainer.net.lr=-1", "'trainer.net.lr': found -1; expected float, > 0"),
-        ("trainer.net.momentum=0.9", "momentum goes with type 'sgd'"),
+        ("trainer.net.momentum=0.9", "momentum requires type 'sgd'"),
         ("trainer.epochs=0", "'trainer.epochs': found 0; expected int, >= 1"),
         ("task.threshold=1.5", "'task.threshold': found 1.5; expected float >= 0 and <= 1"),
         ("task.at=[0]", "'task.at.0': found 0"),
@@ -144,16 +144,16 @@ def test_numbers_out_of_range(table, said):
             "unknown key 'energy.dpth'. Did you mean 'depth'?",
         ),
         ({"task": {"type": "toy.tsk"}}, ConfigError, "task.type: unknown task 'toy.tsk'. Did you mean 'toy.task'?"),
-        ({"energy": {"type": "nope.e"}}, PluginError, "energy.type: energy 'nope.e' needs the plugin 'nope'"),
+        ({"energy": {"type": "nope.e"}}, PluginError, "energy.type: energy 'nope.e' requires the plugin 'nope'"),
         (
             {"trainer": {"type": "toy.loss"}},
             ConfigError,
             "trainer.type: 'toy.loss' is of kind energy_loss, not trainer",
         ),
-        ({"energy": ...}, ConfigError, "trainer 'toy.game' needs 'energy'"),
-        ({"energy_loss": None}, ConfigError, "trainer 'toy.game' needs 'energy_loss'"),
-        ({"energy": None, "trainer": {"type": "toy.plain"}}, ConfigError, "no 'energy' for it to teach"),
-        ({"features": None}, ConfigError, "inference_net 'toy.net' needs a feature network"),
+        ({"energy": ...}, ConfigError, "trainer 'toy.game' requires 'energy'"),
+        ({"energy_loss": None}, ConfigError, "trainer 'toy.game' requires 'energy_loss'"),
+        ({"energy": None, "trainer": {"type": "toy.plain"}}, ConfigError, "found 'energy_loss' without 'energy'"),
+        ({"features": None}, ConfigError, "inference_net 'toy.net' requires a feature network"),
         ({"features": {"type": "toy.features", "wdth": 1}}, ConfigError, "'features.wdth'. Did you mean 'width'?"),
         (
             {"energy": {"type": "toy.energy", "features": {"type": "toy.features", "x": 1}}},
@@ -163,7 +163,7 @@ def test_numbers_out_of_range(table, said):
         (
             {"energy": {"type": "toy.other", "features": {"type": "toy.features"}}},
             ConfigError,
-            "energy 'toy.other' takes no feature network",
+            "energy 'toy.other' uses no feature network",
         ),
         (
             {
@@ -173,12 +173,12 @@ def test_numbers_out_of_range(table, said):
                 "trainer": {"type": "toy.plain"},
             },
             ConfigError,
-            "predicts with an energy",
+            "requires an energy",
         ),
         (
             {"energy": ..., "energy_loss": ..., "trainer": {"type": "toy.plain"}, "init": {"energy": "runs/x"}},
             ConfigError,
-            "init.energy is given, but the config has no 'energy'",
+            "found init.energy without 'energy'",
         ),
     ],
 )

@@ -95,7 +95,7 @@ def test_copies_say_the_same_and_replace_nothing(elsewhere):
     spen("configs", "copy", "srl_seal", "mine")
     (elsewhere / "mine/srl_seal.jsonnet").write_text("{}")
     changed = spen("configs", "copy", "srl_seal", "mine", status=2)
-    assert "there already, and different" in changed.output
+    assert "with other contents" in changed.output
     assert (elsewhere / "mine/srl_seal.jsonnet").read_text() == "{}"
     assert "Did you mean 'srl_seal'?" in spen("configs", "copy", "srl_sael", "mine", status=2).output
 

@@ -118,8 +118,8 @@ def test_scores_of_rows_that_a_run_has_seen_are_warned_of() -> None:
     for file, setting in (("train.csv", "task.train"), ("copy.csv", "task.validation")):
         _, split, said = scores("runs/seed-0", file)
         assert split == f"all 40 examples of {file}, which the run trained or validated on"
-        assert f"warning: {file} is the run's {setting}, and the run trained" in said
-        assert "`spen evaluate runs/seed-0 --part test` does" in said
+        assert f"warning: {file} is the run's {setting}, on whose rows it trained" in said
+        assert "use `spen evaluate runs/seed-0 --part test`" in said
     done = spen("evaluate", "runs/seed-0", "train.csv", "--refine", "gbi", "--trajectory", status=2)
     assert "without an energy" in done.output
     write(Path("other.csv"), 9)
@@ -135,7 +135,7 @@ def test_a_part_is_scored_by_the_runs_own_split() -> None:
     for part, expected in zip(PARTS, of_files, strict=True):
         assert scores("runs/seed-0", "--part", part) == (expected, f"all 40 examples of the run's {part} part", "")
     for words in ((), ("test.csv", "--part", "test")):
-        assert "expected a FILE, or --part" in spen("evaluate", "runs/seed-0", *words, status=2).output
+        assert "expected either a FILE or --part" in spen("evaluate", "runs/seed-0", *words, status=2).output
     write(Path("validation.csv"), 9)
     assert "validation.csv changed since" in spen("evaluate", "runs/seed-0", "--part", "test", status=1).output
     Path("test.csv").unlink()
@@ -161,4 +161,4 @@ def test_a_part_that_a_run_lacks() -> None:
     run("0", *THREE[:2])
     refused = spen("evaluate", "runs/seed-0", "--part", "test", status=2)
     assert "has no test part; give a file with gold" in refused.output
-    assert "; a file of other rows does" in scores("runs/seed-0", "train.csv")[2]
+    assert ", use a file of other rows" in scores("runs/seed-0", "train.csv")[2]

@@ -270,7 +270,7 @@ def test_a_folder_of_images_is_found_when_it_is_whole(cache, server, monkeypatch
     assert "research only" in entry.licence and entry.folder == "images/bsd"
     counts = [len(entry.below(f"images/bsd/{name}")) for name in ("Train400", "BSD68", "Set12")]
     assert counts == [400, 68, 12] and len(entry.files) == 480
-    with pytest.raises(DataError, match=r"no images/bsd/Train400 below .*`spen data get bsd` gets it"):
+    with pytest.raises(DataError, match=r"no images/bsd/Train400 below .*`spen data get bsd` downloads it"):
         locate("data:images/bsd/Train400")
     few = [file for file in entry.files if "Set12" in file.path]
     serve(monkeypatch, root, "bsd", few)

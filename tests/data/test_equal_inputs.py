@@ -134,20 +134,20 @@ def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> N
     split = split_file(path, say=said.append, **{key: value for key, value in fields.items() if key != "scheme"})
     parts = json.loads(split.read_text())
     assert sorted(row for rows in parts.values() for row in rows) == list(range(93))
-    assert "; 62 rows repeat the input of an earlier one, as the task reads it, and stay in its part" in said[0]
+    assert "; 62 rows repeat an earlier row's input (as the task reads it) and stay in the same part" in said[0]
     check_apart(loaded(task_type, file=str(path), split=str(split), **fields), ("train", "validation", "test"))
 
     test = tmp_path / f"test.{name}"
     test.write_text(write(WORDS[:3] + (WORDS[40:45] if name != "table.csv" else [])))
     task = loaded(task_type, train=str(path), test=str(test), **fields)
-    assert any("; 62 rows repeat the input of an earlier one" in note for note in task.notes())
-    assert any(note.startswith("warning: the") and " test inputs, too" in note for note in task.notes())
+    assert any("; 62 rows repeat an earlier row's input" in note for note in task.notes())
+    assert any(note.startswith("warning: the") and " test inputs:" in note for note in task.notes())
     train, validation = (inputs_of(task, part) for part in ("train", "validation"))
     assert len(train) + len(validation) == 31 and not train & validation and 4 <= len(validation) <= 9
     both = loaded(task_type, train=str(path), validation=str(test), **fields)
-    assert len(both.part("train")) == 93 and not any("earlier one" in note for note in both.notes())
+    assert len(both.part("train")) == 93 and not any("an earlier row" in note for note in both.notes())
     count = len(test_inputs := inputs_of(both, "validation"))
-    note = f"warning: the train part has 3 of the {count} validation inputs, too: on these, scores don't say how well"
+    note = f"warning: the train part also has 3 of the {count} validation inputs: scores on these do not measure"
     assert test_inputs and any(found.startswith(note) for found in both.notes())
 
 
@@ -185,11 +185,11 @@ def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
     assert len(train) + len(validation) == 31 and not train & validation
     sizes = len(task.part("train")), len(task.part("validation"))
     assert sum(sizes) == 93 and all(size % 3 == 0 for size in sizes)
-    said = "62 rows repeat the input of an earlier one, as the task reads it, and stay in its part"
+    said = "62 rows repeat an earlier row's input (as the task reads it) and stay in the same part"
     assert said in str(task.protocol()["split"]) and any(said in note for note in task.notes())
     task = in_memory(task_type, {"train": (rows, labels), "validation": (rows[:5], labels[:5])})
     assert len(task.part("train")) == 93
-    assert task.notes()[0].startswith("warning: the train part has 5 of the 5 validation inputs, too")
+    assert task.notes()[0].startswith("warning: the train part also has 5 of the 5 validation inputs")
 
 
 def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
     test.write_text("ill\tC0\tO\n\n")
     task = loaded("tagging", train=str(path), test=str(test), columns={"case": 1})
     assert any("; 15 rows repeat" in note for note in task.notes())
-    with pytest.raises(DataError, match=r"found 30 rows of equal inputs with tags; expected at least two different"):
+    with pytest.raises(DataError, match=r"found 30 equal inputs with tags; expected at least two different"):
         loaded("tagging", train=str(path), test=str(test))
 
 
@@ -212,7 +212,7 @@ def test_short_sentences_may_repeat_as_often_as_they_do(tmp_path: Path) -> None:
 def test_what_cannot_be_divided(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
     path.write_text(conll(["yes", "no"] * 20))
-    with pytest.raises(DataError, match="found 40 rows of 2 different inputs; expected more rows"):
+    with pytest.raises(DataError, match="found 40 rows with 2 different inputs; expected more rows"):
         split_file(path)
 
 
@@ -235,4 +235,4 @@ def test_the_copies_of_rows_without_labels_are_trained_on() -> None:
 def test_parts_that_share_no_input_are_not_warned_of() -> None:
     assert shared_inputs({"test": [3], "train": [1, 2], "validation": []}) == []
     [note] = shared_inputs({"test": [1, 3], "validation": [1], "train": [1, 2]})
-    assert note.count(" part has 1 of the ") == 3
+    assert note.count(" part also has 1 of the ") == 3

@@ -75,7 +75,7 @@ def test_gzip_is_read_as_what_is_in_it(tmp_path: Path) -> None:
     for damaged in (whole[:-3], whole[:12], whole[:5], whole[:-8] + bytes(8)):
         path.write_bytes(damaged)
         for read in (read_lines, read_head, lambda where: list(read_json_lines(where, "{}", lambda value: value))):
-            with pytest.raises(DataError, match=r"found a damaged gzip file .*; expected a whole one"):
+            with pytest.raises(DataError, match=r"found a damaged gzip file .*; expected a complete file"):
                 read(path)
 
 

@@ -73,7 +73,7 @@ def test_the_contract(cls: type, settings: dict) -> None:
     heads = ("pair", "given", "other") if cls is Laco else ()
     net = cls(cls.Config(**settings), task, features)
     check_inference_net(net, task, allow_idle=(*IDLE, *heads))
-    with pytest.raises(sp.ConfigError, match=r"is over features 'decoders\.labels_as_words'"):
+    with pytest.raises(sp.ConfigError, match=r"requires features 'decoders\.labels_as_words'"):
         make(cls, ToyLabels(), **settings)
 
 
@@ -118,5 +118,5 @@ def test_without_weights_the_loss_is_cross_entropy() -> None:
     terms = phase.loss(OneBatch(model, batch))
     assert list(terms) == ["cross_entropy"]
     torch.testing.assert_close(terms["cross_entropy"], -net(batch.x).log_prob(batch.gold)[:, 0])
-    with pytest.raises(sp.ConfigError, match=r"trains inference_net 'decoders\.laco'"):
+    with pytest.raises(sp.ConfigError, match=r"requires inference_net 'decoders\.laco'"):
         plain.stages(Model(SeqTag(SeqTag.Config(), task, features), None, None), task)

@@ -101,5 +101,5 @@ def test_each_method_reads_what_it_needs() -> None:
     large = experiment("texts", method="seqtag", encoder="minilm")
     assert large["features"]["reader"]["model"] == "minilm" and large["task"]["words"] == "blanks"
     assert experiment("texts", method="cross_entropy", encoder="minilm")["features"]["pooling"] == "mean"
-    with pytest.raises(ConfigError, match="method=laco reads labels beside the words"):
+    with pytest.raises(ConfigError, match="method=laco requires an encoder that reads words"):
         experiment("texts", method="laco", encoder="ngrams")

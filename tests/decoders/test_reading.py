@@ -60,10 +60,10 @@ def test_labels_follow_the_words_of_each_text() -> None:
 
 
 def test_other_inputs_are_refused() -> None:
-    with pytest.raises(sp.ConfigError, match="reads texts"):
+    with pytest.raises(sp.ConfigError, match="requires texts as inputs"):
         TextWords(TextWords.Config(), ToyLabels())
-    with pytest.raises(sp.ConfigError, match="found no reader"):
+    with pytest.raises(sp.ConfigError, match="requires a reader"):
         TextWords(TextWords.Config(), loaded("text", corpus="sample"))
     made, task = network(LabelsAsWords)
-    with pytest.raises(sp.ConfigError, match=r"reads words by features 'decoders\.words'"):
+    with pytest.raises(sp.ConfigError, match=r"requires features 'decoders\.words'"):
         words_of(made, task.collate([task.parse("a")]).x)

@@ -195,7 +195,7 @@ def test_the_contract(settings: dict) -> None:
     for labels in (2, 4):
         task = ToyLabels(labels=labels)
         check_inference_net(make(SequenceNet, task, dim=5, embedding=4, **settings), task)
-    with pytest.raises(sp.ConfigError, match="writes label sets"):
+    with pytest.raises(sp.ConfigError, match="requires label sets as outputs"):
         make(SequenceNet, ToyTags())
 
 

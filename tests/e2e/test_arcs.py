@@ -227,7 +227,7 @@ def test_a_run_with_trees(method, tmp_path):
 
 def test_another_task_is_refused():
     for cls in (Arcs, ArcScorer):
-        with pytest.raises(sp.ConfigError, match=r"choose task 'e2e\.arcs'"):
+        with pytest.raises(sp.ConfigError, match=r"Use task 'e2e\.arcs'"):
             make(cls, ToyTags())
     with pytest.raises(sp.ConfigError, match="TextInputs"):
         ArcScorer(ArcScorer.Config(), SimpleNamespace(inputs=sp.TextInputs([]), space=None), None)
@@ -253,6 +253,6 @@ def test_files_of_ones_own():
     given = {"data": "a.conll", "validation": "b.conll", "trees": "t.conllu"}
     task = evaluate("arcs", given)["task"]
     assert task == {"type": "e2e.arcs", "train": "a.conll", "validation": "b.conll", "trees": ["t.conllu"]}
-    with pytest.raises(sp.ConfigError, match="trees= go with a training file"):
+    with pytest.raises(sp.ConfigError, match="trees= require a training file"):
         evaluate("arcs", {"trees": "t.conllu"})
     assert evaluate("arcs", {**given, "encoder": "bert-base-cased"})["features"]["model"] == "bert-base-cased"

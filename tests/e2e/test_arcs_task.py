@@ -259,10 +259,10 @@ def test_parse(task):
         ({"words": "Bo saw"}, "predicates"),
         ({"words": ["Bo", "saw"], "predicates": [2]}, "0 to 1"),
         ({"words": ["Bo", "saw"], "predicates": [1, 1]}, "different"),
-        ({"words": ["Bo", "saw"], "predicates": [1], "tags": []}, "one a predicate"),
-        ({"words": ["Bo", "saw"], "predicates": [1], "tags": [["B-V"]]}, "a tag a word"),
+        ({"words": ["Bo", "saw"], "predicates": [1], "tags": []}, "one per predicate"),
+        ({"words": ["Bo", "saw"], "predicates": [1], "tags": [["B-V"]]}, "one tag per word"),
         ({"words": ["Bo", "saw"], "predicates": [1], "heads": [1]}, "2 of each"),
-        ({"words": ["Bo", "saw"], "predicates": [1], "heads": [1, 0]}, "below itself at word 0"),
+        ({"words": ["Bo", "saw"], "predicates": [1], "heads": [1, 0]}, "its own ancestor at word 0"),
     ],
 )
 def test_a_wrong_item(task, item, says):
@@ -281,7 +281,7 @@ def test_a_sentence_without_a_tree(tmp_path):
     [
         (("She", "x", "nsubj"), 8, "'x' as a word's head"),
         (("She", 9, "nsubj"), 8, "head 9 of 3 words"),
-        (("She", 1, "nsubj"), 8, "below itself"),
+        (("She", 1, "nsubj"), 8, "its own ancestor"),
     ],
 )
 def test_a_wrong_tree(tmp_path, wrong, line, says):

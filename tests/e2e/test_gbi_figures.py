@@ -54,7 +54,7 @@ def test_a_trajectory_is_energy_and_score_by_step(tmp_path: Path) -> None:
     assert curves(axes["energy"]) == {"one": [[0, 1], [-1.0, -2.0]], "b": [[0], [-3.0]]}
     assert curves(axes["f1"]) == {"one": [[0, 1], [0.5, 0.25]], "b": [[0], [0.75]]}
     assert curves(panels(trajectory_figure(found, "accuracy"))["accuracy"])["one"] == [[0, 1], [1.0, 1.0]]
-    with pytest.raises(ConfigError, match=r"--score acuracy: no such score\. Did you mean 'accuracy'"):
+    with pytest.raises(ConfigError, match=r"--score acuracy: unknown score\. Did you mean 'accuracy'"):
         trajectory_figure(found, "acuracy")
     for text, message in (
         ("", "an empty file"),

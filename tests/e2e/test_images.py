@@ -184,23 +184,25 @@ def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet])
 def test_filters_have_a_middle_and_fit_into_the_images(cls: type) -> None:
     task = denoising(crop=5)
-    with pytest.raises(sp.ConfigError, match="size=4: a filter has an odd number of rows"):
+    with pytest.raises(sp.ConfigError, match="found size=4; expected an odd number"):
         make(cls, task, size=4)
-    with pytest.raises(sp.ConfigError, match=r"size=7: .* larger than the smallest training image or crop \(5\)"):
+    with pytest.raises(sp.ConfigError, match=r"size=7; .* within the smallest training image or crop \(5\)"):
         make(cls, task, size=7)
     make(cls, task, size=5)
     make(cls, denoising(crop=None), size=39)
 
 
 def test_filters_of_blocks_fit_into_the_images() -> None:
-    with pytest.raises(sp.ConfigError, match=r"size=3, block=2: .* larger than the smallest .* crop \(5\)"):
+    with pytest.raises(sp.ConfigError, match=r"size=3, block=2; .* within the smallest .* crop \(5\)"):
         make(ResidualPrior, denoising(crop=5))
     make(ResidualPrior, denoising(crop=6))
 
 
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet, Input])
 def test_other_tasks_are_refused(cls: type) -> None:
-    with pytest.raises(sp.ConfigError, match="works on grayscale images, but the task has VectorInputs and LabelSet"):
+    with pytest.raises(
+        sp.ConfigError, match="requires grayscale images as inputs and outputs; found VectorInputs and LabelSet"
+    ):
         make(cls, ToyLabels())
 
 

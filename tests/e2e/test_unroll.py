@@ -186,11 +186,11 @@ def test_copies_are_made_once_before_the_energy_learns() -> None:
         ({"copies": {"energy.local": "inference_net.net.out"}}, "begins with 'inference_net.net.out'"),
         (
             {"copies": {"energy.pairs": "energy.start"}},
-            r"energy.pairs of shape \(4, 4\) .*start, which is \(4,\)",
+            r"energy.pairs of shape \(4, 4\) .*start, which has shape \(4,\)",
         ),
-        ({"copies": {"inference_net.net.output": "energy.local"}}, "energy.local.bias, which is not there; name .* {}"),
+        ({"copies": {"inference_net.net.output": "energy.local"}}, "energy.local.bias, which does not exist.*{}"),
         ({"clamped_epochs": 1, "clamp": ["energy.features.tabel"]}, "trainer.clamp: no parameter.*Did you mean"),
-        ({"clamped_epochs": 1, "clamp": ["energy", "inference_net"]}, "nothing to train: trainer.clamp holds all"),
+        ({"clamped_epochs": 1, "clamp": ["energy", "inference_net"]}, "nothing to train: trainer.clamp freezes all"),
     ],
 )
 def test_prefixes_that_do_not_fit(fields: dict, says: str) -> None:
@@ -202,7 +202,7 @@ def test_prefixes_that_do_not_fit(fields: dict, says: str) -> None:
 def test_a_net_that_makes_no_steps_is_refused() -> None:
     task, _ = toy("tags")
     model = sp.Model(make(Independent, task), energy_for(task), None)
-    with pytest.raises(sp.ConfigError, match=r"found Independent.*take inference_net 'e2e\.unrolled'"):
+    with pytest.raises(sp.ConfigError, match=r"found Independent.*Use inference_net 'e2e\.unrolled'"):
         trainer().stages(model, task)
 
 

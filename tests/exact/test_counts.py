@@ -92,5 +92,5 @@ def test_the_contract() -> None:
         task.space = space_of(4, largest=largest)
         check_energy(make(CountsEnergy, task), task)
         check_inference_net(make(Counts, task), task)
-    with pytest.raises(sp.ConfigError, match="Counts is for label sets"):
+    with pytest.raises(sp.ConfigError, match="Counts requires label sets"):
         make(Counts, ToyTags())

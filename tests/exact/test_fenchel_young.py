@@ -61,5 +61,5 @@ def test_the_loss_is_the_largest_shifted_score_above_that_of_gold(game):
 def test_energies_without_an_exact_search_say_so():
     task = ToyLabels()
     batch = batch_of(task)
-    with pytest.raises(sp.ConfigError, match="Labels has no exact search for the output of least energy"):
+    with pytest.raises(sp.ConfigError, match="Labels has no exact search for the output of lowest energy"):
         make(FenchelYoung, task)(make(Labels, task, hidden=3).at(batch.x), batch, proposal_for(task, batch))

@@ -117,7 +117,7 @@ def test_the_contract() -> None:
     check_energy(make(HierarchyEnergy, task), task)
     check_inference_net(make(Hierarchy, task), task)
     for other in (ToyLabels(), ToyTags()):
-        with pytest.raises(sp.ConfigError, match=r"needs a hierarchy of the labels|is for label sets"):
+        with pytest.raises(sp.ConfigError, match=r"requires a label hierarchy|requires label sets"):
             make(Hierarchy, other)
 
 

@@ -62,9 +62,9 @@ def test_a_hierarchy_of_a_file_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_hierarchy_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"needs a hierarchy .* task\.hierarchy=FILE"):
+    with pytest.raises(ConfigError, match=r"requires a label hierarchy.* task\.hierarchy=FILE"):
         sp.train("labels", method="hierarchy", out=tmp_path / "run", quiet=True, device="cpu", **FEW)
-    for name, says in ((LABELS[1], "no descendants"), ("x", "found label 'x'")):
+    for name, says in ((LABELS[1], "its own ancestor"), ("x", "found label 'x'")):
         more = {"task.hierarchy": {LABELS[1]: name}, **FEW}
         with pytest.raises(ConfigError, match=says):
             sp.train("labels", method="cross_entropy", out=tmp_path / "run", quiet=True, device="cpu", **more)

@@ -67,5 +67,5 @@ def test_the_gradient_is_that_of_the_sum() -> None:
 def test_the_contract() -> None:
     for components in (1, 3):
         check_inference_net(make(LabelMixtureNet, ToyLabels(), components=components), ToyLabels())
-    with pytest.raises(sp.ConfigError, match="LabelMixtureNet is for label sets"):
+    with pytest.raises(sp.ConfigError, match="LabelMixtureNet requires label sets"):
         make(LabelMixtureNet, ToyTags())

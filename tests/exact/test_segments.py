@@ -335,5 +335,5 @@ def test_outputs_without_spans_are_errors():
                 cls(cls.Config(), task, ToyFeatures(task))
     plain = ToyTags()
     plain.space = sp.TagSequence(["O", "B-A", "x"], "bio")
-    with pytest.raises(ConfigError, match="the tag 'x' is of none"):
+    with pytest.raises(ConfigError, match="'x' is not a tag of one"):
         SegmentsNet(SegmentsNet.Config(), plain, ToyFeatures(plain))

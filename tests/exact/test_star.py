@@ -92,5 +92,5 @@ def test_the_contract() -> None:
         task = ToyLabels(labels=labels)
         check_energy(make(StarEnergy, task), task)
         check_inference_net(make(StarNet, task), task)
-    with pytest.raises(sp.ConfigError, match="StarNet is for label sets"):
+    with pytest.raises(sp.ConfigError, match="StarNet requires label sets"):
         make(StarNet, ToyTags())

@@ -174,7 +174,7 @@ def test_long_names_are_cut_in_their_middle() -> None:
 
 
 def test_nothing_to_plot_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no epoch has been finished in mine"):
+    with pytest.raises(ConfigError, match="found no finished epoch in mine"):
         training_figure([Group("mine", [written(tmp_path / "mine", [])])])
 
 
@@ -223,8 +223,8 @@ def test_the_commands_write_beside_the_run(trained: Path, tmp_path: Path) -> Non
 
 def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
     for words, message in (
-        (("training", tmp_path / "nothing"), "there is no run"),
-        (("gradients", trained, "--labels", "0,x"), "'x' is not a label"),
+        (("training", tmp_path / "nothing"), "found no run"),
+        (("gradients", trained, "--labels", "0,x"), "unknown label 'x'"),
     ):
         assert message in loaded.spen("plot", *words, status=2).stderr
 

@@ -159,7 +159,10 @@ def test_hubs_have_names() -> None:
     task = ToyLabels(labels=6)
     names = task.space.labels
     assert make(StarGraph, task, hubs=[names[4], names[1]]).hubs.tolist() == [4, 1]
-    for wrong, says in ((["label_4"], "is no label. Did you mean 'label4'"), ([names[1], names[1]], "is named twice")):
+    for wrong, says in (
+        (["label_4"], "unknown label 'label_4'. Did you mean 'label4'"),
+        ([names[1], names[1]], "twice; expected each label once"),
+    ):
         with pytest.raises(sp.ConfigError, match=says):
             make(StarGraph, task, hubs=wrong)
 
@@ -173,7 +176,7 @@ def test_the_contract() -> None:
         model = sp.Model(make(MirrorNet, task), make_energy(hubs=hubs), make(Gap, task))
         check_trainer(Staged(Staged.Config()), model, task)
     for cls in (StarGraph, MirrorNet, Gap):
-        with pytest.raises(sp.ConfigError, match=r"is for label sets"):
+        with pytest.raises(sp.ConfigError, match=r"requires label sets"):
             make(cls, ToyTags())
 
 
@@ -194,12 +197,12 @@ def test_parts_of_other_methods_are_an_error() -> None:
     task = ToyLabels(labels=6)
     other, batch = make(Local, task), batch_of(task)
     for call in (make(MirrorNet, task), make(MirrorNet, task).training_proposal):
-        with pytest.raises(sp.ConfigError, match=r"takes the energy 'gspen\.star', and found Local"):
+        with pytest.raises(sp.ConfigError, match=r"requires energy 'gspen\.star'; found Local"):
             call(batch.x, other.at(batch.x))
-    with pytest.raises(sp.ConfigError, match=r"takes the energy 'gspen\.star', and found Local"):
+    with pytest.raises(sp.ConfigError, match=r"requires energy 'gspen\.star'; found Local"):
         make(Gap, task)(other.at(batch.x), batch, None)
     model = sp.Model(make(MirrorNet, task), make_energy(), make(Ssvm, task))
-    with pytest.raises(sp.ConfigError, match=r"and found StarGraph, Ssvm, MirrorNet"):
+    with pytest.raises(sp.ConfigError, match=r"found StarGraph, Ssvm, MirrorNet"):
         Staged(Staged.Config()).stages(model, task)
 
 

@@ -171,17 +171,17 @@ def test_an_energy_that_is_the_noise_tells_nothing_apart() -> None:
 
 
 def test_other_outputs_and_nets_are_rejected() -> None:
-    with pytest.raises(sp.ConfigError, match="this task's outputs are real numbers"):
+    with pytest.raises(sp.ConfigError, match="requires masks as outputs, but this task's are real numbers"):
         Cglow(Cglow.Config(), ToyImages())
-    with pytest.raises(sp.ConfigError, match="takes masks, and this task's outputs are LabelSet"):
+    with pytest.raises(sp.ConfigError, match="requires masks as outputs; found LabelSet"):
         FlowNce(FlowNce.Config(), ToyLabels())
     task = ToyMasks()
     net = Fcn(Fcn.Config(filters=2, levels=2, groups=1), task)
-    with pytest.raises(sp.ConfigError, match="takes two nets"):
+    with pytest.raises(sp.ConfigError, match="requires two nets"):
         BesideFlow(sp.Config(), task, None, net, net)
     flow = Cglow(Cglow.Config(levels=1, steps=1, width=8), task)
     batch = task.collate(list(task.part("train"))[:2])
-    with pytest.raises(sp.ConfigError, match="gives FlowMasks; expected independent pixels"):
+    with pytest.raises(sp.ConfigError, match="returns FlowMasks; expected independent pixels"):
         BesideFlow(sp.Config(), task, None, flow, flow)(batch.x)
-    with pytest.raises(sp.ConfigError, match="takes samples of a flow, and there is none"):
+    with pytest.raises(sp.ConfigError, match="requires samples of a flow"):
         FlowNce(FlowNce.Config(), task)(None, batch, net(batch.x))

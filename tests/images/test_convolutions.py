@@ -126,7 +126,7 @@ def test_the_energy_of_a_first_layer_over_all_channels() -> None:
 
 
 def test_filters_are_divided_among_groups() -> None:
-    with pytest.raises(ConfigError, match="filters=6 is no multiple of groups=4"):
+    with pytest.raises(ConfigError, match="filters=6 must be a multiple of groups=4"):
         REGISTRY.parse("inference_net", {"type": "images.fcn", "filters": 6, "groups": 4}, "inference_net", "test")
 
 
@@ -139,5 +139,5 @@ def test_a_filter_has_a_middle(fields: dict) -> None:
 def test_labels_are_no_images() -> None:
     task = ToyLabels()
     for cls in (Fcn, Conv):
-        with pytest.raises(ConfigError, match=r"VectorInputs and LabelSet; choose a task of masks of images"):
+        with pytest.raises(ConfigError, match=r"VectorInputs and LabelSet\. Use a task with masks of images"):
             make(cls, task)

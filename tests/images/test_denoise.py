@@ -78,7 +78,7 @@ def test_berkeleys_images_and_ones_own() -> None:
     own = experiment(CONFIG, data="./photos", test="./others")
     assert (own["task"]["train"], own["task"]["test"], own["task"]["corpus"]) == ("./photos", "./others", None)
     assert experiment(CONFIG, **{"task.train": "photos"})["task"]["corpus"] is None
-    with pytest.raises(ConfigError, match="go with a folder of training images"):
+    with pytest.raises(ConfigError, match="require a folder of training images"):
         evaluate(CONFIG, {"test": "./others"})
     with pytest.raises(ConfigError, match=r'unknown method "dp4"; known: .*dp3'):
         evaluate(CONFIG, {"method": "dp4"})
@@ -155,7 +155,7 @@ def test_evaluate_adds_the_test_parts_noise(run: Path, photos: Path) -> None:
 def test_colours_are_refused_by_predict(run: Path, photos: Path) -> None:
     Image.new("RGB", (9, 9)).save(photos / "b.png")
     done = spen("predict", run, photos, status=2)
-    assert "b.png: found an image of Pillow's mode RGB; expected a grayscale image" in done.output
+    assert "b.png: found an image with Pillow's mode RGB; expected an 8-bit grayscale image" in done.output
 
 
 def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: Path, tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_images_of_ones_own_train_and_test(photos: Path, tmp_path: Path) -> None
 
 
 def test_a_filter_larger_than_the_crop_is_found_before_training(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"size=11: the filter is larger than .* \(9\)"):
+    with pytest.raises(ConfigError, match=r"size=11; expected a filter within .* \(9\)"):
         train(tmp_path / "run", **{"energy.size": "11"})
     with pytest.raises(DataError, match=r"expected at least task\.crop=64"):
         train(tmp_path / "run", **{"task.crop": "64"})

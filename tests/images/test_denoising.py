@@ -249,12 +249,12 @@ def test_parse_takes_rows_png_and_paths(sample, folder):
         ({"image": []}, r"an image of shape \(0,\)"),
         ({"image": [[[1, 2]]]}, r"an image of shape \(1, 1, 2\)"),
         ({"image": [[1.0, float("nan")]]}, "levels from nan"),
-        ({"image": [[0.0, 0.5], [1.0, 0.2]]}, "levels from 0 to 1.*times 255, if 1 is white"),
+        ({"image": [[0.0, 0.5], [1.0, 0.2]]}, "levels from 0 to 1.*multiply by 255 if 1 is white"),
         ({"image": [[0, 40000]]}, "levels from 0 to 40000"),
         ({"image": "iVBORw0KGgo%%"}, "which is not base64"),
         ({"image": "iVBORw0KGgoAAAA="}, "no image, or a damaged one"),
         ({"image": "nowhere/x.png"}, "no such file"),
-        ({"image": [[1, 2]], "clean": [[1, 2, 3]]}, r"a clean image of \(1, 3\); expected \(1, 2\)"),
+        ({"image": [[1, 2]], "clean": [[1, 2, 3]]}, r"a clean image of shape \(1, 3\); expected \(1, 2\)"),
     ],
 )
 def test_parse_says_what_is_wrong(sample, item, says):
@@ -319,9 +319,7 @@ def test_a_colour_image_says_how_to_convert_it(folder, mode):
     image = Image.fromarray(grey(12, 12))
     path = save(image.convert("I").convert(mode) if mode == "I;16" else image.convert(mode), folder / "2.png")
     how = "with white at 255" if mode == "I;16" else r".*convert\('L'\)"
-    with pytest.raises(
-        DataError, match=rf"2\.png: found .* mode {mode}; expected a grayscale image of 8 bits, .*{how}"
-    ):
+    with pytest.raises(DataError, match=rf"2\.png: found .* mode {mode}; expected an 8-bit grayscale image, .*{how}"):
         denoising(train=str(folder), held_out=1, crop=8)
     assert images.list_images(path) == [path]
 
@@ -353,9 +351,9 @@ def test_empty_folders_and_missing_ones(tmp_path):
     with pytest.raises(DataError, match=r"empty: found an empty folder; expected images \(\.png"):
         denoising(train=str(tmp_path / "empty"))
     (tmp_path / "empty" / "x.txt").write_text("x")
-    with pytest.raises(DataError, match="a folder of 1 other files"):
+    with pytest.raises(DataError, match="a folder with 1 other files"):
         denoising(train=str(tmp_path / "empty"))
-    with pytest.raises(DataError, match="no such file or folder; expected a folder with images, or one image"):
+    with pytest.raises(DataError, match="no such file or folder; expected a folder of images, or one image"):
         denoising(train=str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="no images/none below"):
         denoising(train="data:images/none")
@@ -373,7 +371,7 @@ def test_images_smaller_than_the_crop_are_named(folder):
 def test_settings_without_data_or_with_too_much(folder):
     with pytest.raises(ConfigError, match="found neither corpus nor train"):
         denoising()
-    with pytest.raises(ConfigError, match="found corpus: 'sample' and files; give one of the two"):
+    with pytest.raises(ConfigError, match="found corpus: 'sample' and files; use one of the two"):
         denoising(corpus="sample", test=str(folder))
     with pytest.raises(ConfigError, match="sigma"):
         denoising(corpus="sample", sigma=0)

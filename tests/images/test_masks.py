@@ -67,7 +67,7 @@ def test_files_of_ones_own() -> None:
     assert experiment(CONFIG, data="a.npz")["task"]["file"] == "a.npz"
     task = experiment(CONFIG, data="a.npz", validation="b.npz", test="c.npz")["task"]
     assert (task["file"], task["train"], task["validation"], task["test"]) == (None, "a.npz", "b.npz", "c.npz")
-    with pytest.raises(ConfigError, match=r"masks.jsonnet: validation= and test= go with a training file"):
+    with pytest.raises(ConfigError, match=r"masks.jsonnet: validation= and test= require a training file"):
         evaluate(CONFIG, {"test": "c.npz"})
 
 

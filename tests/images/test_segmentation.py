@@ -230,16 +230,16 @@ class Code:
 
 def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "objects.npz", **parts(train_images=np.array([Code()], dtype=object)))
-    with pytest.raises(DataError, match=r"objects\.npz: found a file of another kind, or Python objects \(pickled\)"):
+    with pytest.raises(DataError, match=r"objects\.npz: found a file of another type, or pickled Python objects"):
         segmentation(file=str(tmp_path / "objects.npz"))
     np.save(tmp_path / "dict.npy", np.array(Code(), dtype=object))
     (tmp_path / "dict.npy").rename(tmp_path / "dict.npz")
-    with pytest.raises(DataError, match=r"dict\.npz: found a file of another kind, or Python objects \(pickled\)"):
+    with pytest.raises(DataError, match=r"dict\.npz: found a file of another type, or pickled Python objects"):
         segmentation(file=str(tmp_path / "dict.npz"))
     for name, content in (("pickle.npz", pickle.dumps(Code())), ("text.txt", b"no images here")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(
-            DataError, match=rf"{name}: found a file of another kind, or Python objects \(pickled\).*a \.npz file"
+            DataError, match=rf"{name}: found a file of another type, or pickled Python objects.*a \.npz file"
         ):
             segmentation(file=str(tmp_path / name))
 
@@ -254,14 +254,14 @@ IMAGES, MASKS = arrays()
             {"train_masks": MASKS[:, :4]},
             r"'train_masks' of shape \(6, 4, 7\) for 'train_images' of shape \(6, 5, 7, 3\)",
         ),
-        ({"val_masks": MASKS[:3]}, r"'val_masks' of shape \(3, 5, 7\).*expected \(6, 5, 7\), a mask of its size"),
+        ({"val_masks": MASKS[:3]}, r"'val_masks' of shape \(3, 5, 7\).*expected \(6, 5, 7\), one mask of equal size"),
         ({"test_masks": MASKS + 1}, r"1, 2 in 'test_masks', image 0; expected a binary mask"),
         ({"train_masks": MASKS + 254 * (IMAGES[..., 0] > 99)}, r"'train_masks', image \d; expected a binary mask"),
         ({"train_masks": np.where(MASKS, 0.5, 0)}, r"0\.0, 0\.5 in 'train_masks', image 0; expected a binary mask"),
         ({"train_images": IMAGES / 255}, r"type float64; expected .*uint8"),
         ({"train_images": IMAGES[..., :2]}, r"'train_images' of shape \(6, 5, 7, 2\)"),
         ({"val_images": IMAGES[:0], "val_masks": MASKS[:0]}, r"shape \(0, 5, 7, 3\)"),
-        ({"test_images": IMAGES[..., 0]}, r"images of 1 channels for test; expected 3, as of the training part"),
+        ({"test_images": IMAGES[..., 0]}, r"images with 1 channels for test; expected 3, as in the training part"),
         ({"test_masks": None}, r"no 'test_masks' \(it has .*val_masks.*\); expected an array 'test_masks'"),
         ({"val_images": None}, r"no 'validation_images'"),
         ({"test_images": None, "test_masks": None}, r"no 'test_images'"),
@@ -297,10 +297,10 @@ def test_files_that_are_none(tmp_path, file):
     ("fields", "says"),
     [
         ({}, "found neither corpus nor file"),
-        ({"train": "a.npz"}, r"found task\.train alone; expected"),
-        ({"corpus": "sample", "file": "a.npz"}, "found several of corpus, file and train, validation, test; give one"),
-        ({"corpus": "sample", "test": "a.npz"}, "found several of corpus, file and train, validation, test; give one"),
-        ({"file": "a.npz", "test": "b.npz"}, "found several of corpus, file and train, validation, test; give one"),
+        ({"train": "a.npz"}, r"found only task\.train; expected"),
+        ({"corpus": "sample", "file": "a.npz"}, "found several of corpus, file and train, validation, test; use one"),
+        ({"corpus": "sample", "test": "a.npz"}, "found several of corpus, file and train, validation, test; use one"),
+        ({"file": "a.npz", "test": "b.npz"}, "found several of corpus, file and train, validation, test; use one"),
     ],
 )
 def test_settings_without_data_or_with_too_much(fields, says):
@@ -317,10 +317,13 @@ def test_settings_without_data_or_with_too_much(fields, says):
         ({"image": [[1, 2]]}, r"an image of shape \(1, 2\)"),
         ({"image": np.full((2, 2, 3), 300)}, "levels from 300 to 300"),
         ({"image": np.full((2, 2, 3), float("nan"))}, "levels from nan"),
-        ({"image": np.full((2, 2, 3), 0.5)}, "times 255, if 1 is white"),
+        ({"image": np.full((2, 2, 3), 0.5)}, "multiply by 255 if 1 is white"),
         ({"image": "iVBORw0KGgo%%"}, "which is not base64"),
         ({"image": "nowhere/x.png"}, "no such file"),
-        ({"image": np.zeros((2, 2, 3)), "mask": [[1, 0]]}, r"a mask of \(1, 2\); expected \(2, 2\), as the image"),
+        (
+            {"image": np.zeros((2, 2, 3)), "mask": [[1, 0]]},
+            r"a mask of shape \(1, 2\); expected \(2, 2\), as the image",
+        ),
         ({"image": np.zeros((1, 2, 3)), "mask": [[1, 7]]}, "1.0, 7.0 in the mask; expected a binary mask"),
         ({"image": np.zeros((1, 2, 3)), "mask": [[0, 0.5]]}, "0.0, 0.5 in the mask; expected a binary mask"),
         ({"image": np.zeros((1, 2, 3)), "mask": [["a", 7]]}, "mask .*; expected rows of 0 and 1"),
@@ -333,9 +336,9 @@ def test_parse_says_what_is_wrong(sample, item, says):
 
 def test_channels_of_training_and_prediction_agree(sample, tmp_path):
     Image.fromarray(IMAGES[0, ..., 0]).save(tmp_path / "grey.png")
-    wanted = re.escape("found an image of Pillow's mode L; expected a colour image of 8 bits, red, green and blue")
+    wanted = re.escape("found an image with Pillow's mode L; expected an 8-bit RGB image")
     with pytest.raises(DataError, match=rf"grey\.png: {wanted}.*convert\('RGB'\)"):
         sample.read(str(tmp_path / "grey.png"))
     np.savez(tmp_path / "grey.npz", images=IMAGES[..., 0])
-    with pytest.raises(DataError, match=r"grey\.npz: found images of 1 channels; expected 3, as in training"):
+    with pytest.raises(DataError, match=r"grey\.npz: found images with 1 channels; expected 3, as in training"):
         sample.read(str(tmp_path / "grey.npz"))

@@ -69,10 +69,10 @@ def test_a_loss_whose_outputs_carry_no_gradient_is_refused(tmp_path) -> None:
     task, _ = toy("labels")
     for loss in (make(ContrastiveDivergence, task, outputs="discrete"), make(Nce, task, samples=3)):
         model = sp.Model(make(Independent, task), energy_for(task).float(), loss)
-        with pytest.raises(sp.ConfigError, match=r"carry no gradient to the net.*trainer.inverse=none"):
+        with pytest.raises(sp.ConfigError, match=r"passes no gradient to the net.*trainer.inverse=none"):
             loop_for(model, task, trainer(), tmp_path / type(loss).__name__).run()
         early = loop_for(model, task, trainer(net_epochs=2), tmp_path / "early" / type(loss).__name__)
-        with pytest.raises(sp.ConfigError, match="carry no gradient to the net"):
+        with pytest.raises(sp.ConfigError, match="passes no gradient to the net"):
             early.run()
         assert not early.folder.history()
         loop_for(model, task, trainer(inverse="none", epochs=1), tmp_path / "control" / type(loss).__name__).run()
@@ -134,7 +134,7 @@ def test_parts_of_a_batch_and_nets_of_the_loss_are_refused(tmp_path) -> None:
     with pytest.raises(sp.ConfigError, match="accumulate=1"):
         loop_for(model_for(task), task, trainer(accumulate=2), tmp_path)
     model = sp.Model(make(Independent, task), energy_for(task).float(), make(CompoundMargin, task))
-    with pytest.raises(sp.ConfigError, match="has a net of its own"):
+    with pytest.raises(sp.ConfigError, match="has its own net"):
         trainer().stages(model, task)
 
 

@@ -277,16 +277,16 @@ def test_the_command_prints_the_correlation_and_writes_the_figure(of_labels: Run
 def test_a_run_without_an_energy_is_an_error(tmp_path: Path) -> None:
     run = train(tmp_path / "plain", "labels", method="cross_entropy", **{"features.hidden": "[8]"})
     said = spen("plot", "hessian", run.path, status=2).stderr
-    assert "plain was trained, or saved, without an energy" in said
+    assert "plain was trained or saved without an energy" in said
 
 
 def test_other_outputs_are_an_error(of_tags: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     arcs = ToyTags()
     arcs.inputs = ArcInputs(ToyTags.WORDS, {})
-    for task, message in ((ToyImages(), "its outputs are RealGrid"), (arcs, "its outputs are arcs")):
+    for task, message in ((ToyImages(), "found RealGrid as outputs"), (arcs, "found arcs as outputs")):
         stand_in = SimpleNamespace(task=task, model=SimpleNamespace(energy=object()))
         monkeypatch.setattr(hessian.sp, "Predictor", lambda *_, kept=stand_in, **__: kept)
-        with pytest.raises(ConfigError, match=rf"{message}; expected sets of labels, or tags"):
+        with pytest.raises(ConfigError, match=rf"{message}; expected label sets or tag"):
             compare_pairs(of_tags, "mine")
 
 

@@ -358,7 +358,7 @@ def checked(net: dict):
         ({"net": {"type": "seal.labels"}}, r"inference_net\.net\.type: .* is of kind energy"),
         ({"net": {"type": "independent", "featurs": {}}}, r"inference_net\.net\.featurs'\. Did you mean 'features'"),
         ({"net": {"type": "independent", "features": {"type": "mlp", "hiden": [4]}}}, r"net\.features\.hiden"),
-        ({"net": {"type": "gbi", "features": {"type": "mlp"}}}, r"inference_net\.net\.features: .* takes no feature"),
+        ({"net": {"type": "gbi", "features": {"type": "mlp"}}}, r"inference_net\.net\.features: .* uses no feature"),
     ],
 )
 def test_mistakes_in_a_table_inside_of_a_table(net, says):
@@ -499,7 +499,7 @@ def test_a_run_without_energy_has_none_to_show_and_no_trajectory(net_alone, tmp_
     ("refine", "says"),
     [
         ("gbii", "Did you mean 'gbi'"),
-        ("independent", "starts from no other"),
+        ("independent", "does not start from another"),
         ('{"type": "gbi", "net": {"type": "independent"}}', "run's own"),
         ('{"type": "gbi", "step": 3}', "Did you mean 'steps'"),
     ],

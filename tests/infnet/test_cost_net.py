@@ -77,7 +77,7 @@ def test_a_single_net_before_and_after_fine_tuning(tmp_path):
     found = compare_nets(run)
     assert (found.test_time, found.cost_augmented) == (max(scores[1:]), scores[0]) and found.differences is None
     assert write_markdown(found).count("\n") == 3
-    with pytest.raises(ConfigError, match="not kept"):
+    with pytest.raises(ConfigError, match="no weights from before fine-tuning"):
         compare_nets(run, "some.txt")
     history = run.path / "history.jsonl"
     history.write_text(history.read_text().splitlines()[0] + "\n")

@@ -304,13 +304,13 @@ def test_every_distance_and_place_has_parameters_of_its_own():
 
 
 def test_a_table_too_large_is_refused():
-    with pytest.raises(ConfigError, match=r"order 11 with 4 tags is a table of 16,777,216 entries"):
+    with pytest.raises(ConfigError, match=r"order 11 with 4 tags requires a table of 16,777,216 entries"):
         HighOrder(HighOrder.Config(order=11), ToyTags())
 
 
 def test_words_in_context_are_refused():
     task = ToyTags()
-    with pytest.raises(ConfigError, match=r"Neighbours puts the words after it in.*pass_through"):
+    with pytest.raises(ConfigError, match=r"Neighbours reads the words after it.*pass_through"):
         WordTagLm(WordTagLm.Config(), task, Neighbours(task))
 
 
@@ -321,7 +321,7 @@ def test_labels_are_refused(cls):
 
 
 def test_a_direction_counts_once():
-    with pytest.raises(ConfigError, match="each direction once"):
+    with pytest.raises(ConfigError, match="each direction at most once"):
         TagLm(TagLm.Config(directions=["forward", "forward"]), ToyTags())
     with pytest.raises(ValueError, match="directions"):
         TagLm.Config(directions=[])

@@ -75,7 +75,7 @@ def test_the_cost_net_may_be_a_player_of_its_own():
     task, _ = toy("tags")
     model = model_for(task, compound(task))
     sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9, steps=3, clip=1.0)
-    with pytest.raises(ValidationError, match=r"needs cost_net\.steps 1, but found 3"):
+    with pytest.raises(ValidationError, match=r"requires cost_net\.steps=1; found 3"):
         joint(net=adam(steps=2), cost_net=sgd, same_batch=False)
     once = sgd.model_copy(update={"steps": 1})
     for same, cost_net, steps in ((True, sgd, [2, 3, 1]), (False, once, [1, 1, 1])):
@@ -199,7 +199,7 @@ def test_the_loop_hides_gold_where_a_stage_says_so(tmp_path):
 def test_transductive_training_is_declared():
     assert "inputs (not the outputs) of the test part" in joint(finetune=FineTune(on="test")).protocol()["transductive"]
     assert joint(finetune=FineTune(on="train")).protocol() == joint().protocol() == {}
-    with pytest.raises(ValidationError, match="needs gold, which on='test' hides"):
+    with pytest.raises(ValidationError, match="requires gold, which on='test' hides"):
         FineTune(on="test", cross_entropy_weight=1.0)
 
 
@@ -231,7 +231,7 @@ def test_tag_language_models_learn_first_and_are_frozen_then(tmp_path):
 
 def test_a_tag_lm_stage_needs_a_tag_lm():
     task, _ = toy("tags")
-    with pytest.raises(ConfigError, match="no tag language model"):
+    with pytest.raises(ConfigError, match="requires an energy with a tag language model"):
         joint(tag_lm=TagLmPretraining()).stages(model_for(task, compound(task)), task)
 
 
@@ -365,6 +365,6 @@ def test_the_compound_objective_learns(tmp_path):
 
 def test_what_stages_lack_is_said_before_a_folder_is_made(tmp_path):
     config = tagging_run(4, {"type": "linear_chain"}, "infnet.compound", tag_lm={"epochs": 1})
-    with pytest.raises(ConfigError, match="no tag language model"):
+    with pytest.raises(ConfigError, match="requires an energy with a tag language model"):
         trained(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -228,7 +228,7 @@ def test_a_shared_net_says_what_it_lacks():
     task, _ = toy("tags")
     net = make(Independent, task)
     net.features = None
-    with pytest.raises(sp.errors.ConfigError, match=r"builds on the inference net's features.*infnet\.stacked"):
+    with pytest.raises(sp.errors.ConfigError, match=r"requires an inference net with features.*infnet\.stacked"):
         make(Shared, task).bind(net)
 
 

@@ -88,7 +88,7 @@ def test_inputs_of_files_and_texts(task: sp.Task, tmp_path: Path) -> None:
     assert [e.entry.words for e in task.read_inputs(columns)] == [("The", "cat"), ("Go",)]
     assert task.parse("The cat").entry.words == ("The", "cat")
     broken = written(tmp_path / "broken.trees", f"{TREES[0]}\n{TREES[0][:-1]}\n")
-    with pytest.raises(sp.DataError, match="trees:2: found an open bracket"):
+    with pytest.raises(sp.DataError, match="trees:2: found an unclosed bracket"):
         task.read_inputs(broken)
     with pytest.raises(sp.DataError, match=r"no sentence with a tree"):
         task.metric().compute()

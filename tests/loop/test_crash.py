@@ -172,7 +172,9 @@ def test_a_damaged_state_is_said_and_the_one_before_taken(
     again, said = make(tmp_path / "run"), []
     again.reporter.say = said.append
     again.run(resume=True)
-    assert index.name in said[0] and "goes on from the one before" in said[0] and "can't be read" not in str(said[1:])
+    assert (
+        index.name in said[0] and "resuming from the previous one" in said[0] and "can't be read" not in str(said[1:])
+    )
     for name in RESULTS:
         assert (tmp_path / "run" / name).read_bytes() == (trained[0] / name).read_bytes(), name
 
@@ -210,7 +212,9 @@ def test_nothing_that_can_be_read_is_an_error_that_says_what_to_do(tmp_path: Pat
     assert checkpoint.load() == {"number": 2} and checkpoint.exists()
     for path in tmp_path.glob("*.json"):
         path.write_text("")
-    with pytest.raises(RunError, match=r"state-2\.json: .*; state-1\.json: .*resuming trains from the beginning"):
+    with pytest.raises(
+        RunError, match=r"state-2\.json: .*; state-1\.json: .*To train from the beginning, remove that folder"
+    ):
         checkpoint.load()
 
 

@@ -436,7 +436,7 @@ def test_a_term_that_does_not_reach_the_phase_has_no_gradient_norm(
 
 def test_a_rule_that_does_not_add_up_refuses_parts_of_batches(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     stage = sp.Stage("s", (net_phase(additive=False),), 1, frozen=("energy",))
-    with pytest.raises(ConfigError, match="phase 'net' can't be added up"):
+    with pytest.raises(ConfigError, match="phase 'net' can't be accumulated"):
         make_loop(model, task, [stage], tmp_path / "run", config={"accumulate": 2})
 
 
@@ -531,7 +531,7 @@ def test_a_mask_of_infinities_is_read_back_and_others_are_refused(tmp_path: Path
     model.inference_net.mask[0] = math.inf
     RunFolder(tmp_path / "other").save_weights(model)
     model.inference_net.mask[0] = 0.0
-    with pytest.raises(RunError, match=r"found 1 of 2 numbers in inference_net\.mask NaN or infinite"):
+    with pytest.raises(RunError, match=r"found 1 of 2 numbers in inference_net\.mask that are NaN or infinite"):
         RunFolder(tmp_path / "other").load_weights(model)
 
 

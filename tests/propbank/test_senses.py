@@ -116,7 +116,7 @@ def test_only_candidates_are_probable_and_padding_changes_nothing() -> None:
 
 
 def test_the_net_is_for_candidates() -> None:
-    with pytest.raises(ConfigError, match="takes candidates"):
+    with pytest.raises(ConfigError, match="requires candidates"):
         Choice(Choice.Config(), ToyTags(), ToyFeatures(ToyTags()))
 
 

@@ -41,7 +41,7 @@ def test_a_term_of_a_sum_of_energies_is_a_number_an_output(toy: ToyTask) -> None
     terms = {name: cls(sp.Config(), toy) for name, cls in (("sound", ToyEnergy), ("wrong", Whole))}
     cls = Registry().resolve("energy", "sum")
     batch = toy.collate(toy.part("train")[:3])
-    with pytest.raises(PluginError, match=r"^Whole gave energies of shape \(\) .* = \(3, 2\)"):
+    with pytest.raises(PluginError, match=r"^Whole returned energies of shape \(\) .* = \(3, 2\)"):
         cls(cls.Config(), toy, terms=terms).at(batch.x)(torch.zeros(3, 2, 4))
 
 
@@ -77,9 +77,9 @@ def test_a_wrong_loss_is_told_in_training(toy: ToyTask, tmp_path: Any, changed: 
 @pytest.mark.parametrize(
     ("stages", "says"),
     [
-        ([], "trains for no epoch: found the stages none"),
-        ([("a", 0), ("b", 0)], "trains for no epoch: found the stages a, b with 0"),
-        ([("a", 1), ("a", 2)], "found the stages a, a; expected a name of its own for each"),
+        ([], r"found no epochs in any stage \(none\)"),
+        ([("a", 0), ("b", 0)], r"found no epochs in any stage \(a, b\)"),
+        ([("a", 1), ("a", 2)], "found the stages a, a; expected different names"),
     ],
 )
 def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, says: str) -> None:
@@ -94,7 +94,7 @@ def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, sa
 def test_a_field_may_not_be_called_as_a_key_of_the_table(field: str) -> None:
     config = type("Config", (sp.Config,), {"__annotations__": {field: int}, field: 1})
     energy = type("Mine", (sp.Energy,), {"Config": config, "parts": {"net": "inference_net"}})
-    with pytest.raises(PluginError, match=f"Mine.Config has a field '{field}', a key that its table has already"):
+    with pytest.raises(PluginError, match=f"Mine.Config has a field '{field}', which its table reserves"):
         KINDS["energy"].check(energy, "energy 'mine'")
 
 

@@ -250,7 +250,7 @@ def test_a_name_of_the_cores_stays_the_cores(site, kind, name):
     site.install("acme", source + "\n    @hookimpl\n    def spen_model(): return {'spen_ner': names}\n")
     found = registry(site)
     assert found.providers(kind)[name] == ["core"]
-    error = f"plugin 'acme' (spen-acme 1.0): rejected {kind} '{name}', which spen has itself"
+    error = f"plugin 'acme' (spen-acme 1.0): rejected {kind} '{name}', which spen already provides"
     assert status(found, "acme").error == error
     assert found.resolve("model", "acme.spen_ner")() == "folder"
 
@@ -277,7 +277,7 @@ def test_a_key_of_another_type_names_that_type(site):
     with pytest.raises(ConfigError) as error:
         Registry([]).parse("trainer", spec, "trainer", "x.json")
     said = str(error.value)
-    assert "'net_epochs' is a key of energy; trainer.type is 'cross_entropy' here" in said
+    assert "'net_epochs' is a key of energy, but trainer.type is 'cross_entropy'" in said
     assert "'lr' is a key of" not in said
 
 

@@ -82,10 +82,10 @@ def test_runs_that_are_not_done_are_left_out_with_a_note(tmp_path):
     make(tmp_path / "x" / "seed-1", 1, 0.5, done=False)
     [group] = read_groups([str(tmp_path / "x")])
     assert [run.path.name for run in group.runs] == ["seed-0"]
-    assert group.notes == (f"x: left out, not done: {tmp_path}/x/seed-1",)
+    assert group.notes == (f"x: left out, not finished: {tmp_path}/x/seed-1",)
     [group] = read_groups([str(tmp_path / "x")], unfinished=True)
     assert len(group.runs) == 2 and group.notes == ()
-    with pytest.raises(ConfigError, match=r"no run is done.*--resume"):
+    with pytest.raises(ConfigError, match=r"no run is finished.*--resume"):
         read_groups([str(tmp_path / "x" / "seed-1")])
 
 
@@ -94,9 +94,9 @@ def test_words_that_are_no_group(tmp_path):
     make(tmp_path / "x" / "b", 0, 0.5)
     make(tmp_path / "y", 0, 0.5)
     for words, message in (
-        ([f"{tmp_path}/yy"], r"there is no run .*Did you mean 'y'"),
+        ([f"{tmp_path}/yy"], r"found no run .*Did you mean 'y'"),
         ([str(tmp_path / "x")], "two runs with seed 0, a and b"),
-        ([f"y={tmp_path}/y", f"y={tmp_path}/x/a"], "two runs are called 'y'"),
+        ([f"y={tmp_path}/y", f"y={tmp_path}/x/a"], "found two runs labelled 'y'"),
         ([str(tmp_path / "y" / "config.json")], "neither a run folder"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -221,7 +221,7 @@ def test_one_group_has_no_differences(pair):
         ({"data": {}}, "did not read the same data files", False),
         ({"threshold": "0.4, fixed"}, "differ in protocol, threshold: 0.4, fixed against 0.5, fixed", True),
         ({"ratios": ([1.0], [2.0])}, "were scored on 1 and 2 examples", False),
-        ({"ratios": None}, "no examples.safetensors of this part is in: b", False),
+        ({"ratios": None}, "examples.safetensors of this part; missing in: b", False),
         ({"seed": 5}, "share no seed", False),
     ],
 )
@@ -248,7 +248,7 @@ def test_unknown_names_and_other_tasks_are_errors(tmp_path, pair):
     groups = read_groups(pair)
     for options, message in (
         ({"scores": ["example_f2"]}, r"no run has a score 'example_f2'\. Did you mean 'example_f1'"),
-        ({"against": ["their"]}, r"no group is called 'their'\. Did you mean 'theirs'"),
+        ({"against": ["their"]}, r"unknown group 'their'\. Did you mean 'theirs'"),
         ({"part": "train"}, "no scores on train; it has: validation, test"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -382,8 +382,8 @@ def test_scores_with_a_unit_are_shown_as_they_are(tmp_path):
 
 def test_unequal_seeds_of_several_rows_are_one_note(pair, tmp_path):
     make(tmp_path / "third", 0, 0.5)
-    [note] = [note for note in compare(read_groups([*pair, f"{tmp_path}/third"])).notes if "the same seeds" in note]
-    assert note.startswith("where two rows don't have the same seeds")
+    [note] = [note for note in compare(read_groups([*pair, f"{tmp_path}/third"])).notes if "the seeds" in note]
+    assert note.startswith("differences between rows with different seeds")
 
 
 def test_the_command(pair, tmp_path):
@@ -568,4 +568,4 @@ def test_both_intervals_are_kept_and_one_seed_has_one(pair):
     alone = compare(read_groups([f"a={pair[0]}/0", f"b={pair[1]}/0"]))
     assert alone.rows[1].differences["a"].both is None
     [cell] = re.findall(r"\| b \|.*?\| (-\S+ examples alone \[.*?\] p .*?) \|", markdown(alone))
-    assert "±" not in cell and "with one seed there is no other" in markdown(alone)
+    assert "±" not in cell and "with one seed, it is the only one" in markdown(alone)

@@ -228,8 +228,8 @@ def test_changed_data_are_not_taken_for_the_runs(runs, tmp_path):
 
 def test_a_mistake_is_told(runs):
     for words, told in (
-        (["--part", "test", "nowhere"], "there is no run nowhere"),
-        ([str(runs / "srl"), "--against", "nothing"], "no group is called 'nothing'"),
+        (["--part", "test", "nowhere"], "found no run nowhere"),
+        ([str(runs / "srl"), "--against", "nothing"], "unknown group 'nothing'"),
         ([str(runs / "srl"), "--device", "nowhere"], "device 'nowhere'"),
     ):
         assert told in spen("report", *words, status=2).stderr

@@ -243,7 +243,7 @@ def test_examples_without_gold_count_for_coverage_alone(rules, names, texts, tmp
     done = spen("rules", texts[0], file, "--kind", "texts")
     assert "3 texts; 2 with gold." in done.stdout
     assert read_rows(done.stdout)[0][4:] == ["100.00", "3", "33.3", "33.3", "50.0"]
-    assert "warning: rules for anger are left out" in done.stderr
+    assert "warning: rules for anger are ignored" in done.stderr
 
 
 def test_labels_may_be_listed_in_a_file(texts, tmp_path):
@@ -271,7 +271,7 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning(tmp_path, names):
         tmp_path / "mine.py", 'from spen_rules import lexicon\nlexicon("PER", ["Ann"])\nlexicon("PET", ["Ann"])\n'
     )
     done = spen("rules", rules, names, "--kind", "names")
-    assert "warning: rules for PET are left out" in done.stderr
+    assert "warning: rules for PET are ignored" in done.stderr
     assert [row[4:] for row in read_rows(done.stdout)] == [
         ["14.29", "2", "0.0", "0.0", "50.0", "50.0"],
         ["14.29", "2", "–", "–", "–", "–"],
@@ -285,14 +285,17 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning(tmp_path, names):
         (["no.py"], "no.py: found no such file"),
         (["mine.py", "names.conll"], "found names.conll without --kind; expected --kind names, tags or texts"),
         (["mine.py", "no.conll", "--kind", "names"], "no.conll: found no such file"),
-        (["mine.py", "texts.tsv", "--kind", "texts"], "rules for LOC, PER alone; "),
+        (["mine.py", "texts.tsv", "--kind", "texts"], "rules only for LOC, PER; "),
         (["broken.py", "names.conll", "--kind", "names"], "broken.py, line 3: rule 'f': AttributeError: 'tuple'"),
         (["mine.py", "pos.conll", "--kind", "names"], "found the tag 'DT'; expected O, B-X, I-X under bio"),
-        (["mine.py", "pos.conll", "--kind", "tags"], "rules for LOC, PER alone; "),
-        (["mine.py", "pos.conll", "--kind", "tags", "--scheme", "io"], "found --scheme with --kind tags"),
+        (["mine.py", "pos.conll", "--kind", "tags"], "rules only for LOC, PER; "),
+        (
+            ["mine.py", "pos.conll", "--kind", "tags", "--scheme", "io"],
+            "--scheme requires --kind names; found --kind tags",
+        ),
         (["mine.py", "names.conll", "--kind", "names", "tag=1"], "Did you mean 'tags'?"),
         (["mine.py", "names.conll", "oops", "--kind", "names"], "found 'oops'; expected NAME=VALUE"),
-        (["moods.py", "names.conll", "--kind", "names"], "rules for anger, joy alone; "),
+        (["moods.py", "names.conll", "--kind", "names"], "rules only for anger, joy; "),
         (["empty.py", "names.conll", "--kind", "names"], "found no rule"),
         (["moods.py", "lists.jsonl", "--kind", "texts"], "lists.jsonl:1: found {'txt': 1} without a text under 'text'"),
         (["moods.py", "data:no.tsv", "labels=mine.py", "--kind", "texts"], "no.tsv"),

@@ -175,9 +175,9 @@ def test_a_file_that_fails_leaves_no_module_behind(tmp_path):
         ("@rule('A', weight='2')\ndef f(words): ...", "line 2: found weight '2'"),
         ("\npattern('A', '(')", r"line 3: pattern '\('"),
         ("lexicon('A', [])", "line 2: .*no phrase"),
-        ("\nrule()(print)", "line 3: a rule votes for"),
-        ("@rule\ndef f(words): ...", "line 2: a rule votes for"),
-        ("@rule('A', against='B')\ndef f(words): ...", "line 2: a rule votes for"),
+        ("\nrule()(print)", "line 3: expected labels or types"),
+        ("@rule\ndef f(words): ...", "line 2: expected labels or types"),
+        ("@rule('A', against='B')\ndef f(words): ...", "line 2: expected labels or types"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, message):

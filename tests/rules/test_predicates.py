@@ -197,9 +197,9 @@ def test_crossing_arguments_written_out(logic):
 def test_what_does_not_fit_is_refused(rolesets, tmp_path):
     with pytest.raises(sp.ConfigError, match="the task has none"):
         energy("frame_roles", ToyTags(), rolesets=str(rolesets))
-    with pytest.raises(sp.ConfigError, match="one example per sentence"):
+    with pytest.raises(sp.ConfigError, match="the task has one per sentence"):
         energy("overlap", ToyTags())
-    with pytest.raises(sp.ConfigError, match="is about arguments"):
+    with pytest.raises(sp.ConfigError, match="requires tags of arguments"):
         energy("overlap", loaded("propbank.senses", corpus="sample"))
     for kind, fields in (("frame_roles", {"rolesets": str(rolesets)}), ("overlap", {})):
         with pytest.raises(sp.ConfigError, match="tag sequences"):
@@ -207,7 +207,7 @@ def test_what_does_not_fit_is_refused(rolesets, tmp_path):
     (tmp_path / "other.jsonl").write_text('{"id": "kill.01"}\n')
     with pytest.raises(sp.DataError, match=r"other\.jsonl:1: found .*kill\.01.*; expected .*roles"):
         energy("frame_roles", Predicates(), rolesets=str(tmp_path / "other.jsonl"))
-    with pytest.raises(sp.ConfigError, match=r"task\.train names no senses"):
+    with pytest.raises(sp.ConfigError, match=r"task\.train: found no senses"):
         energy("frame_roles", loaded("srl", corpus="sample"), rolesets=str(rolesets))
 
 
@@ -239,7 +239,7 @@ def test_roles_number_the_senses_of_their_file(corpus, rolesets):
     wrong = batch.gold.roll(1, 0)  # rain.01 with the arguments of kill.01
     assert (constraint.at(batch.x)(wrong)[:, 0] > 0).tolist() == [False, True, False, False]
     assert task.groups(examples).tolist() == [0, 0, 0, 0] and batch.x.inputs["sentence"].tolist() == [0, 0, 0, 0]
-    with pytest.raises(sp.ConfigError, match=r"has other senses, such as 'kill\.01'; expected some of a\.01, …"):
+    with pytest.raises(sp.ConfigError, match=r"found other senses, such as 'kill\.01'; expected some of a\.01, …"):
         task.number_senses(["a.01"])
 
 

@@ -104,7 +104,7 @@ def test_a_run_predicts_without_the_rules(alone, method, tmp_path):
 
 
 def test_the_vote_alone_predicts_nothing_without_the_rules(alone):
-    with pytest.raises(sp.ConfigError, match=r"there are no rules: name a file of them, task\.rules=mine\.py"):
+    with pytest.raises(sp.ConfigError, match=r"found no rules; set task\.rules to a file of rules, such as mine\.py"):
         sp.load(alone["majority"]).predict([SENTENCE.split()])
 
 
@@ -209,7 +209,7 @@ def test_the_rules_of_citations_as_a_file_vote_and_reward_as_they_do() -> None:
 
 @pytest.mark.parametrize("method", ["majority", *TRAINED])
 def test_a_method_by_rules_needs_some(method: str) -> None:
-    with pytest.raises(sp.ConfigError, match=r"learns from rules; name a file of them, task\.rules=mine\.py"):
+    with pytest.raises(sp.ConfigError, match=r"requires rules; pass task\.rules=mine\.py"):
         built("names", method=method, **{"task.labelled": "3"})
 
 

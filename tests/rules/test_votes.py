@@ -228,7 +228,7 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning():
     known, unknown = votes_for("PER ORG", "Ann", weight=2), votes_for("MISC", "Ann")
     rules = VotingRules(RuleFile(Path("mine.py"), [known, unknown]))
     [note] = rules.bind(sp.TagSequence(BIO))
-    assert note.startswith("warning: rules for MISC, ORG are left out") and "LOC, O, PER" in note
+    assert note.startswith("warning: rules for MISC, ORG are ignored") and "LOC, O, PER" in note
     assert collate(rules, "Ann").inputs[sp.VOTES][0, 0].tolist() == [0, 2, 0, 0, 0]
     assert rules.rule_votes().tolist() == [[0, 1, 1, 0, 0], [0, 0, 0, 0, 0]]
 
@@ -236,10 +236,10 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning():
 @pytest.mark.parametrize(
     ("space", "rules", "rest", "message"),
     [
-        (sp.TagSequence(BIO), [votes_for("ORG MISC", "a")], None, "mine.py: found rules for MISC, ORG alone; .*LOC, O"),
-        (sp.LabelSet(LABELS), [votes_for("sprot", "a")], None, "mine.py: found rules for sprot alone; .*sport"),
+        (sp.TagSequence(BIO), [votes_for("ORG MISC", "a")], None, "mine.py: found rules only for MISC, ORG; .*LOC, O"),
+        (sp.LabelSet(LABELS), [votes_for("sprot", "a")], None, "mine.py: found rules only for sprot; .*sport"),
         (sp.TagSequence(PLAIN), [votes_for("N", "a")], ("X", 1.0), r"mine.py: otherwise\('X'\)"),
-        (sp.BinaryGrid(), [votes_for("N", "a")], None, "outputs have no names"),
+        (sp.BinaryGrid(), [votes_for("N", "a")], None, "found BinaryGrid"),
     ],
 )
 def test_rules_that_do_not_fit_the_outputs_are_refused(space, rules, rest, message):
@@ -289,7 +289,7 @@ def test_the_energy_keeps_the_contract():
 
 
 def test_without_rules_there_is_a_clear_error():
-    with pytest.raises(sp.ConfigError, match=r"there are no rules: name a file of them, task\.rules=mine\.py"):
+    with pytest.raises(sp.ConfigError, match=r"found no rules; set task\.rules to a file of rules, such as mine\.py"):
         Votes(Votes.Config(), loaded("text", corpus="sample")).encode(sp.X({}, None, 1))
-    with pytest.raises(sp.ConfigError, match="this task takes none"):
+    with pytest.raises(sp.ConfigError, match="this task does not support them"):
         Votes(Votes.Config(), ToyTags())

@@ -150,7 +150,7 @@ def test_runs_of_other_data_or_with_an_energy_that_predicts_are_rejected(both: P
     said = spen("decode", run, other, tmp_path / "x", "--mean", status=2).stderr
     assert "differ in labels;" in said
     descent = trained("labels", tmp_path / "spen", method="spen", **{"trainer.epochs": "1", "features.hidden": "[8]"})
-    assert "Gbi predicts by an energy" in spen("decode", run, descent, tmp_path / "x", "--mean", status=2).stderr
+    assert "Gbi predicts with an energy" in spen("decode", run, descent, tmp_path / "x", "--mean", status=2).stderr
     assert not (tmp_path / "x").exists()
 
 
@@ -196,7 +196,7 @@ def test_a_folder_of_methods_and_seeds_predicts_with_a_mean(both: Path, tmp_path
     record = json.loads((folder / "methods.json").read_text())
     assert record["run"] == best == record["mean"]["candidates"][0]
     seconds = sum(time["seconds"] for run in list_runs(folder) for time in RunFolder(run).times())
-    assert record["mean"]["seconds"] == pytest.approx(seconds) and f"took {seconds:.0f} s of training" in said
+    assert record["mean"]["seconds"] == pytest.approx(seconds) and f"all runs trained for {seconds:.0f} s" in said
     assert sp.load(folder).folder.path == folder / MEAN and len(sp.load(folder).model.inference_net.nets) == 4
     assert RunFolder.open(folder).path == folder / best
     assert f"| {MEAN} |" in spen("compare", folder).stdout
@@ -215,11 +215,14 @@ def test_a_folder_whose_runs_have_no_mean_predicts_with_its_best(both: Path, tmp
     def fail(*given):
         raise RunError("the data changed")
 
-    for found, said in ((fail, "can't be averaged: the data changed"), (lambda m, *_: (m[:1], [0.5]), "one alone")):
+    for found, said in (
+        (fail, "can't be averaged: the data changed"),
+        (lambda m, *_: (m[:1], [0.5]), "no mean of its runs"),
+    ):
         monkeypatch.setattr(means, "choose_members", found)
         assert said in " ".join(spen_run("--resume", folder, "--device", "cpu").stdout.split())
         assert sp.load(folder).folder.path == folder / best and not (folder / MEAN).exists()
 
 
 def test_best_is_of_several_methods(tmp_path: Path) -> None:
-    assert "--best is of several methods" in spen_run("labels", "--best", "--out", tmp_path / "x", status=2).stderr
+    assert "--best requires several methods" in spen_run("labels", "--best", "--out", tmp_path / "x", status=2).stderr

@@ -106,10 +106,10 @@ def elsewhere(folder: Path) -> None:
 
 
 DAMAGE = {
-    "missing": (lambda folder: next((folder / "encoders").iterdir()).unlink(), "copy the folder of its pipeline whole"),
+    "missing": (lambda folder: next((folder / "encoders").iterdir()).unlink(), "copy the whole folder of its pipeline"),
     "no assets": (
         lambda folder: shutil.rmtree(folder / "assets"),
-        "which holds the tokeniser .* copy the folder of its",
+        "with the tokeniser .* copy the whole folder of the run",
     ),
     "assets elsewhere": (
         lambda folder: (folder / "tags/model/assets.json").write_text('{"folder": "../../other"}'),
@@ -118,7 +118,7 @@ DAMAGE = {
     "cut": (cut, "damaged"),
     "a path": (elsewhere, "encoders.json is damaged: expected names of files"),
     "NaN": (changed(lambda t: t[SCALES].fill_(float("nan"))), "NaN|finite"),
-    "huge": (changed(lambda t: t[SCALES].fill_(3e38)), "numbers in .* NaN or infinite"),
+    "huge": (changed(lambda t: t[SCALES].fill_(3e38)), "numbers in .* that are NaN or infinite"),
     "other rows": (
         changed(lambda t: t.update({TABLE: t[TABLE][1:].clone(), SCALES: t[SCALES][1:].clone()})),
         "have other shapes",

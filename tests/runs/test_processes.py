@@ -199,8 +199,8 @@ def test_a_run_resumes_exactly_after_one_of_its_processes_is_killed(tmp_path: Pa
     words = (*SEAL, "--out", str(tmp_path / "cut"), "--checkpoint-every", "0")
     assert statuses(start(command, words, tmp_path / "killed", 1, 35, signal.SIGKILL)) == [1, -signal.SIGKILL]
     said = " ".join((tmp_path / "killed-0").read_text().split())
-    assert "another process of this run has ended" in said and "Traceback" not in said
-    assert f"Go on with: spen-run --resume {tmp_path / 'cut'}, started as this run was" in said
+    assert "another process of this run ended" in said and "Traceback" not in said
+    assert f"Resume with: spen-run --resume {tmp_path / 'cut'}, started as this run was" in said
     assert statuses(start(command, resumed, tmp_path / "stopped", 1, 20, signal.SIGTERM)) == [130, 130]
     assert "stopped by the user; everything is saved" in (tmp_path / "stopped-0").read_text()
     assert statuses(start(command, resumed, tmp_path / "resumed")) == [0, 0]
@@ -239,7 +239,10 @@ def test_a_rank_without_processes_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("device", "gpus", "said"),
-    [(None, 1, "2 processes and 1 GPUs on this machine"), ("cuda:1", 2, "'cuda:1' is one GPU for 2 processes")],
+    [
+        (None, 1, "2 processes and 1 GPUs on this machine"),
+        ("cuda:1", 2, "'cuda:1' is one GPU, but there are 2 processes"),
+    ],
 )
 def test_processes_that_do_not_fit_the_gpus(
     device: str | None, gpus: int, said: str, monkeypatch: pytest.MonkeyPatch

@@ -75,7 +75,7 @@ def test_half_keeps_what_half_a_float_cannot_hold(run: Path, tmp_path: Path) -> 
         assert torch.equal(loaded[0], large) and torch.equal(loaded[1], bounds.half().float())
     loaded = list(sp.load(tmp_path / "-65504.0").model.inference_net.parameters())
     assert torch.equal(loaded[0], large)
-    with pytest.raises(RunError, match=f"don't fit this config: found 1 of .* in {names[1]} NaN or infinite"):
+    with pytest.raises(RunError, match=f"don't fit this config: found 1 of .* in {names[1]} that are NaN or infinite"):
         sp.load(tmp_path / "-inf")
 
 
@@ -98,9 +98,9 @@ def test_a_refined_predictor_saves_the_runs_own_net(run: Path, tmp_path: Path) -
 
 def test_nothing_is_overwritten(run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(ConfigError, match=r"nothing was overwritten. Use an empty folder"):
+    with pytest.raises(ConfigError, match=r"nothing was overwritten. Use an empty or new folder"):
         sp.load(run).save(tmp_path)
-    with pytest.raises(ConfigError, match=r"nothing was overwritten. Use an empty folder"):
+    with pytest.raises(ConfigError, match=r"nothing was overwritten. Use an empty or new folder"):
         sp.load(run).save(run)
 
 

@@ -68,7 +68,7 @@ def test_what_is_done_is_skipped_and_what_was_cut_short_resumed(copied, two, mon
         monkeypatch.setattr(runner, name, lambda *a, _n=name, _r=real: (calls.append(_n), _r(*a))[1])
     done = run(copied, "seeds=0,1,2")
     assert calls == ["resume", "run"]
-    assert "done already: seed 0" in done.stdout and "3 seeds" in done.stdout
+    assert "already done: seed 0" in done.stdout and "3 seeds" in done.stdout
     metrics = "seed-1/metrics.json"
     assert (copied / metrics).read_bytes() == (two[0] / metrics).read_bytes()
 
@@ -126,7 +126,7 @@ def test_a_wrong_config_leaves_no_folder(tmp_path):
 
 
 def test_seed_and_seeds_exclude_each_other_and_jobs_need_seeds(tmp_path):
-    assert "seed and seeds are both given" in run(tmp_path / "x", "seed=1", "seeds=0..1", status=2).stderr
+    assert "found both seed= and seeds=" in run(tmp_path / "x", "seed=1", "seeds=0..1", status=2).stderr
     assert "seeds=0..4" in run(tmp_path / "x", "--jobs", "2", status=2).stderr
 
 
@@ -170,5 +170,5 @@ def test_stopping_before_a_run_begins_names_no_folder_to_resume(several, tmp_pat
 
     monkeypatch.setattr(parallel, "side_by_side", stopped)
     done = spen_run("labels", *several.split(), "--jobs", 2, "--out", tmp_path / "x", status=130)
-    assert "Give the same command again" in done.stderr
+    assert "Run the same command again" in done.stderr
     assert "--resume" not in done.stderr and not (tmp_path / "x").exists()

@@ -1,4 +1,4 @@
-"""Few examples: several passes an epoch, and a word if nothing was learned."""
+"""Few examples: several passes an epoch, and a word if learned nothing useful."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(
     folder = runner.run(config, "labels", tmp_path / "nothing")
     said = capsys.readouterr().err
     assert (
-        "nothing was learned" in said and f"{RunFolder.open(folder).environment()['training_examples']} train" in said
+        "learned nothing useful" in said
+        and f"{RunFolder.open(folder).environment()['training_examples']} train" in said
     )
     metrics: Any = RunFolder.open(folder).metrics()
     constant = metrics["protocol"]["constant_predictor"]

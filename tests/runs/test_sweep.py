@@ -94,7 +94,7 @@ def open_again(folder: Path, name: str = "sweep") -> Any:
         ("trainer.net.lr: {low: 0, high: 1, log: true}", "above 0"),
         ("trainer.net.lr: {low: 1, high: 2, log: true, step: 1}", "one of them"),
         ("trainer.net.lr: {low: 1, hi: 2}", "unknown key 'trainer.net.lr.hi'"),
-        ("energy_loss.samples: {low: 1.5, high: 3, int: true}", "no whole number"),
+        ("energy_loss.samples: {low: 1.5, high: 3, int: true}", "not a whole number"),
         ("features.hidden: []", "at least 1"),
         ("features.hidden: [[4], [4]]", "twice"),
         ("{}", "empty space"),
@@ -143,7 +143,7 @@ def test_mistakes_are_said_before_anything_starts(describe, space: Path, tmp_pat
     with pytest.raises(ConfigError, match=r"'trainer\.net\.lrr'.*Did you mean 'lr'"):
         sweep(describe(1))
     space.write_text("trainer.epochs: {low: 0.5, high: 3}")
-    with pytest.raises(ConfigError, match="both an argument and in"):
+    with pytest.raises(ConfigError, match="both as an argument and in"):
         sweep(describe(1))
     space.write_text("trainer.batch_size: [4, -1]")  # the second choice alone is wrong
     with pytest.raises(ConfigError, match="batch_size"):
@@ -218,7 +218,7 @@ def test_a_failing_trial_is_not_the_end(describe, space: Path, fake_run, tmp_pat
     assert any("failed: the loss is nan  " in line and "more" not in line for line in lines)
 
     fake_run(lambda config: [float("nan")])
-    with pytest.raises(RunError, match=r"no trial has come to a score.*no epoch was better"):
+    with pytest.raises(RunError, match=r"no trial reached a score.*no epoch improved the net"):
         sweep(describe(2, folder=tmp_path / "none", storage=MEMORY), lambda _: None)
 
 
@@ -254,7 +254,7 @@ def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: P
 
 def test_a_folder_that_can_not_be_made_is_told(describe, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="file can't be made"):
+    with pytest.raises(ConfigError, match="file can't be created"):
         sweep(describe(1, folder=tmp_path / "file"))
 
 
@@ -327,7 +327,7 @@ def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_pat
     what = Sweep(CONFIG, space, fixed, 3, folder, place, device="cpu")
     said: list[str] = []
     sweep(what, said.append)
-    assert said[0] == "trial 1 was killed; its parameters are tried again"
+    assert said[0] == "trial 1 was killed; retrying its parameters"
     table = rows(folder)
     assert [row["state"] for row in table] == ["complete", "fail", "complete", "complete"]
     assert [table[2][name] for name in ("trainer.net.lr", "features.hidden")] == [
@@ -386,7 +386,7 @@ def test_a_full_disk_costs_no_trial(describe, fake_run, monkeypatch, tmp_path: P
             return train(*what, **how)
 
     monkeypatch.setattr(runner, "run", fill)
-    with pytest.raises(RunError, match=r"No space left.*The same command goes on, and repeats trial 0"):
+    with pytest.raises(RunError, match=r"No space left.*The same command resumes and repeats trial 0"):
         sweep(describe(2), lambda _: None)
     full = False
     sweep(describe(2), lambda _: None)
@@ -415,7 +415,7 @@ def test_a_damaged_study_is_named(describe, fake_run, tmp_path: Path, damage: st
 def test_a_pipe_in_place_of_the_lock_hangs_nobody(describe, tmp_path: Path) -> None:
     (tmp_path / "sweep").mkdir()
     os.mkfifo(tmp_path / "sweep" / LOCK)
-    with pytest.raises(ConfigError, match="no lock of ours: it is no regular file"):
+    with pytest.raises(ConfigError, match="not our lock file: it is not a regular file"):
         sweep(describe(1), lambda _: None)
 
 
@@ -424,7 +424,7 @@ def test_an_interrupted_trial_is_repeated(describe, monkeypatch, tmp_path: Path)
         raise Interrupted("stopped by the user")
 
     monkeypatch.setattr(runner, "run", stop)
-    with pytest.raises(Interrupted, match="the same command goes on"):
+    with pytest.raises(Interrupted, match="the same command resumes"):
         sweep(describe(3), lambda _: None)
     states = [trial.state.name for trial in open_again(tmp_path / "sweep").trials]
     assert states == ["FAIL", "WAITING"]

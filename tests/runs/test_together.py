@@ -112,9 +112,9 @@ def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, 
 
     monkeypatch.setattr(loops.Together, "__init__", stopping)
     out = tmp_path / "both"
-    with pytest.raises(Interrupted, match=r"Go on with: spen together .* --resume"):
+    with pytest.raises(Interrupted, match=r"Resume with: spen together .* --resume"):
         together.run(given(trained / "bert"), out, QUIET)
-    with pytest.raises(ConfigError, match=r"together with other parts; go on with: spen together"):
+    with pytest.raises(ConfigError, match=r"is a part of spen together; resume with: spen together"):
         runner.resume(out / "tags")
     monkeypatch.undo()
     together.resume(out, QUIET)
@@ -144,7 +144,7 @@ def test_killed_before_it_began_it_goes_on(trained: Path, tmp_path: Path, monkey
     assert not list(out.rglob("*.safetensors"))
     if files:
         for part in TASKS:
-            with pytest.raises(ConfigError, match=r"go on with: spen together|is not a run folder"):
+            with pytest.raises(ConfigError, match=r"resume with: spen together|is not a run folder"):
                 runner.resume(out / part)
         with pytest.raises(ConfigError, match=r"not empty.*spen together .* --resume"):
             together.run(given(trained / "bert"), out, QUIET)
@@ -197,13 +197,13 @@ def test_a_turn_moves_its_part_and_the_encoder_by_its_own_gradient(tmp_path: Pat
 
 
 WRONG = {
-    "energy": ({"energy": {"type": "linear_chain"}}, "found an energy; only nets alone"),
-    "init": ({"init": {"inference_net": "runs/other"}}, "start from their encoder alone"),
-    "precision": ({"precision": "bf16"}, "roles: precision is bf16, and that of tags is no"),
+    "energy": ({"energy": {"type": "linear_chain"}}, "spen together does not support energies"),
+    "init": ({"init": {"inference_net": "runs/other"}}, "spen together does not support init"),
+    "precision": ({"precision": "bf16"}, "roles: precision is bf16, but that of tags is no"),
     "epochs": ({"trainer": {"type": "cross_entropy", "epochs": 3}}, r"trainer.epochs is 3.*all.trainer.epochs=2"),
     "average": (
         {"trainer": {"type": "cross_entropy", "epochs": 2, "net": {"average": 0.9}}},
-        "have no mean",
+        "does not support trainer.net.average",
     ),
     "no encoder": ({"features": {"type": "bilstm"}}, "roles: found no pretrained encoders in its net"),
 }

@@ -90,9 +90,9 @@ def test_an_evaluated_config(tmp_path) -> None:
         ("labels", {"data": "nonsense"}, "unknown data"),
         ("no_such_config", {}, "does not exist"),
         ({"task": {"type": "multilabel"}}, {"data": ([[0]], [[0]])}, "inference_net"),
-        ("srl_seal", {"data": (SENTENCES, NAMES)}, "task 'srl' reads files; examples in Python are for"),
+        ("srl_seal", {"data": (SENTENCES, NAMES)}, "task 'srl' reads only files; examples in Python require"),
         ("labels", {"data": numbers(), "task.corpus": "sample"}, "found task.corpus, task.in_memory"),
-        ("names", {"data": (SENTENCES, NAMES), "columns": {"pos": 1}}, "found task.columns; expected none"),
+        ("names", {"data": (SENTENCES, NAMES), "columns": {"pos": 1}}, "found task.columns with data given in Python"),
         ("labels", {"data": numbers(), "held_out": 0.7}, "found 0.7; expected a number above 0, at most 0.5"),
         ("labels", {"data": numbers(), "held_out": 0}, "found 0; expected a number above 0"),
         ("labels", {"data": numbers(), "held_out": "0.2"}, "found '0.2'; expected a number above 0"),
@@ -143,7 +143,7 @@ def test_the_run_predicts_from_its_folder_alone(labels_run, tmp_path) -> None:
 
 
 def test_what_needs_the_examples_says_that_they_are_gone(labels_run) -> None:
-    with pytest.raises(sp.ConfigError, match="were given in Python, and a run folder doesn't keep them"):
+    with pytest.raises(sp.ConfigError, match="were given in Python, and the run folder does not contain them"):
         labels_run.calibrate()
     (labels_run.folder.path / "metrics.json").rename(labels_run.folder.path / "kept")
     with pytest.raises(sp.ConfigError, match="were given in Python"):
@@ -255,10 +255,10 @@ X, Y = numbers()
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ([X, Y], "data: found list; expected 'train', and perhaps"),
+        ([X, Y], "data: found list; expected 'train', maybe"),
         ({"training": (X, Y)}, "data: found 'training'"),
-        ({"train": (X,)}, r"data\['train'\]: found a tuple; expected each a pair"),
-        ({"train": (X, Y[:4])}, "found 12 inputs and 4 outputs; expected as many"),
+        ({"train": (X,)}, r"data\['train'\]: found a tuple; expected a pair"),
+        ({"train": (X, Y[:4])}, "found 12 inputs and 4 outputs; expected equal numbers"),
         ({"train": (X[:0], Y[:0])}, "found 0 inputs and 0 outputs"),
         ({"train": (X[:1], Y[:1])}, "found 1 rows with labels; expected at least two"),
         ({"train": ("abc", Y)}, "found a str; expected a list or an array"),

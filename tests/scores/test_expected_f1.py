@@ -104,7 +104,7 @@ def test_the_decoder_is_the_best_that_may_be_chosen() -> None:
         assert torch.equal(again.decode(made)[:, 0] > 0.5, task.decoder(p))
     fixed = Fit("expected_f1", temperature=2.0)
     assert fixed(p, gold) == LabelDecoder(temperature=2.0) and str(fixed) == "fixed"
-    with pytest.raises(ConfigError, match=r"decode_temperature goes with task\.decode"):
+    with pytest.raises(ConfigError, match=r"decode_temperature requires task\.decode"):
         loaded("multilabel", corpus="sample", decode_temperature=2.0)
 
 
@@ -226,5 +226,5 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
             assert protocol["refined"] == {**refine, "candidates": "best"}
         assert protocol.items() >= evaluating.protocol(kept.folder, kept.model, kept.task).items()
     done = spen("decode", tmp_path / "1", tmp_path / "no", "--by", "threshold", status=2)
-    assert "'rerank' chooses by the energy" in " ".join(done.output.split())
+    assert "'rerank' chooses outputs by the energy" in " ".join(done.output.split())
     assert not (tmp_path / "no").exists()

@@ -102,7 +102,7 @@ def test_without_weight_a_term_is_not_computed(share):
     model.energy_loss.net_terms = lambda *_: pytest.fail("the energy's term has no weight")
     assert list(control.phases[1].loss(Here(model, batch))) == ["cross_entropy"]
     assert control.phases[0].trains == ("energy",)
-    with pytest.raises(ValidationError, match="nothing to learn from"):
+    with pytest.raises(ValidationError, match="the net learns nothing"):
         Dynamic.Config(energy_weight=0.0, cross_entropy_weight=0.0)
 
 
@@ -151,7 +151,7 @@ def test_in_the_warm_up_the_net_hears_cross_entropy_alone():
     heard = [set(stage.phases[1].loss(Here(model, batch))) for stage in (warmup, seal)]
     assert heard == [{"cross_entropy"}, {"energy", "cross_entropy"}]
     assert warmup.frozen == ("energy_loss",) and seal.frozen == ()
-    with pytest.raises(ValidationError, match="warmup_epochs needs"):
+    with pytest.raises(ValidationError, match="warmup_epochs requires"):
         Dynamic.Config(warmup_epochs=1, cross_entropy_weight=0)
 
 

@@ -104,7 +104,7 @@ def test_validation_does_not_move_the_means() -> None:
 
 
 def test_a_share_needs_something_beside_the_energy() -> None:
-    with pytest.raises(ValidationError, match="needs a cross_entropy_weight above 0"):
+    with pytest.raises(ValidationError, match="requires a cross_entropy_weight above 0"):
         Dynamic.Config(energy_share=0.5, cross_entropy_weight=0)
     for wrong in (0, 1, -0.5):
         with pytest.raises(ValidationError, match="energy_share"):
@@ -141,5 +141,5 @@ def test_a_stopped_run_goes_on_with_the_same_weight(tmp_path: Path, method: str)
 
 
 def test_parts_of_a_batch_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(sp.ConfigError, match="use accumulate=1 and one process"):
+    with pytest.raises(sp.ConfigError, match="requires accumulate=1 and one process"):
         train(tmp_path / "run", method="nce", **{"trainer.accumulate": "2"})

@@ -179,7 +179,7 @@ def test_sparse_says_what_it_needs():
         make(Nce, tags, sampling="sparse")(
             make(LinearChain, tags).at(sentences.x), sentences, proposal_for(tags, sentences)
         )
-    with pytest.raises(ValidationError, match='"sparse" is for discrete samples'):
+    with pytest.raises(ValidationError, match='"sparse" requires sample "discrete"'):
         Nce.Config(sampling="sparse", sample="continuous")
 
 

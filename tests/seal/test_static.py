@@ -57,7 +57,7 @@ def test_no_loss_moves_a_fixed_energy(dvn, tmp_path, loss):
 @pytest.mark.parametrize("method", ["static_margin", "spen"])
 def test_an_energy_does_not_learn_from_an_untrained_net_of_its_loss(tmp_path, method):
     arguments = {"energy.hidden": "8", "method": method, "energy_loss": '{"type": "seal.margin_compound"}'}
-    with pytest.raises(ConfigError, match=r"CompoundMargin has a net of its own \(cost_net\).*'ssvm'"):
+    with pytest.raises(ConfigError, match=r"CompoundMargin has its own net \(cost_net\).*'ssvm'"):
         trained("labels", tmp_path / "run", **arguments)
 
 

@@ -136,7 +136,7 @@ def test_densities_have_no_sum() -> None:
     net = torch.nn.Module()
     net.uses_energy = net.chooses = False
     energy = MeanOfRuns(MeanOfRuns.Config(), task, None, {"a": net})
-    with pytest.raises(ConfigError, match="no sum over all outputs"):
+    with pytest.raises(ConfigError, match="no closed-form sum over all outputs"):
         energy.log_z(None)
 
 
@@ -195,9 +195,9 @@ def test_what_is_no_teacher(teachers, tmp_path) -> None:
 
     with pytest.raises(ConfigError, match=r"init\.energy names none"):
         start()
-    with pytest.raises(ConfigError, match="neither a run folder nor a folder of them"):
+    with pytest.raises(ConfigError, match="neither a run folder nor a folder of runs"):
         start(**{"init.energy": str(tmp_path)})
-    with pytest.raises(ConfigError, match=r"found a list, and energy .* starts from one run"):
+    with pytest.raises(ConfigError, match=r"found a list, but energy .* starts from one run"):
         start(method="nce", **{"init.energy": json.dumps([str(run) for run in teachers])})
     other = Path(shutil.copytree(teachers[0], tmp_path / "other"))
     facts = json.loads((other / "vocabulary.json").read_text())
@@ -208,7 +208,7 @@ def test_what_is_no_teacher(teachers, tmp_path) -> None:
     with pytest.raises(ConfigError, match="has no scores yet"):
         start(**{"init.energy": str(other)})
     descent = trained("labels", tmp_path / "spen", method="spen", **{"features.hidden": "[8]", "trainer.epochs": "1"})
-    with pytest.raises(ConfigError, match="Gbi predicts by an energy"):
+    with pytest.raises(ConfigError, match="Gbi predicts with an energy"):
         start(**{"init.energy": str(descent)})
     assert not (tmp_path / "x").exists()
 
@@ -217,7 +217,7 @@ def test_what_is_no_teacher(teachers, tmp_path) -> None:
 @pytest.mark.parametrize("method", ["static_mean", "distillation"])
 def test_the_configs_know_the_methods(config, method) -> None:
     """Without runs there is nothing to build."""
-    with pytest.raises(ConfigError, match="energy 'mean' is made of finished runs"):
+    with pytest.raises(ConfigError, match="energy 'mean' combines finished runs"):
         built(config, method=method)
 
 

@@ -464,7 +464,7 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
         (X * np.inf, Y, ValueError, "Input X contains"),
         (X, Y * np.nan, ValueError, "Input y contains NaN"),
         (X, 0 * Y, ValueError, "y has one class only: every label of every row is 0"),
-        (X, 2 * Y, ValueError, r"y has the values \[0, 2\]; each label"),
+        (X, 2 * Y, ValueError, r"y has the values \[0, 2\]; expected 0 or 1"),
         (X, sparse.csr_array(Y), TypeError, "Sparse data was passed for y, but dense data is required"),
         (X, Y[:, 0], ValueError, "expected label sets, not one class per row.*MultiLabelBinarizer"),
         (X, [["a"], ["a", "b"]] * 20, ValueError, "legacy multi-label data representation"),
@@ -535,7 +535,7 @@ def test_other_features_than_in_training(classifier) -> None:
         ([["a"]], [["N"]], "found 1 rows with labels; expected at least two"),
         ([["a"], ["b"]], [["N"], ["N", "V"]], "sentence 1 of train: found 2 tags for 1 words"),
         (["a b", "c d"], [["N", "V"]] * 2, "sentence 0 of train: found words 'a b'; expected a list of strings"),
-        ([["a"], ["b"]], [["O"], ["E-X"]], "the tags look like spans and obey none of bio, bioes, iob1"),
+        ([["a"], ["b"]], [["O"], ["E-X"]], "the tags look like spans but follow none of bio, bioes, iob1"),
     ],
 )
 def test_wrong_sentences_are_value_errors(words, tags, said) -> None:

@@ -203,10 +203,12 @@ class Pixels(sp.FeatureNetwork):
 def test_components_of_labels_and_tags_refuse_images():
     task, registry = ToyImages(), Registry()
     net = Echo(sp.Config(), task)
-    with pytest.raises(ConfigError, match=r"'rerank' chooses among the k most probable outputs.*take 'gbi'"):
+    with pytest.raises(ConfigError, match=r"'rerank' chooses among the k most probable outputs.*use 'gbi'"):
         Rerank(Rerank.Config(), task, net=net)
     net.features = Pixels(task)
-    with pytest.raises(ConfigError, match=r"Echo works on labels or tags, .* the outputs are RealGrid"):
+    with pytest.raises(
+        ConfigError, match=r"Echo requires a known number of labels or tags, .* the outputs are RealGrid"
+    ):
         local_layer(net)
     for kind, name in (
         *(("energy", "local"), ("energy", "linear_chain"), ("energy", "seal.labels"), ("inference_net", "crf")),
@@ -220,5 +222,5 @@ def test_components_of_labels_and_tags_refuse_images():
     with pytest.raises(ConfigError, match="RealGrid"):
         cls(config, task).bind(net)
     cls, config = registry.parse("trainer", {"type": "infnet.joint", "entropy_weight": 0.5}, "trainer", "test")
-    with pytest.raises(ConfigError, match="entropy_weight: outputs that are real numbers have no entropy; take 0"):
+    with pytest.raises(ConfigError, match="entropy_weight: outputs that are real numbers have no entropy; use 0"):
         cls(config).stages(sp.Model(net, Quadratic(sp.Config(), task), None), task)

@@ -147,6 +147,6 @@ def test_forests() -> None:
     assert forest.is_coherent(coherent).tolist() == [True, False]
     values = torch.tensor([0.5, 0.4, 0.9, 0.1, 0.3, 0.2])
     torch.testing.assert_close(forest.limit(values), torch.tensor([0.4, 0.4, 0.4, 0.1, 0.3, 0.1]))
-    with pytest.raises(ConfigError, match=r"found a -> b -> a; expected parents that are no descendants"):
+    with pytest.raises(ConfigError, match=r"found a -> b -> a; expected no label to be its own ancestor"):
         Forest(names, [1, 0, None, None, None, None])
     assert Forest(names, [None] * 6).is_coherent(torch.ones(2, 6, dtype=torch.bool)).all()

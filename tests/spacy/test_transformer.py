@@ -63,7 +63,7 @@ def test_nothing_is_fetched_in_place_of_what_is_missing(saved: Path) -> None:
     config["features"]["model"] = "bert-base-cased"
     (saved / "model/config.json").write_text(json.dumps(config))
     with pytest.raises(
-        RunError, match=r"spen_ner: found no folder .*holds the tokeniser of 'bert-base-cased'; copy the"
+        RunError, match=r"spen_ner: found no folder .*with the tokeniser of 'bert-base-cased'; copy the"
     ):
         piped("spen_ner", model=saved)
 

@@ -45,8 +45,8 @@ class Refine(sp.InferenceNet):
         super().__init__(config, task, features)
         if net is None:
             raise sp.ConfigError(
-                "inference_net 'alen.refine' starts from another inference net's output; give it one as "
-                'inference_net.net, such as {"type": "independent"}'
+                "inference_net 'alen.refine' requires inference_net.net, the net whose output it refines, such as "
+                '{"type": "independent"}'
             )
         self.net = net
 

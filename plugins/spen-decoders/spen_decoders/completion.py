@@ -81,12 +81,12 @@ class Completion(Trainer):
         net = model.inference_net
         if not (isinstance(net, SequenceNet) and net.config.order == "none"):
             raise ConfigError(
-                "trainer 'decoders.ocd' trains inference_net 'decoders.sequence' with order=none; found "
-                f"{type(net).__name__}{' in an order' * isinstance(net, SequenceNet)}"
+                "trainer 'decoders.ocd' requires inference_net 'decoders.sequence' with order=none; found "
+                f"{type(net).__name__}{' with an order' * isinstance(net, SequenceNet)}"
             )
         if getattr(task.config, "class_weight", None) is not None:
             raise ConfigError(
-                "trainer 'decoders.ocd' has no weights of classes; take method=seq2seq, or class_weight=null"
+                "trainer 'decoders.ocd' does not support class_weight; set class_weight=null, or use method=seq2seq"
             )
         self.steps = self.config.steps or find_most(task.space) or len(task.space.labels)
         phase = Phase("inference_net", ("inference_net",), self._loss, self.config.net)

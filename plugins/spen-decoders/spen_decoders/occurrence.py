@@ -72,8 +72,8 @@ class Occurrence(Trainer):
     def stages(self, model: Model, task: Task) -> list[Stage]:
         if not isinstance(model.inference_net, Laco):
             raise ConfigError(
-                "trainer 'decoders.laco' trains inference_net 'decoders.laco'; found "
-                f"{type(model.inference_net).__name__}; expected that one, or trainer 'cross_entropy'"
+                "trainer 'decoders.laco' requires inference_net 'decoders.laco'; found "
+                f"{type(model.inference_net).__name__}. Use that net, or trainer 'cross_entropy'"
             )
         phase = Phase("inference_net", ("inference_net",), self._loss, self.config.net)
         frozen = frozen_except(model, "inference_net")

@@ -68,12 +68,12 @@ class TextReader(FeatureNetwork, ABC):
         super().__init__(config, task)
         if not isinstance(task.inputs, TextInputs):
             raise ConfigError(
-                f"features {type(self).__name__!r} reads texts (task 'text'), and this task's inputs are others; "
-                "take a network for them, such as 'mlp'"
+                f"features {type(self).__name__!r} requires texts as inputs (task 'text'); found "
+                f"{type(task.inputs).__name__}. Use a network for these, such as 'mlp'"
             )
         if reader is None:
             raise ConfigError(
-                f"features {type(self).__name__!r} found no reader; expected a network for sentences, as in "
+                f"features {type(self).__name__!r} requires a reader, a network for sentences, such as "
                 '"reader": {"type": "bilstm"}'
             )
         self.reader, self.labels = reader, labels
@@ -148,7 +148,7 @@ class LabelsAsWords(TextReader):
     def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
         if not isinstance(task.space, LabelSet):
             raise ConfigError(
-                "features 'decoders.labels_as_words' reads labels, and this task's outputs are no label sets"
+                f"features 'decoders.labels_as_words' requires label sets as outputs; found {type(task.space).__name__}"
             )
         super().__init__(config, task, reader, len(task.space.labels))
 
@@ -181,7 +181,7 @@ def words_of(features: FeatureNetwork, x: X) -> tuple[Tensor, Tensor]:
     vectors = features(x)
     if vectors.dim() != 2:
         raise ConfigError(
-            f"inference_net 'decoders.sequence' reads words by features 'decoders.words', or one vector for a text; "
-            f"found {type(features).__name__} with vectors of shape {tuple(vectors.shape[1:])}"
+            "inference_net 'decoders.sequence' requires features 'decoders.words', or features with one vector per "
+            f"text; found {type(features).__name__} with vectors of shape {tuple(vectors.shape[1:])}"
         )
     return vectors.unsqueeze(1), torch.ones_like(vectors[:, :1], dtype=torch.bool)

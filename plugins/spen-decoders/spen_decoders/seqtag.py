@@ -21,8 +21,8 @@ def require_labels(net: Component, kind: str) -> LabelsAsWords:
     """
     if not isinstance(net.features, LabelsAsWords):
         raise ConfigError(
-            f"inference_net 'decoders.{kind}' is over features 'decoders.labels_as_words', found "
-            f"{type(net.features).__name__}; expected "
+            f"inference_net 'decoders.{kind}' requires features 'decoders.labels_as_words'; found "
+            f"{type(net.features).__name__}. Use "
             '"features": {"type": "decoders.labels_as_words", "reader": {"type": "bilstm"}}'
         )
     return net.features

@@ -61,7 +61,7 @@ class SequenceNet(InferenceNet):
         super().__init__(config, task, features)
         if not isinstance(task.space, LabelSet):
             raise ConfigError(
-                "inference_net 'decoders.sequence' writes label sets, and this task's outputs are others; take another"
+                f"inference_net 'decoders.sequence' requires label sets as outputs; found {type(task.space).__name__}"
             )
         self.writer = Writer(len(task.space.labels), features.output_dim, config)
         self.register_buffer("order", order_by_frequency(task))

@@ -146,7 +146,9 @@ def _read_tree(item: Mapping[str, Any], words: int) -> Tree | None:
         return make_tree(heads, relations)
     except ValueError as error:
         word, problem = error.args
-        raise DataError("input", None, f"{problem} at word {word}", "heads from 0, -1 for none, in a tree") from None
+        raise DataError(
+            "input", None, f"{problem} at word {word}", "a tree, heads counted from 0, -1 for none"
+        ) from None
 
 
 def write_predictions(

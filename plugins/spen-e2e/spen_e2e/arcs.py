@@ -235,6 +235,6 @@ def require_arcs(component: sp.Component, task: sp.Task) -> None:
     """Raise `ConfigError` unless the task's outputs are roles of pairs of a predicate and a span."""
     if not isinstance(task.inputs, sp.ArcInputs):
         raise sp.ConfigError(
-            f"{type(component).__name__} gives roles to pairs of a predicate and a span, but the task has "
-            f"{type(task.inputs).__name__}; choose task 'e2e.arcs'"
+            f"{type(component).__name__} requires pairs of a predicate and a span as inputs; found "
+            f"{type(task.inputs).__name__}. Use task 'e2e.arcs'"
         )

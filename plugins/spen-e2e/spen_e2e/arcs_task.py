@@ -86,7 +86,7 @@ class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
         for part in sp.PARTS:
             where, part_sentences = read.parts[part]
             if not self._parts[part] and part_sentences:
-                raise sp.DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+                raise sp.DataError(where, None, f"no predicate (task.{part})", "sentences with marked predicates")
         self._reach = {part: measure_reach(examples) for part, examples in self._parts.items() if examples}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
@@ -114,8 +114,8 @@ class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
         if self.config.trees and missing:
             name = read[0].with_suffix(".conllu").name
             warnings.warn(
-                f"{path}: {missing} of {len(sentences)} sentences have no tree, in {name} or in task.trees: all "
-                f"spans of at most {self.config.longest} words are their candidates",
+                f"{path}: {missing} of {len(sentences)} sentences have no tree in {name} or task.trees; their "
+                f"candidates are all spans of at most {self.config.longest} words",
                 stacklevel=2,
             )
         return self._examples(roles.sentences, trees)
@@ -210,7 +210,7 @@ class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
                 tree = trees.get(sentence.words)
                 if tree is None and self.config.trees and where is not None:
                     named = f"sentence {sentence.name or number}, {' '.join(sentence.words)[:60]!r}, without a tree"
-                    raise sp.DataError(where, None, named, "a sentence of the same words in the files of task.trees")
+                    raise sp.DataError(where, None, named, "a sentence with the same words in the files of task.trees")
                 examples.append(self._example(sentence, tree))
                 rows.append(number - 1)
         return FileExamples(examples, words, rows)

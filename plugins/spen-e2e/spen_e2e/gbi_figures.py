@@ -48,7 +48,7 @@ Trajectories = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="Output of `spen evaluate --trajectory --out FILE`; label=file names one.",
+        help="Output of `spen evaluate --trajectory --out FILE`; label=file sets its label.",
     ),
 ]
 
@@ -75,7 +75,7 @@ def _split_label(word: str) -> tuple[str, Path]:
     path = Path(rest)
     if not path.is_file():
         raise ConfigError(
-            f"there is no file {path}; expected what spen evaluate RUN FILE --trajectory --out FILE wrote"
+            f"found no file {path}; expected the output of spen evaluate RUN FILE --trajectory --out FILE"
         )
     return label or path.stem, path
 
@@ -88,8 +88,8 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
     for run, history in zip(group.runs, histories, strict=True):
         if not any("probe" in record for record in history):
             raise ConfigError(
-                f"{run.path} has no scores of gradient-based inference: they are taken while it trains, where the "
-                "config asks for them. Train again with trainer.probe='{}' (of a run with an energy)"
+                f"{run.path} has no scores of gradient-based inference, which training measures only with "
+                "trainer.probe. Train again with an energy and trainer.probe='{}'"
             )
     score = selection([record for history in histories for record in history]) or "score"
     figure = new_figure(6.4, 4.2)
@@ -125,7 +125,7 @@ def trajectory_figure(trajectories: Mapping[str, Sequence[Record]], score: str |
     known = [name for name, value in first[0]["scores"].items() if isinstance(value, (int, float))]
     score = score or selection([{"validation": line["scores"], "score": line["score"]} for line in first])
     if score not in known:
-        raise ConfigError(f"--score {score}: no such score.{did_you_mean(score, known)} Scores: {', '.join(known)}")
+        raise ConfigError(f"--score {score}: unknown score.{did_you_mean(score, known)} Scores: {', '.join(known)}")
     figure = new_figure(7.4, 3.4)
     energies, right = figure.subplots(1, 2)
     for (colour, style), (label, lines) in zip(looks(), trajectories.items(), strict=False):

@@ -208,8 +208,8 @@ def require_images(component: sp.Component, task: sp.Task) -> None:
     """Raise `ConfigError` unless the task goes from images of one channel to images."""
     if not isinstance(task.inputs, sp.ImageInputs) or not isinstance(task.space, sp.RealGrid):
         raise sp.ConfigError(
-            f"{type(component).__name__} works on grayscale images, but the task has {type(task.inputs).__name__} and "
-            f"{type(task.space).__name__}; choose task 'images.denoising'"
+            f"{type(component).__name__} requires grayscale images as inputs and outputs; found "
+            f"{type(task.inputs).__name__} and {type(task.space).__name__}. Use task 'images.denoising'"
         )
 
 
@@ -217,8 +217,10 @@ def require_filters(size: int, task: sp.Task, block: int = 1) -> None:
     """Raise `ConfigError` unless filters of `size` blocks, of `block` pixels each, have a middle, and fit into the
     images that are trained on."""
     if size % 2 == 0:
-        raise sp.ConfigError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
+        raise sp.ConfigError(f"found size={size}; expected an odd number, so that filters have a centre")
     smallest = task.inputs.smallest
     if smallest is not None and smallest < size * block:
         pixels = f"size={size}" if block == 1 else f"size={size}, block={block}"
-        raise sp.ConfigError(f"{pixels}: the filter is larger than the smallest training image or crop ({smallest})")
+        raise sp.ConfigError(
+            f"found {pixels}; expected a filter within the smallest training image or crop ({smallest})"
+        )

@@ -43,12 +43,12 @@ def make_tree(heads: Sequence[int], relations: Sequence[str]) -> Tree:
     for _ in range(n):
         at = np.where(at >= 0, above[at], -1)
     if (at >= 0).any():
-        raise ValueError(int(np.flatnonzero(at >= 0)[0]), "a word that is below itself")
+        raise ValueError(int(np.flatnonzero(at >= 0)[0]), "a word that is its own ancestor")
     return Tree(tuple(heads), tuple(relations))
 
 
 def _check_tree(path: Path, sentence: TaggedSentence) -> Tree:
-    wanted = "the number of a word of the sentence above it, or 0 for the root's"
+    wanted = "the number of another word of the sentence, or 0 for the root"
     heads = []
     for i, head in enumerate(sentence.columns["head"]):
         if not head.isascii() or not head.isdigit():

@@ -52,7 +52,7 @@ class Unroll(sp.Trainer):
         @model_validator(mode="after")
         def _check_epochs(self) -> Unroll.Config:
             if not self.epochs and not self.clamped_epochs:
-                raise ValueError("epochs=0 ends training with stage 'clamped', and clamped_epochs=0 leaves that out")
+                raise ValueError("found epochs=0 and clamped_epochs=0; expected one above 0 to train the energy")
             return self
 
     config: Config
@@ -61,8 +61,8 @@ class Unroll(sp.Trainer):
         config, net = self.config, model.inference_net
         if not isinstance(net, Unrolled):
             raise sp.ConfigError(
-                f"trainer 'e2e.unroll' trains an energy through the steps of an inference net, and found "
-                f"{type(net).__name__}, which makes none that keep their gradients; take inference_net 'e2e.unrolled'"
+                "trainer 'e2e.unroll' requires an inference net with steps that keep their gradients; found "
+                f"{type(net).__name__}. Use inference_net 'e2e.unrolled'"
             )
         names = [name for name, _ in model.named_parameters()]
         begins = partial(_copy, config.copies)
@@ -93,8 +93,8 @@ class Unroll(sp.Trainer):
         )
         if not trained:
             raise sp.ConfigError(
-                f"stage {name!r} has nothing to train: trainer.clamp holds all parameters; take clamped_epochs=0 or "
-                "fewer prefixes"
+                f"stage {name!r} has nothing to train: trainer.clamp freezes all parameters; set clamped_epochs=0, or "
+                "list fewer prefixes"
             )
         phase = sp.Phase("energy", trained, self._loss, self.config.energy, measures=self._measures)
         return sp.Stage(
@@ -167,7 +167,7 @@ def _find_below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tu
             parts = [name.split(".") for name in names]
             known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise sp.ConfigError(
-                f"{where}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} They "
+                f"{where}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} Names "
                 f"begin with: {', '.join(sorted(name for name in known if name.count('.') == 1))}"
             )
         below += [name for name in mine if name not in below]
@@ -191,13 +191,13 @@ def _pair_copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, 
     pairs = []
     for to, of in copies.items():
         _find_below(named, [of], "trainer.copies")
-        for name in _find_below(named, [to], "trainer.copies (for an energy without such parts: {})"):
+        for name in _find_below(named, [to], "trainer.copies (set it to {} for an energy without such parts)"):
             source = of + name.removeprefix(to)
             if source not in named or named[name].shape != named[source].shape:
-                shape = tuple(named[source].shape) if source in named else "not there"
+                problem = f"has shape {tuple(named[source].shape)}" if source in named else "does not exist"
                 raise sp.ConfigError(
-                    f"trainer.copies: {name} of shape {tuple(named[name].shape)} would be a copy of {source}, which is "
-                    f"{shape}; name what it is a copy of, or no copies: {{}}"
+                    f"trainer.copies: {name} of shape {tuple(named[name].shape)} cannot be a copy of {source}, which "
+                    f"{problem}. Name another source, or set trainer.copies={{}}"
                 )
             pairs.append((named[name], named[source]))
     return pairs

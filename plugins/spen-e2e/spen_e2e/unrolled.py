@@ -62,12 +62,12 @@ class Unrolled(sp.InferenceNet):
         super().__init__(config, task, features)
         if net is None:
             raise sp.ConfigError(
-                "inference_net 'e2e.unrolled' starts from another inference net's output; give it one as "
-                'inference_net.net, such as {"type": "independent"}'
+                "inference_net 'e2e.unrolled' requires inference_net.net, the net whose output it starts from, such as "
+                '{"type": "independent"}'
             )
         if config.entropy and not self.space.discrete:
             raise sp.ConfigError(
-                f"inference_net.entropy={config.entropy:g}: the outputs are real numbers, which have no entropy; take 0"
+                f"inference_net.entropy={config.entropy:g}: the outputs are real numbers, which have no entropy; use 0"
             )
         self.net = net
         self.steps = config.steps
@@ -178,8 +178,8 @@ class Unrolled(sp.InferenceNet):
         if not gradient.requires_grad:
             if any(p.requires_grad for p in energy.energy.parameters()):
                 raise sp.ConfigError(
-                    f"an energy learns through gradient steps by its gradient in y, and that of {name} depends on none "
-                    "of its parameters, or hides it (detach, an operation with one derivative)"
+                    f"training through gradient steps requires that the energy's gradient in y depends on its "
+                    f"parameters; that of {name} does not. Check for detach and operations with a single derivative"
                 )
             return
         try:
@@ -189,8 +189,8 @@ class Unrolled(sp.InferenceNet):
             if "not implemented" not in reason and "differentiate twice" not in reason:
                 raise
             raise sp.ConfigError(
-                f"an energy learns through gradient steps by its second derivative in y, and {name} has none: "
-                f"{reason}. Take another energy, or another implementation of that operation"
+                f"training through gradient steps requires the energy's second derivative in y, and {name} has none: "
+                f"{reason}. Use another energy, or another implementation of that operation"
             ) from error
         self._twice = True
 

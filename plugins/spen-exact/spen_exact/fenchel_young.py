@@ -31,8 +31,8 @@ class FenchelYoung(sp.EnergyLoss):
         super().__init__(config, task, features)
         if not isinstance(task.space, sp.LabelSet | sp.TagSequence):
             raise sp.ConfigError(
-                f"energy_loss 'exact.fenchel_young' searches label sets or tag sequences, and these outputs are "
-                f"{type(task.space).__name__}; choose another energy loss"
+                "energy_loss 'exact.fenchel_young' requires label sets or tag sequences as outputs; found "
+                f"{type(task.space).__name__}. Use another energy loss"
             )
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:

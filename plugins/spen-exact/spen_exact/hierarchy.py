@@ -17,8 +17,8 @@ def check_hierarchy(component: Component, task: Task) -> None:
     forest = component.space.forest
     if forest is None:
         raise ConfigError(
-            f"{type(component).__name__} needs a hierarchy of the labels, and the data has none; name a file of lines "
-            "'child parent', task.hierarchy=FILE, or choose another method"
+            f"{type(component).__name__} requires a label hierarchy, and the data has none; set task.hierarchy=FILE, "
+            "a file of lines 'child parent', or use another method"
         )
     wrong, pair = 0, None
     for gold in training_labels(task):
@@ -30,7 +30,7 @@ def check_hierarchy(component: Component, task: Task) -> None:
     if pair is not None:
         raise ConfigError(
             f"{type(component).__name__}: {wrong} training examples have a label without its parent, such as "
-            f"{pair[0]!r} without {pair[1]!r}; give them the parents of their labels, too"
+            f"{pair[0]!r} without {pair[1]!r}; add the parents"
         )
 
 

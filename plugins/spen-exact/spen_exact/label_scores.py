@@ -26,8 +26,8 @@ def make_scores(component: Component, bias: bool = False) -> nn.Linear:
     """
     if not isinstance(component.space, LabelSet):
         raise ConfigError(
-            f"{type(component).__name__} is for label sets (tasks 'multilabel', 'text'), and these outputs are "
-            f"{type(component.space).__name__}; choose another inference net or energy"
+            f"{type(component).__name__} requires label sets as outputs (tasks 'multilabel', 'text'); found "
+            f"{type(component.space).__name__}. Use another inference net or energy"
         )
     assert component.features is not None
     return nn.Linear(component.features.output_dim, len(component.space.labels), bias=bias)

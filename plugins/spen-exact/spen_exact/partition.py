@@ -36,7 +36,7 @@ class Partition(sp.EnergyLoss):
         super().__init__(config, task, features)
         if not task.space.discrete:
             raise sp.ConfigError(
-                "energy_loss 'exact.partition' sums over discrete outputs, and this task's are real numbers"
+                "energy_loss 'exact.partition' requires discrete outputs, but this task's are real numbers"
             )
         self.output = nn.Linear(features.output_dim, 1)
         for parameter in self.output.parameters():

@@ -69,8 +69,8 @@ class Kinds:
         tags = space.spans if isinstance(space, sp.TagSequence) else None
         if tags is None or tags.outside < 0:
             raise sp.ConfigError(
-                f"{what} scores labelled spans, and these outputs have none: expected roles, or tags under a "
-                "task.scheme of spans with task.constrained=true"
+                f"{what} scores labelled spans, but this task's outputs have none; expected roles, or tags with a "
+                "task.scheme of spans and task.constrained=true"
             )
         outside = torch.tensor([tags.outside])
         named = [torch.cat([outside, numbers]) for numbers in (tags.begin, tags.inside, tags.end, tags.single)]
@@ -80,7 +80,7 @@ class Kinds:
             kind[numbers[here]] = here.nonzero()[:, 0]
         if (kind < 0).any():
             tag = space.tags[int((kind < 0).nonzero()[0])]
-            raise sp.ConfigError(f"{what} scores labelled spans, and the tag {tag!r} is of none; expected O and spans")
+            raise sp.ConfigError(f"{what} scores labelled spans, but {tag!r} is not a tag of one; expected O and spans")
         begin, _, end, single = named
         self.count, self.kind = len(begin), kind
         self.begins = torch.zeros(len(kind), dtype=torch.bool)

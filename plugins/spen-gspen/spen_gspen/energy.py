@@ -82,9 +82,9 @@ class StarGraph(sp.Energy):
             return find_hubs(task, len(self.space.labels), names)
         for name in names:
             if names.count(name) > 1:
-                raise sp.ConfigError(f"energy.hubs: {name!r} is named twice")
+                raise sp.ConfigError(f"energy.hubs: found {name!r} twice; expected each label once")
             if name not in self.space.labels:
-                raise sp.ConfigError(f"energy.hubs: {name!r} is no label.{sp.did_you_mean(name, self.space.labels)}")
+                raise sp.ConfigError(f"energy.hubs: unknown label {name!r}.{sp.did_you_mean(name, self.space.labels)}")
         return torch.tensor([self.space.labels.index(name) for name in names])
 
 
@@ -92,6 +92,6 @@ def require_sets(component: sp.Component) -> None:
     """Raise ConfigError unless the outputs are label sets."""
     if not isinstance(component.space, sp.LabelSet):
         raise sp.ConfigError(
-            f"{type(component).__name__} is for label sets (tasks 'multilabel', 'text'), and these outputs are "
-            f"{type(component.space).__name__}; choose another method"
+            f"{type(component).__name__} requires label sets as outputs (tasks 'multilabel', 'text'); found "
+            f"{type(component.space).__name__}. Use another method"
         )

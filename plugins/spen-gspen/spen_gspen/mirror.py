@@ -83,5 +83,5 @@ def require_star(energy: sp.BoundEnergy | None, where: str) -> StarGraph:
     """
     found = None if energy is None else energy.energy
     if not isinstance(found, StarGraph):
-        raise sp.ConfigError(f"{where} takes the energy 'gspen.star', and found {type(found).__name__}")
+        raise sp.ConfigError(f"{where} requires energy 'gspen.star'; found {type(found).__name__}")
     return found

@@ -45,8 +45,8 @@ class Staged(sp.Trainer):
         if not all(isinstance(part, cls) for part, cls in wanted):
             found = ", ".join(type(part).__name__ for part, _ in wanted)
             raise sp.ConfigError(
-                "trainer 'gspen.staged' takes the energy 'gspen.star', the energy loss 'gspen.gap' and the inference "
-                f"net 'gspen.mirror', and found {found}"
+                "trainer 'gspen.staged' requires energy 'gspen.star', energy_loss 'gspen.gap' and inference_net "
+                f"'gspen.mirror'; found {found}"
             )
 
         def labels(context: sp.Context) -> sp.Terms:

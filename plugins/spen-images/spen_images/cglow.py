@@ -44,7 +44,9 @@ class Cglow(sp.InferenceNet):
         super().__init__(config, task, features)
         channels = require_grid(self, task)
         if not task.space.discrete:
-            raise sp.ConfigError("images.cglow is a distribution of masks, and this task's outputs are real numbers")
+            raise sp.ConfigError(
+                "inference_net 'images.cglow' requires masks as outputs, but this task's are real numbers"
+            )
         self.flow = Flow(channels, config.levels, config.steps, config.width)
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> FlowMasks:

@@ -48,7 +48,7 @@ class Fcn(sp.InferenceNet):
         @model_validator(mode="after")
         def _check_group_sizes(self) -> Fcn.Config:
             if self.filters % self.groups:
-                raise ValueError(f"filters={self.filters} is no multiple of groups={self.groups}")
+                raise ValueError(f"filters={self.filters} must be a multiple of groups={self.groups}")
             return self
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
@@ -103,7 +103,7 @@ class Conv(sp.Energy):
         @classmethod
         def _check_filter_size(cls, size: int) -> int:
             if size % 2 == 0:
-                raise ValueError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
+                raise ValueError(f"found size={size}; expected an odd number, so that filters have a centre")
             return size
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
@@ -153,8 +153,8 @@ def require_grid(component: sp.Component, task: sp.Task) -> int:
     """The number of channels of the task's images; `sp.ConfigError` unless it goes from images to a number a pixel."""
     if not isinstance(task.inputs, sp.ImageInputs) or task.space.shape != (None, None):
         raise sp.ConfigError(
-            f"{type(component).__name__} goes from images to a number for each pixel, but the task has "
-            f"{type(task.inputs).__name__} and {type(task.space).__name__}; choose a task of masks of images"
+            f"{type(component).__name__} requires images as inputs and one number per pixel as outputs; found "
+            f"{type(task.inputs).__name__} and {type(task.space).__name__}. Use a task with masks of images"
         )
     return task.inputs.channels
 

@@ -71,7 +71,7 @@ class Denoising(ImageTask, sp.ReadsInputs):
 
     def _load_sample(self) -> None:
         if any(getattr(self.config, key) is not None for key in sp.PARTS):
-            raise sp.ConfigError("task: found corpus: 'sample' and files; give one of the two (data=FOLDER)")
+            raise sp.ConfigError("task: found corpus: 'sample' and files; use one of the two (data=FOLDER)")
         from spen_images import denoising_sample as sample
 
         for part, pixels in sample.make().items():
@@ -82,7 +82,7 @@ class Denoising(ImageTask, sp.ReadsInputs):
     def _load_files(self) -> None:
         c = self.config
         if c.train is None:
-            raise sp.ConfigError("task: found neither corpus nor train; expected corpus: 'sample', or train: a folder")
+            raise sp.ConfigError("task: found neither corpus nor train; expected corpus: 'sample', or train: FOLDER")
         for part in sp.PARTS:
             path = getattr(c, part)
             if path is not None:
@@ -110,7 +110,7 @@ class Denoising(ImageTask, sp.ReadsInputs):
             if crop is not None and min(example.shape) < crop:
                 rows, columns = example.shape
                 path = Path(where, example.name) if Path(str(where)).is_dir() else where
-                wanted = f"at least task.crop={crop} of both; take a smaller crop, or crop=null for whole images"
+                wanted = f"at least task.crop={crop} of both; use a smaller crop, or crop=null for whole images"
                 raise sp.DataError(path, None, f"{rows} rows and {columns} columns", wanted)
 
     def _set(self, part: str, names: Sequence[str], pixels: Sequence[np.ndarray | None]) -> None:
@@ -177,7 +177,9 @@ class Denoising(ImageTask, sp.ReadsInputs):
         noisy, name = to_image(item["image"])
         clean = None if item.get("clean") is None else to_image(item["clean"])[0]
         if clean is not None and clean.shape != noisy.shape:
-            raise sp.DataError("input", None, f"a clean image of {clean.shape}", f"{noisy.shape}, as the noisy one")
+            raise sp.DataError(
+                "input", None, f"a clean image of shape {clean.shape}", f"{noisy.shape}, as the noisy image"
+            )
         return Example(str(item.get("name", name)), clean, noisy)
 
     def facts(self) -> dict[str, Any]:

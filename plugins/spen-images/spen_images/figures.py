@@ -13,7 +13,7 @@ from spen_plugins.figures import Out, Runs, find_groups, new_figure, save_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Images = Annotated[int, typer.Option(min=1, help="Number of images, the first ones of the test part.")]
+Images = Annotated[int, typer.Option(min=1, help="Number of test images to draw, from the first.")]
 
 
 def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:

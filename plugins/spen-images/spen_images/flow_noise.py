@@ -36,8 +36,8 @@ class BesideFlow(sp.InferenceNet):
         super().__init__(config, task, features)
         if not isinstance(net, Cglow) or predictor is None:
             raise sp.ConfigError(
-                "inference_net 'images.beside_flow' takes two nets: net, of type images.cglow, whose weights "
-                "init.inference_net=RUN has, and predictor, such as images.fcn"
+                "inference_net 'images.beside_flow' requires two nets: net, of type images.cglow with the weights of "
+                "init.inference_net=RUN, and predictor, such as images.fcn"
             )
         # Under this name the weights of a run of the flow alone are those of the inner net.
         self.net, self.predictor = net, predictor
@@ -53,7 +53,7 @@ class BesideFlow(sp.InferenceNet):
         found = self.predictor(x, energy)
         if type(found) is not sp.IndependentPixels:
             raise sp.ConfigError(
-                f"inference_net.predictor gives {type(found).__name__}; expected independent pixels, as of images.fcn"
+                f"inference_net.predictor returns {type(found).__name__}; expected independent pixels (images.fcn)"
             )
         kept = {"features": found.features, "noise": self.net(x)}
         return PixelsBesideFlow(self.space, found.logits, x.mask, **kept)
@@ -87,14 +87,14 @@ class FlowNce(sp.EnergyLoss):
         super().__init__(config, task, features)
         if not isinstance(task.space, sp.BinaryGrid):
             raise sp.ConfigError(
-                f"energy_loss 'images.flow_nce' takes masks, and this task's outputs are {type(task.space).__name__}"
+                f"energy_loss 'images.flow_nce' requires masks as outputs; found {type(task.space).__name__}"
             )
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if not isinstance(proposal, PixelsBesideFlow):
             raise sp.ConfigError(
-                "energy_loss 'images.flow_nce' takes samples of a flow, and there is none; take inference_net "
-                "'images.beside_flow' (masks method=nce_cglow)"
+                "energy_loss 'images.flow_nce' requires samples of a flow; use inference_net 'images.beside_flow' "
+                "(masks method=nce_cglow)"
             )
         if batch.gold is None:
             return 0 * energy(proposal.mean)[:, 0]

@@ -58,7 +58,7 @@ def _make_rows(
             if number == len(rows):
                 rows.append(given)
             elif not np.array_equal(given[same][1], rows[number][same][1]):
-                raise ConfigError(f"{run.path} has {differs} than {groups[0].runs[0].path}; plot them apart")
+                raise ConfigError(f"{run.path} has {differs} than {groups[0].runs[0].path}; plot them separately")
             rows[number].append((group.label, pixels, score))
     return rows
 

@@ -21,7 +21,7 @@ PNG = "iVBORw0KGgo"
 """The beginning of every PNG in base64."""
 _MODES = {1: "L", 3: "RGB"}
 """Number of channels -> Pillow's name."""
-_WANTED = {"L": "a grayscale image of 8 bits", "RGB": "a colour image of 8 bits, red, green and blue"}
+_WANTED = {"L": "an 8-bit grayscale image", "RGB": "an 8-bit RGB image"}
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, ArithmeticError, LookupError, TypeError)
 """Errors of Pillow for damaged files, apart from struct.error and zlib.error, which it turns into these."""
 
@@ -31,14 +31,14 @@ def list_images(path: str | Path) -> list[Path]:
     if there is no such file or folder, or it has no images."""
     path = Path(path)
     if not path.exists():
-        raise DataError(path, None, "no such file or folder", "a folder with images, or one image")
+        raise DataError(path, None, "no such file or folder", "a folder of images, or one image")
     if not path.is_dir():
         opened(path).close()
         return [path]
     files = [p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")]
     images = sorted((p for p in files if p.suffix.lower() in SUFFIXES), key=lambda p: p.name)
     if not images:
-        has = f"a folder of {len(files)} other files" if files else "an empty folder"
+        has = f"a folder with {len(files)} other files" if files else "an empty folder"
         raise DataError(path, None, has, f"images ({', '.join(SUFFIXES)})")
     return images
 
@@ -94,7 +94,7 @@ def from_rows(rows: Any, where: object = "input", channels: int = 1, noisy: bool
     if not (low >= -room and high <= 255 + room):  # also if one is no number
         raise DataError(where, None, f"levels from {low:g} to {high:g}", wanted)
     if 0 < high <= 1.5 and low >= -0.5 and (levels != np.round(levels)).any():
-        raise DataError(where, None, f"levels from {low:g} to {high:g}", f"{wanted}; times 255, if 1 is white")
+        raise DataError(where, None, f"levels from {low:g} to {high:g}", f"{wanted}; multiply by 255 if 1 is white")
     return levels
 
 
@@ -113,8 +113,8 @@ def _decode(file: Any, where: object, channels: int) -> np.ndarray:
             with Image.open(file, formats=("PNG", "JPEG")) as image:
                 if image.mode != mode:
                     is_deep = image.mode[0] in "IF"  # convert would clip such levels
-                    how = "with white at 255" if is_deep else f"as Pillow's image.convert('{mode}') makes it"
-                    raise DataError(where, None, f"an image of Pillow's mode {image.mode}", f"{_WANTED[mode]}, {how}")
+                    how = "with white at 255" if is_deep else f"as Pillow's image.convert('{mode}') returns it"
+                    raise DataError(where, None, f"an image with Pillow's mode {image.mode}", f"{_WANTED[mode]}, {how}")
                 return np.array(image)
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             raise DataError(where, None, str(error).rstrip("."), "a smaller image") from None

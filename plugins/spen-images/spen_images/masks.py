@@ -22,7 +22,7 @@ _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, Runtim
 def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
     """The arrays of a .npz file by key, loaded without unpickling anything; `DataError` if there is no such file, or it
     is damaged, no .npz, or has Python objects, which are pickled."""
-    wanted = "a .npz file of plain arrays: numpy.savez of uint8 arrays"
+    wanted = "a .npz file of uint8 arrays, as from numpy.savez"
     try:
         with opened(path) as file:
             arrays = np.load(file, allow_pickle=False)
@@ -33,7 +33,7 @@ def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
             return {key: arrays[key] for key in arrays.files}
     except _BROKEN as error:
         if "pickle" in str(error):  # NumPy takes any file of another kind for one
-            raise DataError(path, None, "a file of another kind, or Python objects (pickled)", wanted) from None
+            raise DataError(path, None, "a file of another type, or pickled Python objects", wanted) from None
         raise DataError(path, None, f"a damaged file ({error!s:.80})", wanted) from None
 
 
@@ -56,7 +56,7 @@ def check_arrays(
             path,
             None,
             f"'{prefix}images' of shape {images.shape} and type {images.dtype}",
-            "(image, row, column, 3) in colours or (image, row, column) in grey, uint8 from 0 to 255",
+            "(image, row, column, 3) for colour or (image, row, column) for grey, uint8 from 0 to 255",
         )
     if images.shape[3:] == (1,):
         images = images[..., 0]
@@ -64,7 +64,7 @@ def check_arrays(
         return images, None
     if masks.shape != images.shape[:3]:
         sizes = f"'{prefix}masks' of shape {masks.shape} for '{prefix}images' of shape {images.shape}"
-        raise DataError(path, None, sizes, f"{images.shape[:3]}, a mask of its size for each image")
+        raise DataError(path, None, sizes, f"{images.shape[:3]}, one mask of equal size per image")
     return images, np.stack([to_binary(mask, path, f"'{prefix}masks', image {i}") for i, mask in enumerate(masks)])
 
 
@@ -76,6 +76,6 @@ def to_binary(mask: np.ndarray, where: object, what: str) -> np.ndarray:
             where,
             None,
             f"{', '.join(map(str, values[:5]))} in {what}",
-            "a binary mask: 0 outside and 1 (or everywhere 255) inside",
+            "a binary mask, of 0 and 1 or of 0 and 255",
         )
     return (mask != 0).astype(np.uint8)

@@ -77,7 +77,7 @@ class Segmentation(ImageTask):
         apart = [key for key in sp.PARTS if getattr(c, key) is not None]
         if sum((c.corpus is not None, c.file is not None, bool(apart))) > 1:
             raise sp.ConfigError(
-                "task: found several of corpus, file and train, validation, test; give one of them (data=FILE)"
+                "task: found several of corpus, file and train, validation, test; use one of them (data=FILE)"
             )
         if c.corpus:
             from spen_images import segmentation_sample as sample
@@ -96,10 +96,10 @@ class Segmentation(ImageTask):
                 arrays = self._read_arrays(path)
                 self._set(part, *masks.check_arrays(sp.locate(path), arrays, _find_part(arrays, part)))
         else:
-            has = f"task.{', task.'.join(apart)} alone" if apart else "neither corpus nor file"
+            has = f"only task.{', task.'.join(apart)}" if apart else "neither corpus nor file"
             raise sp.ConfigError(
                 f"task: found {has}; expected corpus: 'sample', file: a .npz with all parts, or train, validation "
-                "and test, a .npz each"
+                "and test: one .npz each"
             )
         self._measure()
 
@@ -120,8 +120,8 @@ class Segmentation(ImageTask):
                 raise sp.DataError(
                     getattr(self.config, part) or self.config.file,
                     None,
-                    f"images of {n} channels for {part}",
-                    f"{channels['train']}, as of the training part",
+                    f"images with {n} channels for {part}",
+                    f"{channels['train']}, as in the training part",
                 )
         # An image at a time: all of them as numbers would be eight times what they are in memory.
         total, squares, count = 0.0, 0.0, 0
@@ -178,7 +178,7 @@ class Segmentation(ImageTask):
         levels, gold = masks.check_arrays(where, arrays, _find_part(arrays, "test"), need_masks=False)
         if _count_channels(levels[0]) != self.inputs.channels:
             wanted = f"{self.inputs.channels}, as in training"
-            raise sp.DataError(where, None, f"images of {_count_channels(levels[0])} channels", wanted)
+            raise sp.DataError(where, None, f"images with {_count_channels(levels[0])} channels", wanted)
         return [Example(f"{i:04}", image, None if gold is None else gold[i]) for i, image in enumerate(levels)]
 
     def parse(self, item: Any) -> Example:
@@ -242,5 +242,5 @@ def to_mask(value: Any, size: tuple[int, ...]) -> np.ndarray:
             wanted = "rows of 0 and 1, a PNG in base64, or a path"
             raise sp.DataError("input", None, f"mask {value!r:.60}", wanted) from None
     if mask.shape != tuple(size):
-        raise sp.DataError("input", None, f"a mask of {mask.shape}", f"{tuple(size)}, as the image")
+        raise sp.DataError("input", None, f"a mask of shape {mask.shape}", f"{tuple(size)}, as the image")
     return masks.to_binary(mask, "input", "the mask")

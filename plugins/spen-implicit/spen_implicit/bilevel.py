@@ -84,8 +84,8 @@ class Bilevel(sp.Trainer):
         frozen = sp.frozen_except(model, "energy", "inference_net")
         if frozen:
             raise sp.ConfigError(
-                f"trainer 'implicit.bilevel': {type(model.energy_loss).__name__} has a net of its own, and nobody "
-                "moves it; take an energy_loss without one (implicit.cd, seal.margin, seal.regression)"
+                f"trainer 'implicit.bilevel': {type(model.energy_loss).__name__} has its own net, which is not trained "
+                "here. Use an energy_loss without a net (implicit.cd, seal.margin, seal.regression)"
             )
         stages.append(sp.Stage("bilevel", (inner, outer), config.epochs, patience=config.patience))
         # Also before the net learns alone, which may take hours; what is chosen then is lost if that is interrupted.
@@ -134,9 +134,9 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
         reached = torch.autograd.grad(loss, theta, retain_graph=True, allow_unused=True)
         if all(gradient is None for gradient in reached):
             raise sp.ConfigError(
-                f"energy_loss {type(model.energy_loss).__name__}: its outputs carry no gradient to the net, so the "
-                "implicit term is zero and training alternates; take outputs that do (energy_loss.outputs=relaxed of "
-                "implicit.cd), or say so: trainer.inverse=none"
+                f"energy_loss {type(model.energy_loss).__name__} passes no gradient to the net, so the implicit term "
+                "is zero and training alternates. Use one that does (implicit.cd with energy_loss.outputs=relaxed), or "
+                "set trainer.inverse=none"
             )
         try:
             rule.try_products(context, theta)
@@ -145,9 +145,9 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
         except RuntimeError as error:
             problem = f"the net or the energy has no second derivative here ({str(error).splitlines()[0]})"
             if rule.config.products == "exact":
-                raise sp.ConfigError(f"{problem}; take trainer.products=finite_differences") from error
+                raise sp.ConfigError(f"{problem}; use trainer.products=finite_differences") from error
             rule.products = "finite_differences"
-            warnings.warn(f"{problem}; its products are finite differences of first ones", stacklevel=2)
+            warnings.warn(f"{problem}; using finite differences of first derivatives instead", stacklevel=2)
 
 
 def _find_first_with_gold(task: sp.Task) -> sp.Batch | None:

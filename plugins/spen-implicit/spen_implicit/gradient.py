@@ -136,7 +136,7 @@ class ImplicitGradient:
         if not math.isfinite(norm(u)):
             raise sp.RunError(
                 f"the inverse Hessian's product is not finite (trainer.inverse={config.inverse}, largest eigenvalue "
-                f"{self._largest:g}); a larger trainer.damping, or lower rates or clipping of both players, may help"
+                f"{self._largest:g}); try a larger trainer.damping, or lower rates or clipping for both players"
             )
         return u, ended
 
@@ -153,6 +153,6 @@ class ImplicitGradient:
         self._largest, self._vector = largest_eigenvalue(inner.product, vector, iterations)
         if not 0 < self._largest < math.inf:
             raise sp.RunError(
-                f"the Hessian of the net's loss has the largest eigenvalue {self._largest:g}, so it has no inverse: "
-                "that loss has diverged, or doesn't depend on the net to second order"
+                f"the largest eigenvalue of the Hessian of the net's loss is {self._largest:g}, so it has no inverse: "
+                "the loss has diverged, or doesn't depend on the net to second order"
             )

@@ -67,13 +67,11 @@ def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "outp
     space = predictor.task.space
     if predictor.model.energy is None:
         raise sp.ConfigError(
-            f"{run.path} was trained, or saved, without an energy; there are no second derivatives to plot"
+            f"{run.path} was trained or saved without an energy, so it has no second derivatives to plot"
         )
     if isinstance(predictor.task.inputs, sp.ArcInputs) or not isinstance(space, (sp.LabelSet, sp.TagSequence)):
         outputs = "arcs" if isinstance(predictor.task.inputs, sp.ArcInputs) else type(space).__name__
-        raise sp.ConfigError(
-            f"{run.path}: its outputs are {outputs}; expected sets of labels, or tags of words in sequence"
-        )
+        raise sp.ConfigError(f"{run.path}: found {outputs} as outputs; expected label sets or tag sequences")
     data = load_task(run, registry)
     chosen = find_frequent(data, count)
     counted = label_correlation(data, chosen) if isinstance(space, sp.LabelSet) else bigram_ratios(data, chosen)
@@ -103,7 +101,7 @@ def mean_hessian(predictor: sp.Predictor, examples: Sequence[Any], chosen: Tenso
         total += one[0]
         seen += one[1]
     if not seen:
-        raise sp.DataError("the validation part", None, "no pairs", "examples, some of more than one token")
+        raise sp.DataError("the validation part", None, "no pairs", "examples, for tags with more than one token")
     return total / seen
 
 

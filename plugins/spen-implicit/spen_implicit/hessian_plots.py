@@ -20,12 +20,12 @@ NAMED = 60
 LENGTH, MARGIN = 20, 1.6
 """Most characters of a name, and the inches that they take."""
 Shown = Annotated[
-    int, typer.Option("--labels", min=2, help="Number of labels or tags, the most frequent of the training part.")
+    int, typer.Option("--labels", min=2, help="Number of labels or tags to draw, the most frequent in training.")
 ]
-Examples = Annotated[int, typer.Option(min=1, help="Number of validation examples, the first ones.")]
+Examples = Annotated[int, typer.Option(min=1, help="Number of validation examples to use, from the first.")]
 Where = Annotated[
     Literal["output", "gold"],
-    typer.Option(help="Where the energy is differentiated: at the net's relaxed output, or at gold."),
+    typer.Option(help="Where to differentiate the energy: at the net's relaxed output, or at gold."),
 ]
 
 

@@ -15,7 +15,7 @@ File = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="A file with gold in the task's format; the validation part by default.",
+        help="A file with gold in the task's format (default: the validation part).",
     ),
 ]
 Top = Annotated[int, typer.Option(min=0, help="Number of differences to show.")]

@@ -74,7 +74,7 @@ def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], wher
         a, f = (task.decode(one, batch.x) for one in (proposal, augmented))
         counts += count_differences(task.space, a, f, batch)
     if not labelled:
-        raise DataError(where, None, "no gold outputs", "gold outputs: F sees them, and scores are against them")
+        raise DataError(where, None, "no gold outputs", "gold outputs, which F reads and scores require")
     scores = [float(metric.compute()[task.selection]) for metric in (ours, theirs)]
     return NetComparison(f"{task.selection} on {where}", *scores, counts, ours.unit)
 
@@ -85,7 +85,7 @@ def count_differences(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) ->
     `a` and `f` are discrete outputs, as `batch.gold`, of tag sequences or label sets.
     """
     if not isinstance(space, (TagSequence, LabelSet)):
-        raise ConfigError(f"outputs of A and F are compared of tags and of label sets, not of {type(space).__name__}")
+        raise ConfigError(f"comparing A and F requires label sets or tags as outputs; found {type(space).__name__}")
     is_set, known = isinstance(space, LabelSet), batch.gold[:, 0]
     a, f, gold = (y > 0.5 if is_set else y.argmax(-1) for y in (a[:, 0], f[:, 0], known))
     is_counted = batch.labelled[:, None] & (a == gold) & (f != a)
@@ -106,11 +106,13 @@ def compare_stages(run: RunFolder, task: Task, file: str | None) -> NetCompariso
             best[record["stage"]] = max(record["score"], best.get(record["stage"], record["score"]))
     if not {"joint", "finetune"} <= best.keys():
         raise ConfigError(
-            f"{run.path} has no cost-augmented net: its energy loss holds none, and no net was fine-tuned. Train with "
-            "energy_loss.type='infnet.compound', or infnet.margin and trainer.finetune"
+            f"{run.path} has no cost-augmented net: its energy loss has none, and no net was fine-tuned. Train with "
+            "energy_loss.type='infnet.compound', or with infnet.margin and trainer.finetune"
         )
     if file is not None:
-        raise ConfigError(f"{run.path}: its weights before fine-tuning are not kept; leave {file} out")
+        raise ConfigError(
+            f"{run.path} has no weights from before fine-tuning, so it cannot score {file}; omit the file"
+        )
     what = f"{task.selection} on the validation part, F before fine-tuning"
     return NetComparison(what, best["finetune"], best["joint"], None, task.metric().unit)
 

@@ -38,8 +38,8 @@ class Shared(sp.CostNet):
         """Make the output layer as wide as the net's features; `ConfigError` if it has no feature network."""
         if net.features is None:
             raise sp.ConfigError(
-                f"cost_net 'infnet.shared' builds on the inference net's features, and {type(net).__name__} has none; "
-                "take 'infnet.stacked', or an inference net on a feature network (core.independent)"
+                f"cost_net 'infnet.shared' requires an inference net with features, and {type(net).__name__} has none; "
+                "use 'infnet.stacked', or an inference net on a feature network (core.independent)"
             )
         if self.output is None:
             self.output = nn.Linear(net.features.output_dim, output_size(self))
@@ -75,7 +75,7 @@ class StackedBiLstm(sp.CostNet):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if len(self.space.shape) != 2 or not self.space.simplex:
-            raise sp.ConfigError("cost_net 'infnet.stacked_bilstm' is for tag sequences; take 'infnet.stacked'")
+            raise sp.ConfigError("cost_net 'infnet.stacked_bilstm' requires tag sequences; use 'infnet.stacked'")
         size = output_size(self)
         self.forwards, self.backwards = Lstm(2 * size, config.hidden), Lstm(2 * size, config.hidden)
         self.output = nn.Linear(2 * config.hidden, size)

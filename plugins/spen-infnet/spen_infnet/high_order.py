@@ -64,8 +64,8 @@ class HighOrder(sp.Energy):
         tags, places = self.space.shape[-1], config.order + 1
         if tags**places > LARGEST_TABLE:
             raise sp.ConfigError(
-                f"energy.order {config.order} with {tags} tags is a table of {tags**places:,} entries; expected at "
-                f"most {LARGEST_TABLE:,}; take a lower order"
+                f"energy.order {config.order} with {tags} tags requires a table of {tags**places:,} entries; expected "
+                f"at most {LARGEST_TABLE:,}. Use a lower order"
             )
         self.table = nn.Parameter(torch.empty((tags,) * places).uniform_(-SPREAD, SPREAD))
 

@@ -30,7 +30,7 @@ class FineTune(sp.Config):
     @model_validator(mode="after")
     def _check_hidden_gold(self) -> FineTune:
         if self.cross_entropy_weight and self.on != "train":
-            raise ValueError(f"cross_entropy_weight needs gold, which on={self.on!r} hides; take on='train'")
+            raise ValueError(f"cross_entropy_weight requires gold, which on={self.on!r} hides; use on='train'")
         return self
 
 
@@ -92,9 +92,11 @@ class Joint(sp.Trainer):
         @model_validator(mode="after")
         def _check_stages(self) -> Joint.Config:
             if self.pretrain_epochs and not self.cross_entropy_weight:
-                raise ValueError("pretrain_epochs needs a cross_entropy_weight above 0: that stage has no other loss")
+                raise ValueError(
+                    "pretrain_epochs requires a cross_entropy_weight above 0: that stage has no other loss"
+                )
             if not self.same_batch and self.cost_net is not None and self.cost_net.steps not in (1, self.net.steps):
-                raise ValueError(f"same_batch=false needs cost_net.steps 1, but found {self.cost_net.steps}")
+                raise ValueError(f"same_batch=false requires cost_net.steps=1; found {self.cost_net.steps}")
             return self
 
     config: Config
@@ -102,7 +104,7 @@ class Joint(sp.Trainer):
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config, stages = self.config, []
         if config.entropy_weight and not task.space.discrete:
-            raise sp.ConfigError("trainer.entropy_weight: outputs that are real numbers have no entropy; take 0")
+            raise sp.ConfigError("trainer.entropy_weight: outputs that are real numbers have no entropy; use 0")
         frozen = name_tag_lm_parameters(model) if config.tag_lm is not None else ()
         if config.tag_lm is not None:
             stages.append(self._tag_lm(model, task, frozen))
@@ -171,7 +173,7 @@ class Joint(sp.Trainer):
 
     def _tag_lm(self, model: sp.Model, task: sp.Task, trained: tuple[str, ...]) -> sp.Stage:
         if not trained:
-            raise sp.ConfigError("trainer.tag_lm: the energy has no tag language model (infnet.tag_lm) to train")
+            raise sp.ConfigError("trainer.tag_lm requires an energy with a tag language model (infnet.tag_lm)")
         config = self.config.tag_lm
         player = self.config.energy.model_copy(update={"lr": config.lr, "steps": 1})
         phase = sp.Phase("tag_lm", trained, _tag_lm_loss, player)
@@ -179,7 +181,7 @@ class Joint(sp.Trainer):
         examples = keep_tagged(task, task.part("train") if config.text is None else task.read(config.text))
         if not examples:
             raise sp.DataError(
-                config.text or "the training part", None, "no tags", "tagged text to learn a language from"
+                config.text or "the training part", None, "no tags", "tagged text to train the language model on"
             )
         return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_score_likelihood)
 

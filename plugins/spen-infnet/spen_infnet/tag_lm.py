@@ -46,7 +46,7 @@ class LanguageModel(sp.Energy, ABC):
         super().__init__(config, task, features)
         require_tags(self)
         if len(set(config.directions)) != len(config.directions):
-            raise sp.ConfigError(f"energy.directions: found {config.directions}; expected each direction once at most")
+            raise sp.ConfigError(f"energy.directions: found {config.directions}; expected each direction at most once")
         words = 0 if features is None else features.output_dim
         self.readers = nn.ModuleDict(
             {
@@ -111,8 +111,8 @@ class WordTagLm(LanguageModel):
         assert features is not None
         if getattr(features, "contextual", True):
             raise sp.ConfigError(
-                f"energy 'word_tag_lm' predicts a tag from the words before it, but features "
-                f"{type(features).__name__} puts the words after it in as well; give the energy a table of its own, "
+                f"energy 'infnet.word_tag_lm' predicts a tag from the words before it, but features "
+                f"{type(features).__name__} reads the words after it as well; give the energy its own table, "
                 "'features': {'type': 'encoder', 'encoder': 'pass_through'}"
             )
         super().__init__(config, task, features)

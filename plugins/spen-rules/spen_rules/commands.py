@@ -11,7 +11,7 @@ import spen_plugins as sp
 File = Annotated[str, typer.Argument(metavar="RULES", show_default=False, help="A Python file of rules.")]
 Data = Annotated[
     str | None,
-    typer.Argument(metavar="FILE", show_default=False, help="Examples, with or without gold; needs --kind."),
+    typer.Argument(metavar="FILE", show_default=False, help="Examples, with or without gold; requires --kind."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -24,7 +24,8 @@ Settings = Annotated[
 Kind = Annotated[
     Literal["names", "tags", "texts"] | None,
     typer.Option(
-        show_default=False, help="names: spans such as names and chunks; tags: a tag per word; texts: labels of texts."
+        show_default=False,
+        help="names: spans such as names and chunks; tags: one tag per word; texts: labels of texts.",
     ),
 ]
 Scheme = Annotated[
@@ -67,7 +68,7 @@ def rules(
     if kind is None:
         raise sp.ConfigError(f"found {data} without --kind; expected --kind names, tags or texts")
     if scheme is not None and kind != "names":
-        raise sp.ConfigError(f"found --scheme with --kind {kind}; it goes with --kind names")
+        raise sp.ConfigError(f"--scheme requires --kind names; found --kind {kind}")
     names = [name for rule in voting.rules for name in rule.names] + [*(voting.file.rest or ())[:1]]
     source = RuleData(kind, data, names, scheme, settings or ())
     source.load()

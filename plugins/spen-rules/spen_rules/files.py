@@ -61,7 +61,7 @@ def rule(*names: str, against: str | Sequence[str] = (), weight: float = 1.0) ->
     """
     opposed = (against,) if isinstance(against, str) else tuple(against)
     if bool(names) == bool(opposed) or not all(isinstance(name, str) for name in names):
-        wanted = 'a rule votes for labels or types, @rule("PER"), or against some, @rule(against="PER")'
+        wanted = 'expected labels or types, either to vote for, @rule("PER"), or against, @rule(against="PER")'
         raise sp.ConfigError(f"{_place(_find_line())}: {wanted}")
 
     def decorate(function: F) -> F:
@@ -87,7 +87,7 @@ def lexicon(name: str, phrases: str | Iterable[str], *, weight: float = 1.0, ign
     title = f"lexicon {Path(phrases).name if isinstance(phrases, str) else name}"
     listed = _read_phrases(phrases) if isinstance(phrases, str) else [*phrases]
     if not listed:
-        raise sp.ConfigError(f"{_place(_find_line())}: lexicon({name!r}) has no phrase")
+        raise sp.ConfigError(f"{_place(_find_line())}: lexicon({name!r}) has no phrase; expected at least one")
     finder = PhraseFinder(listed, ignore_case)
     _add(title, (name,), False, weight, finder, _find_line())
 
@@ -187,8 +187,8 @@ def _read_phrases(name: str) -> list[str]:
     place = sp.locate(name) if name.startswith("data:") else folder / name
     if not place.is_file():
         raise sp.ConfigError(
-            f"{_place(_find_line())}: found no file {name!r} of phrases in {folder}; phrases themselves go in a list, "
-            f"[{name!r}]"
+            f"{_place(_find_line())}: found no file {name!r} in {folder}; expected a file of phrases, or a list of "
+            f"phrases, [{name!r}]"
         )
     phrases = [line.strip() for line in sp.read_lines(place)]
     if not any(phrases):

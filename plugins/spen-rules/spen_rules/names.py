@@ -23,7 +23,8 @@ class NameConstraint(Constraint):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if not isinstance(self.space, (sp.LabelSet, sp.TagSequence)):
-            raise sp.ConfigError(f"{type(self).__name__} is about labels or tags, and the task's outputs have no names")
+            found = f"found {type(self.space).__name__}"
+            raise sp.ConfigError(f"{type(self).__name__} requires label sets or tag sequences as outputs; {found}")
         self.of_tags = isinstance(self.space, sp.TagSequence)
 
     def make_group(self, names: Iterable[str]) -> Tensor:
@@ -38,7 +39,7 @@ class NameConstraint(Constraint):
         for name in names:
             column = [float(name in (one, kind)) for one, kind in zip(known, kinds, strict=True)]
             if not any(column):
-                raise sp.ConfigError(f"energy: no output is called {name!r}{sp.did_you_mean(name, {*known, *kinds})}")
+                raise sp.ConfigError(f"energy: unknown output {name!r}.{sp.did_you_mean(name, {*known, *kinds})}")
             columns.append(column)
         return torch.tensor(columns).t()
 
@@ -67,7 +68,7 @@ class GroupConstraint(NameConstraint):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if config.names is None and self.of_tags:
-            raise sp.ConfigError("energy.names: expected the tags or types that the rule is about")
+            raise sp.ConfigError("energy.names: found null; expected the tags or types to constrain")
         names = self.space.labels if config.names is None else config.names
         self.register_buffer("group", self.make_group(names), persistent=False)
 

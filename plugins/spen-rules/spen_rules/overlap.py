@@ -44,12 +44,11 @@ class Overlap(Constraint):
         require_tags(self)
         if not isinstance(task, sp.SharesSentences):
             raise sp.ConfigError(
-                "energy 'rules.overlap' is about several predicates of a sentence, and the task has one example per "
-                "sentence"
+                "energy 'rules.overlap' requires one example per predicate, and the task has one per sentence"
             )
         kinds = [[tag[:2] == prefix and tag[2:] != "V" for tag in self.space.tags] for prefix in ("B-", "I-")]
         if not any(kinds[0]):
-            raise sp.ConfigError("energy 'rules.overlap' is about arguments; none of the task's tags is like B-A0")
+            raise sp.ConfigError("energy 'rules.overlap' requires tags of arguments, such as B-A0; the task has none")
         task.sentence_indexers()  # batches then say which rows share a sentence, and training keeps them together
         self.register_buffer("kinds", torch.tensor(kinds).t().double(), persistent=False)
 

@@ -30,8 +30,8 @@ class UniqueRole(Constraint):
         begins = [i for i, tag in enumerate(self.space.tags) if CORE.fullmatch(tag)]
         if not begins:
             raise sp.ConfigError(
-                "energy 'rules.unique_role' is about core roles; none of the task's tags is B-A0 to B-A5 or B-ARG0 to "
-                "B-ARG5"
+                "energy 'rules.unique_role' requires tags of core roles, B-A0 to B-A5 or B-ARG0 to B-ARG5; the task "
+                "has none"
             )
         self.register_buffer("begins", torch.tensor(begins), persistent=False)
 
@@ -59,11 +59,11 @@ class FrameRoles(Constraint):
         super().__init__(config, task, features)
         require_tags(self)
         if not isinstance(task, sp.NamesSenses):
-            raise sp.ConfigError("energy 'rules.frame_roles' is about senses of predicates, and the task has none")
+            raise sp.ConfigError("energy 'rules.frame_roles' requires senses of predicates, and the task has none")
         numbers = [match[1] if (match := NUMBERED.fullmatch(tag)) else None for tag in self.space.tags]
         if not any(numbers):
             raise sp.ConfigError(
-                "energy 'rules.frame_roles' is about numbered roles; none of the task's tags is B-A0 or B-ARG0"
+                "energy 'rules.frame_roles' requires tags of numbered roles, such as B-A0 or B-ARG0; the task has none"
             )
         self._file, frames = None, {}
         if len(task.part("train")):

@@ -34,8 +34,8 @@ def require_votes(x: sp.X) -> Tensor:
     """The votes of a batch; raises ConfigError if there are none."""
     if sp.VOTES not in x.inputs:
         raise sp.ConfigError(
-            "there are no rules: name a file of them, task.rules=mine.py. Predictions never read it: they need another "
-            "net than 'rules.majority', and no energy 'rules.votes'"
+            "found no rules; set task.rules to a file of rules, such as mine.py. Prediction does not read rules: it "
+            "requires a net other than 'rules.majority', and no energy 'rules.votes'"
         )
     return x.inputs[sp.VOTES]
 

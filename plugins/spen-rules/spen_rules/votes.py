@@ -42,7 +42,7 @@ class VotingRules(sp.Rules):
             ConfigError: none of the names is there, or the outputs have no names.
         """
         if not isinstance(space, (sp.LabelSet, sp.TagSequence)):
-            raise sp.ConfigError("task.rules: rules vote on labels or tags, and the task's outputs have no names")
+            raise sp.ConfigError(f"task.rules requires label sets or tag sequences; found {type(space).__name__}")
         self.space = space
         self._of_tags = isinstance(space, sp.TagSequence)
         values = space.tags if self._of_tags else space.labels
@@ -58,13 +58,13 @@ class VotingRules(sp.Rules):
         known = ", ".join(sorted({*kinds})[:20])
         if unknown and not named & self._members.keys():
             raise sp.ConfigError(
-                f"{self.file.path}: found rules for {', '.join(unknown)} alone; the examples with gold have {known}"
+                f"{self.file.path}: found rules only for {', '.join(unknown)}; the examples with gold have {known}"
             )
         self._rest, self._weights = self._find_rest(), self._weigh_values()
         if not unknown:
             return []
         near = "".join(sp.did_you_mean(name, self._members) for name in unknown)
-        return [f"warning: rules for {', '.join(unknown)} are left out: no example with gold has them ({known}).{near}"]
+        return [f"warning: rules for {', '.join(unknown)} are ignored: the examples with gold have {known}.{near}"]
 
     def _find_rest(self) -> tuple[list[int], float]:
         """The values for words, or texts, that nothing is voted for, and the weight."""
@@ -96,7 +96,7 @@ class VotingRules(sp.Rules):
             returned = rule.find(where)
             if not self._of_tags:
                 if returned is not None and not isinstance(returned, bool | np.bool_ | re.Match):
-                    raise TypeError(f"found {type(returned).__name__}; a rule for texts returns True or False")
+                    raise TypeError(f"found {type(returned).__name__}; a rule for texts must return True or False")
                 return [(0, 1)] if returned else []
             spans = _list_spans(returned)
         except Exception as error:
@@ -151,7 +151,7 @@ class VotingRules(sp.Rules):
         fitted = np.maximum(np.log(share / (1 - share)), 0)
         self._weights *= (fitted / given)[:, None, None]
         shown = (f"{rule.title} (line {rule.line}) {w:.1f}" for rule, w in zip(self.rules, fitted, strict=True))
-        return [f"weights of rules by {len(gold)} examples with gold: {', '.join(shown)}"]
+        return [f"rule weights fitted on {len(gold)} examples with gold: {', '.join(shown)}"]
 
     def _weigh_values(self) -> np.ndarray:
         """Weight of each rule's vote for each value, at the first, an inner, the last and an only word of a span,
@@ -196,4 +196,4 @@ def _list_spans(returned: Any) -> list[tuple[int, int]]:
     except (TypeError, ValueError) as error:
         if error.__traceback__.tb_next is not None:  # of the rule itself, a generator
             raise
-        raise TypeError(f"found {returned!r:.60}; a rule for words returns pairs (start, end)") from None
+        raise TypeError(f"found {returned!r:.60}; a rule for words must return pairs (start, end)") from None

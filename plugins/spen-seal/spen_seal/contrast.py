@@ -42,7 +42,7 @@ class ContrastConfig(sp.Config):
     @model_validator(mode="after")
     def _check_sampling(self) -> ContrastConfig:
         if self.sampling == "sparse" and self.sample != "discrete":
-            raise ValueError(f'sampling "sparse" is for discrete samples, but sample is "{self.sample}"')
+            raise ValueError(f'sampling "sparse" requires sample "discrete"; found "{self.sample}"')
         return self
 
 
@@ -125,7 +125,7 @@ def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int
             if not can:
                 raise sp.ConfigError(
                     f'energy_loss.sampling is "sparse", but {type(part).__name__} has dense outputs only; expected '
-                    "independent labels and an energy that takes sparse ones (seal.labels, core.local)"
+                    "independent labels and an energy that accepts sparse ones (seal.labels, core.local)"
                 )
         return True
     labels = proposal.logits.shape[-1]

@@ -27,10 +27,10 @@ NAME = 32
 Pair = tuple[int, int]
 Labels = Annotated[
     list[str],
-    typer.Option(metavar="I,K", show_default=False, help="Two labels, by name or number; may be given several times."),
+    typer.Option(metavar="I,K", show_default=False, help="Two labels, by name or number; repeatable."),
 ]
-Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1, or 'gold': the example's.")]
-Example = Annotated[int, typer.Option(min=0, help="Validation example, for plots that need one.")]
+Others = Annotated[str, typer.Option(help="Value of all other labels: 0 to 1, or 'gold' for the example's own.")]
+Example = Annotated[int, typer.Option(min=0, help="Number of the validation example, for plots that require one.")]
 
 
 def gradients(run: Run, labels: Labels, others: Others = "0", example: Example = 0, out: Out = None) -> None:
@@ -115,9 +115,9 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
     predictor = Predictor(run)
     model, space = predictor.model, predictor.task.space
     if model.energy is None:
-        raise ConfigError(f"{run.path} was trained, or saved, without an energy; there are no gradients to plot")
+        raise ConfigError(f"{run.path} was trained or saved without an energy, so it has no gradients to plot")
     if not isinstance(space, LabelSet):
-        raise ConfigError(f"{run.path}: its outputs are {type(space).__name__}; pairs are plotted of sets of labels")
+        raise ConfigError(f"{run.path}: found {type(space).__name__} as outputs; expected label sets")
     pairs = [parse_pair(word, space.labels) for word in words]
     part = getattr(model.energy, "global_energy", None)
     batch = None if part is not None and others != "gold" else _load_example(run, predictor, example)
@@ -140,13 +140,13 @@ def parse_pair(word: str, labels: Sequence[str]) -> Pair:
     for i, k in halves:
         if i in numbers and k in numbers:
             if numbers[i] == numbers[k]:
-                raise ConfigError(f"--labels {word}: twice the same label; expected two")
+                raise ConfigError(f"--labels {word}: found the same label twice; expected two different ones")
             return numbers[i], numbers[k]
     unknown = next((name for half in halves for name in half if name not in numbers), word)
     known = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
     raise ConfigError(
-        f"--labels {word}: {unknown!r} is not a label.{did_you_mean(unknown, labels)} Expected two of {len(labels)} "
-        f"labels with a comma between, by name ({known}) or by number from 0"
+        f"--labels {word}: unknown label {unknown!r}.{did_you_mean(unknown, labels)} Expected two of {len(labels)} "
+        f"labels, separated by a comma, by name ({known}) or by number from 0"
     )
 
 

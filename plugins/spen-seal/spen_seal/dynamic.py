@@ -41,7 +41,7 @@ class Dynamic(sp.Trainer):
         @model_validator(mode="after")
         def _check_warmup(self) -> Dynamic.Config:
             if self.warmup_epochs and self.cross_entropy_weight == 0:
-                raise ValueError("warmup_epochs needs a cross_entropy_weight above 0: the warm-up has no other loss")
+                raise ValueError("warmup_epochs requires a cross_entropy_weight above 0: the warm-up has no other loss")
             return self
 
     config: Config

@@ -33,8 +33,8 @@ class Labels(sp.Energy):
         super().__init__(config, task, features)
         if not isinstance(self.space, sp.LabelSet):
             raise sp.ConfigError(
-                f"seal.labels scores label sets, but the task's outputs are {type(self.space).__name__}; "
-                "for tag sequences there are seal.self_attention, core.linear_chain and core.local"
+                f"energy 'seal.labels' requires label sets as outputs; found {type(self.space).__name__}. "
+                "For tag sequences, use seal.self_attention, core.linear_chain or core.local"
             )
         self.local = local_layer(self)
         self.measure = nn.Linear(self.space.shape[-1], config.hidden)

@@ -47,11 +47,17 @@ class SealConfig(sp.TrainerConfig):
     @model_validator(mode="after")
     def _check_losses(self) -> SealConfig:
         if self.energy_share is not None and self.cross_entropy_weight == 0:
-            raise ValueError("energy_share is a share beside cross entropy's: it needs a cross_entropy_weight above 0")
+            raise ValueError(
+                "energy_share requires a cross_entropy_weight above 0: it is a share relative to cross entropy"
+            )
         if self.energy_share is not None and self.accumulate > 1:
-            raise ValueError("energy_share compares gradients of whole batches: use accumulate=1 and one process")
+            raise ValueError(
+                "energy_share requires accumulate=1 and one process: it compares gradients of whole batches"
+            )
         if not self.teaches and self.cross_entropy_weight == 0:
-            raise ValueError("energy_weight and cross_entropy_weight are both 0: the net has nothing to learn from")
+            raise ValueError(
+                "energy_weight and cross_entropy_weight are both 0, so the net learns nothing; set one above 0"
+            )
         return self
 
 

@@ -43,8 +43,8 @@ class Static(sp.Trainer):
         c = self.config
         if learns_shared_features(model):
             raise sp.ConfigError(
-                "energy.features 'shared' would change the fixed energy when the net learns; give the energy features "
-                "of its own, or freeze the net's (features.frozen='all')"
+                "energy.features 'shared' would change the fixed energy when the net learns; give the energy its own "
+                "features, or freeze the net's (features.frozen='all')"
             )
         stages = []
         if c.net_epochs:

@@ -42,8 +42,6 @@ TOKEN_PLACES = ("._.", "spen_token_places", None, None)
 ENERGY = ("._.", "spen_energy", None, None)
 """Entry of `user_data`: energies by component name. As values of the doc's own extensions, spaCy gives these entries to
 no part of a doc, and to no doc that it is joined into."""
-
-
 PREDICTIONS = ("._.", "spen_task_predictions", None, None)
 """Likewise: predictions of `spen_task` by component name."""
 
@@ -223,11 +221,8 @@ def _group(doc: Doc) -> SpanGroup | None:
     """The frames that were written last: `doc.spans` has them last."""
     group = next((group for group in reversed([*doc.spans.values()]) if STARTS in group.attrs), None)
     if group is not None and (_is_stale(group) or len(group.attrs[SCORES]) != len(group)):
-        raise _change_error(
-            group,
-            f"found {len(doc)} tokens and {len(group)} spans; expected {group.attrs[TOKENS]} and "
-            f"{len(group.attrs[SCORES])}",
-        )
+        found = f"found {len(doc)} tokens and {len(group)} spans"
+        raise _change_error(group, f"{found}; expected {group.attrs[TOKENS]} and {len(group.attrs[SCORES])}")
     return group
 
 

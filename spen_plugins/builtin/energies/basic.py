@@ -144,13 +144,13 @@ class Sum(Energy):
         super().__init__(config, task, features)
         if not terms:
             raise ConfigError(
-                "energy 'sum' found no terms; expected a table of energies by names of your own, such as "
+                "energy 'sum' found no terms; expected a table of named energies, such as "
                 '"terms": {"chain": {"type": "linear_chain"}}'
             )
         known = ", ".join(repr(name) for name in terms)
         for name in config.weights:
             if name not in terms:
-                raise ConfigError(f"energy.weights: found {name!r}, which is no term; expected among: {known}")
+                raise ConfigError(f"energy.weights: found {name!r}, which is not a term; expected one of: {known}")
         self.terms = name_parts(terms, "energy.terms")
 
     def encode(self, x: X) -> dict[str, Any]:

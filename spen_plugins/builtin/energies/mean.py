@@ -40,8 +40,8 @@ class MeanOfRuns(Energy):
         super().__init__(config, task, features)
         if not nets:
             raise ConfigError(
-                "energy 'mean' is made of finished runs, and init.energy names none; expected a run folder, a folder "
-                'of them, or a list: init.energy=runs/both, init.energy=\'["runs/a", "runs/b"]\''
+                "energy 'mean' combines finished runs, but init.energy names none; expected a run folder, a folder "
+                'of runs, or a list: init.energy=runs/both, init.energy=\'["runs/a", "runs/b"]\''
             )
         for name, net in nets.items():
             check_alone(net, f"energy.nets.{name}")

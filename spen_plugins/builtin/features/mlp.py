@@ -48,8 +48,8 @@ class Mlp(FeatureNetwork):
         super().__init__(config, task)
         if not isinstance(task.inputs, VectorInputs):
             raise ConfigError(
-                "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are others; "
-                "take 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
+                "features 'mlp' requires vectors (task 'multilabel'), but this task has other inputs; "
+                "use 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
             )
         size, width = task.inputs.size, config.hidden[0]
         self.first = BagLinear(size, width) if task.inputs.listed else _linear(size, width)

@@ -46,9 +46,9 @@ class Grams(Config):
     def _check_hashing(self) -> Grams:
         low, high = self.characters or (1, 1)
         if low > high:
-            raise ValueError(f"characters: found {self.characters}; expected two lengths, as in [3, 5]")
+            raise ValueError(f"characters: found {self.characters}; expected the shorter length first, as in [3, 5]")
         if not self.buckets and (self.words > 1 or self.characters or not self.vocabulary):
-            raise ValueError("buckets: found 0; hashed n-grams (words above 1, characters, no vocabulary) need rows")
+            raise ValueError("buckets: found 0; hashed n-grams (words > 1, characters, no vocabulary) require buckets")
         return self
 
 
@@ -65,7 +65,7 @@ class Ngrams(FeatureNetwork):
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
         if not isinstance(task.inputs, TextInputs):
-            raise ConfigError("features 'ngrams' takes texts (task 'text'), and this task's inputs are others")
+            raise ConfigError("features 'ngrams' requires texts (task 'text'), but this task has other inputs")
         self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, config)
         self.first = BagLinear(self._indexer.size, config.hidden[0])
         # A text has few of very many n-grams, and its values have norm 1: an initial scale of one over the square root
@@ -183,7 +183,7 @@ class Bag(FeatureNetwork):
             self.output_dim = self._indexer.size
             self.register_buffer("idf", torch.ones(self.output_dim))
         else:
-            raise ConfigError("features 'bag' takes vectors or texts, and this task's inputs are others")
+            raise ConfigError("features 'bag' requires vectors or texts, but this task has other inputs")
 
     def indexer(self) -> tuple[str, Indexer] | None:
         return None if self._indexer is None else (self._indexer.name, self._indexer)

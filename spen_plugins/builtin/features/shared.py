@@ -29,8 +29,8 @@ class Shared(FeatureNetwork):
         super().__init__(config, task)
         if network is None:
             raise ConfigError(
-                "features 'shared' are those of the inference net, so they are for an energy or a cost net, beside a "
-                "net that has a feature network; give another type"
+                "features 'shared' reuse those of the inference net; they require an energy or a cost net, and a net "
+                "with a feature network; choose another type"
             )
         self.output_dim, self.contextual, self.large = network.output_dim, network.contextual, network.large
         self._latest = _Latest(network)  # no submodule: the weights are the net's

@@ -74,8 +74,8 @@ class Stored:
             return
         self._has_warned = True
         warnings.warn(
-            f"features.store_gib={self.gib:g} is full with {len(self._states):,} inputs; the others are read by "
-            "themselves each time, which is slower than features.store_gib=0: give it more, if main memory has it",
+            f"features.store_gib={self.gib:g} is full with {len(self._states):,} inputs; the others are encoded one by "
+            "one each time, which is slower than features.store_gib=0: increase it if there is enough main memory",
             stacklevel=2,
         )
 
@@ -146,7 +146,7 @@ def check_upper(
             whole = encoder(**inputs).last_hidden_state
             with replace_states(layers, compute_states(encoder, layers, inputs), others[-1]):
                 again = encoder(**inputs).last_hidden_state
-        reason = None if torch.allclose(whole, again, atol=1e-4) else "other vectors come out"
+        reason = None if torch.allclose(whole, again, atol=1e-4) else "the vectors differ"
     except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
         reason = str(error)
     finally:
@@ -154,7 +154,7 @@ def check_upper(
         encoder.train(training)
     if reason:
         kind = f"the upper layers of {encoder.config.model_type!r}"
-        raise _describe_unfit(f"{kind} take more from the lower ones than their vectors ({shorten(reason, 100)})")
+        raise _describe_unfit(f"{kind} depend on more than the vectors of the lower ones ({shorten(reason, 100)})")
     return others[-1]
 
 
@@ -168,7 +168,7 @@ def _check_steady(
     first, second = (compute_states(encoder, layers, inputs) for _ in range(2))
     kind = encoder.config.model_type
     if first.shape[:2] != inputs["input_ids"].shape:
-        raise _describe_unfit(f"{kind!r} pads its inputs by itself")
+        raise _describe_unfit(f"{kind!r} pads its own inputs")
     if first.requires_grad or not torch.equal(first, second):
         raise _describe_unfit(f"the states of the frozen layers of {kind!r} change in training")
 

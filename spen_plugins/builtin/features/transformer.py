@@ -60,7 +60,7 @@ class Transformer(FeatureNetwork):
         super().__init__(config, task)
         self._whole = isinstance(task.inputs, TextInputs)
         if not isinstance(task.inputs, (WordInputs, TextInputs)):
-            raise ConfigError("features 'transformer' takes sentences and texts, and this task's inputs are others")
+            raise ConfigError("features 'transformer' requires sentences or texts, but this task has other inputs")
         self.encoder, self._tokenizer = load(config.model, config.attention, config.attention_dropout)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
@@ -97,13 +97,13 @@ class Transformer(FeatureNetwork):
         frozen = self.config.frozen
         if frozen in (0, "embeddings"):
             raise ConfigError(
-                f"features.store_gib stores states of frozen layers, and frozen={frozen!r} freezes none; "
-                "give a number of layers, or 'all'"
+                f"features.store_gib stores the states of frozen layers, but frozen={frozen!r} freezes none; "
+                "set features.frozen to a number of layers or 'all'"
             )
         if self.marks:
             raise ConfigError(
-                "features.store_gib: this encoder has no token types, so a predicate is marked by vectors that are "
-                "trained below its layers, and nothing can be stored; take reading=sentence, or store_gib 0"
+                "features.store_gib: this encoder has no token types, so trained vectors below its layers mark the "
+                "predicate, and nothing can be stored; set reading=sentence or store_gib=0"
             )
         if frozen == "all":
             return []
@@ -155,8 +155,8 @@ class Transformer(FeatureNetwork):
         target = assets / _name_folder(config.model)
         if not target.is_dir():  # no download instead
             raise RunError(
-                f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the folder of its run, "
-                "or of its pipeline, whole"
+                f"found no folder {target} with the tokeniser of {config.model!r}; copy the whole folder of the run or "
+                "pipeline"
             )
         return config.model_copy(update={"model": str(target)})
 

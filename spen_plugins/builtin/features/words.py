@@ -58,8 +58,8 @@ class WordNetwork(FeatureNetwork):
         inputs = task.inputs
         if not isinstance(inputs, WordInputs):
             raise ConfigError(
-                f"features {name!r} takes sentences (tasks 'srl' and 'tagging'); this task's inputs are others; "
-                "take 'mlp' or 'ngrams'"
+                f"features {name!r} requires sentences (tasks 'srl' and 'tagging'), but this task has other inputs; "
+                "use 'mlp' or 'ngrams'"
             )
         self.words = nn.Embedding(len(inputs.words), config.word_dim, padding_idx=0) if config.word_dim else None
         marks = inputs.marks if config.mark_dim else {}
@@ -80,8 +80,8 @@ class WordNetwork(FeatureNetwork):
             self.word_width += reader.output_dim
         if not self.word_width:
             raise ConfigError(
-                f"features {name!r} looks at nothing: word_dim, mark_dim, affix_dim, char_dim, column_dim, case_dim "
-                "and hash_dim are 0 or without use here, vectors, clusters and reader null; give one of them"
+                f"features {name!r} has no input: word_dim, mark_dim, affix_dim, char_dim, column_dim, case_dim and "
+                "hash_dim are 0 or unused here, and vectors, clusters and reader are null; set one of them"
             )
 
     def _add_others(self, config: Any, inputs: WordInputs) -> int:
@@ -205,7 +205,7 @@ def token_mask(x: X) -> Tensor:
         return torch.ones_like(words, dtype=torch.bool)
     if x.mask.shape != words.shape:
         raise ConfigError(
-            f"outputs are not tags of words: found {x.mask.shape[1]} variables an example for {words.shape[1]} words; "
+            f"outputs are not tags of words: found {x.mask.shape[1]} variables per example for {words.shape[1]} words; "
             "choose a net and an energy for such outputs; `spen describe inference_net` and `spen describe energy` "
             "list what is installed"
         )

@@ -122,7 +122,7 @@ class Likelihood(EnergyLoss):
         super().__init__(config, task, features)
         if not isinstance(task.space, LabelSet | TagSequence):
             raise ConfigError(
-                f"energy_loss 'likelihood' sums over label sets or tag sequences, and these outputs are "
+                f"energy_loss 'likelihood' requires label sets or tag sequences, but these outputs are "
                 f"{type(task.space).__name__}; choose another energy loss"
             )
 

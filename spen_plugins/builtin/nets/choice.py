@@ -31,14 +31,14 @@ class Choice(InferenceNet):
         dim: int = Field(128, ge=1)
         """Width of the attributes' vectors."""
         dropout: float = Field(0.3, ge=0, lt=1)
-        """Dropout of the word's vector, and share of attributes that training leaves out."""
+        """Dropout of the word's vector, and share of attributes that training drops."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         assert features is not None
         inputs = task.inputs
         if not isinstance(inputs, ChoiceInputs):
-            raise ConfigError("inference_net 'choice' takes candidates; this task's inputs are others")
+            raise ConfigError("inference_net 'choice' requires candidates, but this task has other inputs")
         self._mark = next(iter(inputs.marks))
         self.query = nn.Linear(features.output_dim, config.dim)
         self.vectors = nn.Embedding(len(inputs.attributes) + 2, config.dim, padding_idx=0)

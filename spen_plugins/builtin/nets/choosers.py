@@ -38,8 +38,8 @@ class Chooser(InferenceNet, ABC):
         super().__init__(config, task, features)
         if net is None:
             raise ConfigError(
-                f"inference_net {type(self).__name__.lower()!r} chooses among outputs of another inference net; give "
-                'it one as inference_net.net, such as {"type": "independent"}'
+                f"inference_net {type(self).__name__.lower()!r} chooses among outputs of another inference net; set "
+                'inference_net.net, for example to {"type": "independent"}'
             )
         self.net, self.task = net, task
 
@@ -68,9 +68,9 @@ class Rerank(Chooser):
 
     class Config(Config):
         k: int = Field(8, ge=1)
-        """Number of outputs from which the energy chooses; with 1 the net's own is kept."""
+        """Number of outputs from which the energy chooses; with 1 the net's own output is kept."""
         candidates: Literal["best", "prefixes"] = "best"
-        """The k most probable outputs, or, of label sets, the k sets of the net's first labels, and none."""
+        """The k most probable outputs; or, for label sets, the sets of the net's 0 to k most probable labels."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
@@ -78,13 +78,11 @@ class Rerank(Chooser):
         super().__init__(config, task, features, net)
         if not task.space.discrete:
             raise ConfigError(
-                "inference_net 'rerank' chooses among the k most probable outputs, and outputs that are real numbers "
-                "have no such list; take 'gbi'"
+                "inference_net 'rerank' chooses among the k most probable outputs, which real-valued outputs do not "
+                "have; use 'gbi'"
             )
         if config.candidates == "prefixes" and not isinstance(task.space, LabelSet):
-            raise ConfigError(
-                "inference_net 'rerank': found candidates 'prefixes' of outputs that are no label sets; expected 'best'"
-            )
+            raise ConfigError("inference_net.candidates: found 'prefixes', which requires label sets; expected 'best'")
 
     def _choose(self, proposal: Proposal, x: X, energy: BoundEnergy) -> Tensor:
         if self.config.candidates == "prefixes":
@@ -112,9 +110,7 @@ def list_prefixes(logits: Tensor, k: int) -> Tensor:
 WEIGHTS = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 3.0)
 """Of which the validation part chooses."""
-DEPENDENT = (
-    "inference_net 'reweight' weighs samples of tags that are independent, and this net's are not; take 'rerank'"
-)
+DEPENDENT = "inference_net 'reweight' requires independent tags, but this net's tags are not independent; use 'rerank'"
 BLOCK = 64
 """Tokens for which numbers are drawn at once."""
 AT_ONCE = 20_000_000
@@ -148,7 +144,7 @@ class Reweight(Chooser):
         super().__init__(config, task, features, net)
         if not isinstance(task.space, LabelSet | TagSequence):
             raise ConfigError(
-                "inference_net 'reweight' decides on label sets and tag sequences, and this task's outputs are others"
+                "inference_net 'reweight' requires label sets or tag sequences, but this task has other outputs"
             )
         if isinstance(net, Crf):
             raise ConfigError(DEPENDENT)

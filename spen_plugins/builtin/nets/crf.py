@@ -44,7 +44,7 @@ class Crf(InferenceNet):
         super().__init__(config, task, features)
         if not isinstance(task.space, TagSequence):
             raise ConfigError(
-                "inference_net 'crf' is for tag sequences (tasks 'srl', 'tagging'); take 'independent' for labels"
+                "inference_net 'crf' requires tag sequences (tasks 'srl', 'tagging'); use 'independent' for labels"
             )
         assert features is not None
         k = len(task.space.tags)

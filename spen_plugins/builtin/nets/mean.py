@@ -34,7 +34,7 @@ class Mean(InferenceNet):
         super().__init__(config, task, features)
         if not nets:
             raise ConfigError(
-                "inference_net 'mean' found no nets; expected a table of inference nets by names of your own, such as "
+                "inference_net 'mean' found no nets; expected a table of named inference nets, such as "
                 '"nets": {"a": {"type": "independent"}, "b": {"type": "independent"}}'
             )
         for name, net in nets.items():

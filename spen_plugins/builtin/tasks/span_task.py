@@ -29,8 +29,8 @@ class SpanConfig(Config):
     """Settings of decoding."""
 
     decode: Literal["viterbi", "expected_f1", "validation"] = "viterbi"
-    """"viterbi": the most probable tags; "expected_f1": the spans without overlap of largest Σ (p − τ), p the
-    probability of each; "validation": the one of both that is better on the validation part."""
+    """"viterbi": the most probable tags; "expected_f1": the spans without overlap with the largest Σ (p − τ),
+    where p is the probability of each span; "validation": whichever scores better on the validation part."""
     threshold: Annotated[float, Field(gt=0, le=0.5)] | Literal["validation"] = "validation"
     """τ of expected F1; "validation" picks the best of 0.05 to 0.5 on the validation part, in steps of 0.05."""
 
@@ -79,7 +79,7 @@ class SpanTask(SentenceTask, FitsDecoder):
         super().__init__(config)
         self._fit_by(SpanFit(config.decode, config.threshold))
         if config.decode == "viterbi" and config.threshold != "validation":
-            raise ConfigError("task.threshold goes with task.decode=expected_f1 or validation")
+            raise ConfigError("task.threshold requires task.decode=expected_f1 or validation")
 
     def _fit_by(self, fit: SpanFit) -> None:
         self._fit = fit

@@ -64,8 +64,8 @@ class EnergyAlone(Trainer):
         if not config.net_epochs or "inference_net" not in frozen_except(model, "energy"):
             if getattr(task.config, "class_weight", None) is not None:
                 raise ConfigError(
-                    "task.class_weight weighs the cross entropy of a net, and no net learns here (trainer 'energy' "
-                    "alone); take a method with a net, such as cross_entropy or nce, or class_weight=null"
+                    "task.class_weight weighs the cross entropy of a net, but trainer 'energy' alone trains no net; "
+                    "use a method with a net, such as cross_entropy or nce, or class_weight=null"
                 )
             return [alone]
         return [net_stage(model, task, config.net_epochs, config.net, config.patience), alone]

@@ -48,11 +48,11 @@ class OneVsRest(Trainer):
         net = model.inference_net
         if not (isinstance(net, Independent) and isinstance(net.features, Bag) and isinstance(task.space, LabelSet)):
             raise ConfigError(
-                "trainer 'one_vs_rest' fits inference_net 'independent' over features 'bag' to label sets; "
+                "trainer 'one_vs_rest' requires inference_net 'independent' over features 'bag' and label sets; "
                 f"found {type(net).__name__} over {type(net.features).__name__}"
             )
         if net.output.bias is None:
-            raise ConfigError("trainer 'one_vs_rest' needs inference_net.bias=true")
+            raise ConfigError("trainer 'one_vs_rest' requires inference_net.bias=true")
         frozen = tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()}))
         first_example = task.part("train")[:1]  # nothing is learned in batches
         return [

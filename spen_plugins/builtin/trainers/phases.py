@@ -65,7 +65,7 @@ def cost_net_phase(model: Model, player: Player, weight: float = 1.0, **fields: 
     """
     if not loss_parts(model, "nets"):
         raise ConfigError(
-            f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, or an "
+            f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to train; use null, or an "
             "energy loss with a key `cost_net`"
         )
     return Phase("cost_net", ("energy_loss",), partial(net_terms, weight=weight), player, **fields)
@@ -110,9 +110,9 @@ def energy_stage(
     if loss_parts(model, "nets"):
         own = next(name for name, _ in model.energy_loss.named_parameters())
         raise ConfigError(
-            f"trainer {trainer!r}: {type(model.energy_loss).__name__} has a net of its own ({own.split('.')[0]}), "
-            "which is frozen here. Take an energy_loss without one ('ssvm' for a margin), or a trainer that moves both "
-            "on every batch"
+            f"trainer {trainer!r}: {type(model.energy_loss).__name__} has its own net ({own.split('.')[0]}), which is "
+            "frozen here. Use an energy_loss without a net ('ssvm' for a margin), or a trainer that updates both on "
+            "every batch"
         )
     trains = ("energy", *loss_parts(model, "energy"))
     phase = energy_phase(player, trains)

@@ -140,8 +140,8 @@ def locate(path: str) -> Path:
     if entry and entry.why_not:
         remedy = f"{entry.name} can't be downloaded: {entry.why_not}"
     else:
-        remedy = f"`spen data get {entry.name}` gets it" if entry else f"data sets are {', '.join(CATALOGUE)}"
-        remedy += "" if own else ", or $SPEN_DATA set to a folder that has it"
+        remedy = f"`spen data get {entry.name}` downloads it" if entry else f"data sets are {', '.join(CATALOGUE)}"
+        remedy += "" if own else ", or set $SPEN_DATA to a folder that has it"
     raise DataError(path, None, f"{state} below {places}", f"the file in one of them: {remedy}")
 
 
@@ -168,7 +168,7 @@ def find_files(pattern: Path) -> list[tuple[str, Path]]:
     base, rest = split_pattern(pattern)
     files = sorted(file for file in base.glob(rest) if not file.is_dir())
     if not files:
-        raise DataError(pattern, None, "no file of such a name", "files that the pattern fits")
+        raise DataError(pattern, None, "no matching file", "a pattern that matches files")
     return [(file.relative_to(base).as_posix(), file) for file in files]
 
 

@@ -93,7 +93,7 @@ def _reason(folder: Path, wanted: Mapping[str, Any]) -> str | None:
         if found != wanted:
             return f"the data changed since {folder} was made"
         if sums != _recorded(wanted):
-            return f"{folder} was not made here, and may be of other data"
+            return f"{folder} was not made on this machine and may not match the data"
         if any(sha256(folder / name) != sums[name] for name in (ROWS, LEXICONS)):
             return f"{folder} is damaged"
     except FileNotFoundError:

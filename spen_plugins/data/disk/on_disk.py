@@ -216,6 +216,6 @@ def dataset_class() -> Any:
     try:
         from datasets import Dataset
     except ImportError:
-        needs = "training data that stay on disk need Hugging Face's datasets: pip install 'spen-plugins[arrow]'"
-        raise ConfigError(f"{needs}; task.on_disk=false reads them into memory") from None
+        needs = "training data on disk require Hugging Face's datasets: pip install 'spen-plugins[arrow]'"
+        raise ConfigError(f"{needs}; task.on_disk=false keeps them in memory") from None
     return Dataset

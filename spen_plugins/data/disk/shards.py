@@ -66,7 +66,7 @@ def shards(path: Path) -> list[Path]:
     if path.is_dir():
         found = _shards_in(path)
         if not found:
-            raise DataError(path, None, "a folder without them", "Parquet or Arrow files (*.parquet, *.arrow)")
+            raise DataError(path, None, "a folder without such files", "Parquet or Arrow files (*.parquet, *.arrow)")
         return found
     return [file for _, file in find_files(path)] if is_pattern(path) else [path]
 
@@ -75,7 +75,7 @@ def _shards_in(folder: Path) -> list[Path]:
     try:
         return sorted(filter(_is_shard, folder.iterdir()))
     except OSError as error:
-        raise DataError(folder, None, f"a folder that can't be read ({error.strerror})", "a readable one") from None
+        raise DataError(folder, None, f"a folder that can't be read ({error.strerror})", "a readable folder") from None
 
 
 def _is_shard(file: Path) -> bool:
@@ -118,7 +118,7 @@ def check_in_memory(path: Path) -> None:
         about = getattr(table, "metadata", None)  # a few bytes of Parquet may stand for many equal cells
         cells = 0 if about is None else about.num_rows * about.num_columns
     if cells > MOST_CELLS:
-        wanted = f"at most {MOST_CELLS:,}, as they are kept in memory; task.on_disk=true keeps training data on disk"
+        wanted = f"at most {MOST_CELLS:,}, as they must fit in memory; task.on_disk=true keeps training data on disk"
         raise DataError(path, None, f"{cells:,} cells", wanted)
 
 
@@ -158,7 +158,7 @@ def _table(path: Path) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        needs = "is a Parquet or Arrow file, which needs pyarrow: pip install 'spen-plugins[tables]'"
+        needs = "is a Parquet or Arrow file, which requires pyarrow: pip install 'spen-plugins[tables]'"
         raise ConfigError(f"{path} {needs}") from None
     try:
         with open_as_is(path) as file:
@@ -167,14 +167,14 @@ def _table(path: Path) -> Iterator[Any]:
             with parquet.ParquetFile(path) as table:
                 yield table
         elif head != b"ARROW1" and path.suffix != ".arrow":  # a stream of Arrow's has no mark
-            raise DataError(path, None, "what is neither", "a Parquet or Arrow file")
+            raise DataError(path, None, "another format", "a Parquet or Arrow file")
         else:
             with pa.memory_map(str(path)) as mapped:
                 yield pa.ipc.open_file(mapped) if head == b"ARROW1" else pa.ipc.open_stream(mapped)
     except (pa.ArrowException, OSError) as error:
         kind = "Arrow" if path.suffix == ".arrow" else "Parquet"
         reason = " ".join(str(error).split())
-        raise DataError(path, None, f"a damaged {kind} file ({reason:.200})", "a whole one") from None
+        raise DataError(path, None, f"a damaged {kind} file ({reason:.200})", "a complete file") from None
 
 
 def _class_labels(schema: Any) -> dict[str, list[str]]:

@@ -29,8 +29,8 @@ class EncodedConfig(Config):
     """The encoding of files of text."""
 
     file_encoding: Annotated[str, AfterValidator(check_encoding)] | None = None
-    """Encoding of the files of text, such as cp1252, utf-16 or gb18030; null: UTF-8. A file that begins with a byte
-    order mark is read by that."""
+    """Encoding of the files of text, such as cp1252, utf-16 or gb18030; null: UTF-8. A byte order mark
+    takes precedence."""
 
 
 def with_file_encoding(load: Callable[[T], None]) -> Callable[[T], None]:
@@ -79,8 +79,8 @@ class OnDiskConfig(Config):
     """Where the training part is kept."""
 
     on_disk: bool | None = None
-    """If true, the training part, of Parquet or Arrow files, stays on disk: it is indexed once, and the index, kept
-    beside it, is mapped into memory; null: if the files are larger than 64 MiB together. Needs `validation`."""
+    """If true, a training part in Parquet or Arrow files stays on disk: it is indexed once, and the index beside it is
+    mapped into memory; null: true if the files exceed 64 MiB together. Requires `validation`."""
 
 
 class FileParts(NamedTuple, Generic[T]):
@@ -117,29 +117,29 @@ def name_files(config: Any, corpora: Sequence[str]) -> dict[str, str]:
         if files:
             names = " and ".join(f"task.{part}" for part in files)
             verb = "names a file" if len(files) == 1 else "name files"
-            fix = "give one of the two (data=files omits the corpus)"
-            raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
+            fix = "expected one of the two (data=files removes the corpus)"
+            raise ConfigError(f"task: found corpus {config.corpus!r}, and {names} {verb}; {fix}")
         check_corpus_keys(config, ("format", "words", "tags", "layout", "file_encoding"))
         return {}
     if files.keys() & {"file", "split"} and files.keys() not in ({"file"}, {"file", "split"}):
         found = " and ".join(f"task.{key}" for key in files)
-        raise ConfigError(f"task: found {found}; expected task.file alone or with task.split, or files for the parts")
+        raise ConfigError(f"task: found {found}; expected task.file, alone or with task.split, or one file per part")
     if "train" not in files and "file" not in files:
         raise ConfigError(
             f"task: found neither corpus nor train; expected corpus: {known}, or paths train, validation and test"
         )
     if files.keys() == {"train"}:
         raise ConfigError(
-            "task.validation: found no file; expected one, as validation picks the best epoch, or task.test: with "
-            "train and test alone, the validation part is carved from the training part; or one task.file (data=FILE), "
-            "which is divided into all three"
+            "task.validation: found no file; expected one (it picks the best epoch); or task.test, so that the "
+            "validation part is split off the training part; or a single task.file (data=FILE), which is divided into "
+            "all three parts"
         )
     return files
 
 
 def check_corpus_keys(config: Any, keys: Sequence[str]) -> None:
     """Raise ConfigError if a key says how files are read, and an embedded corpus is learned from."""
-    refuse_unused(config, keys, "task", f"it is of files, and task.corpus is {config.corpus!r}")
+    refuse_unused(config, keys, "task", f"it applies to files, but task.corpus is {config.corpus!r}")
 
 
 def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
@@ -151,21 +151,21 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
         return False
     if files.keys() == {"file"} and is_sharded(locate(files["file"])) and (config.on_disk or _is_large(files["file"])):
         raise ConfigError(
-            f"task.validation: {files['file']} stays on disk, being above {LARGE >> 20} MiB or by task.on_disk, and is "
-            "not divided; name a file to validate on too, or pass task.on_disk=false"
+            f"task.validation: {files['file']} stays on disk (task.on_disk, or more than {LARGE >> 20} MiB), so it "
+            "cannot be divided; also name a validation file, or pass task.on_disk=false"
         )
     source = locate(files["train"]) if "train" in files else None
     reason = None
     if source is None:
-        reason = "there is no training file of its own (task.train)"
+        reason = "there is no separate training file (task.train)"
     elif not is_sharded(source):
-        reason = f"{files['train']} is no Parquet or Arrow file, and no folder or pattern of such files"
+        reason = f"{files['train']} is not a Parquet or Arrow file, nor a folder or pattern of such files"
     elif "validation" not in files:
-        reason = "there is no task.validation, and none is carved from data on disk; name a file"
+        reason = "there is no task.validation, and data on disk cannot be divided; name a file"
     elif unfit:
-        reason = f"with {' and '.join(f'task.{key}' for key in unfit)} the training part is kept in memory"
+        reason = f"the training part must be in memory for {' and '.join(f'task.{key}' for key in unfit)}"
     if config.on_disk and reason:
-        raise ConfigError(f"task.on_disk is true, but {reason}")
+        raise ConfigError(f"task.on_disk: found true, but {reason}")
     if reason or source is None:
         return False
     return bool(config.on_disk) or _is_large(files["train"])

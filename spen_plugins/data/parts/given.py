@@ -24,8 +24,8 @@ SOURCE = "given in Python"
 def not_kept() -> ConfigError:
     """The error of `load` for a task whose examples were given in Python."""
     return ConfigError(
-        "task.in_memory: the examples of this config were given in Python, and a run folder doesn't keep them; give "
-        "them to sp.train again, or name a file"
+        "task.in_memory: the examples were given in Python, and the run folder does not contain them; pass them to "
+        "sp.train again, or name a file"
     )
 
 
@@ -37,7 +37,7 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
     """
     if not isinstance(parts, Mapping) or "train" not in parts or not parts.keys() <= set(PARTS):
         found = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
-        raise DataError("data", None, f"{found or 'no part'}", f"'train', and perhaps 'validation' and 'test', {PAIR}")
+        raise DataError("data", None, f"{found or 'no part'}", f"'train', maybe 'validation' and 'test', each {PAIR}")
     examples = {}
     for name, pair in parts.items():
         if not isinstance(pair, (tuple, list)) or len(pair) not in (2, 3):
@@ -45,9 +45,9 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
         inputs, outputs, *weights = pair
         sizes = [size(values, f"data[{name!r}]") for values in (inputs, outputs)]
         if sizes[0] != sizes[1] or not sizes[0]:
-            raise DataError(f"data[{name!r}]", None, "{} inputs and {} outputs".format(*sizes), "as many, at least one")
+            raise DataError(f"data[{name!r}]", None, "{} inputs and {} outputs".format(*sizes), "equal numbers above 0")
         if weights and name != "train":
-            raise DataError(f"data[{name!r}]", None, "weights", "weights of the training examples alone")
+            raise DataError(f"data[{name!r}]", None, "weights", "weights for the training examples only")
         examples[name] = inputs, outputs
     if len(parts["train"]) == 2 or parts["train"][2] is None:
         return examples, None
@@ -59,7 +59,7 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
     return examples, weights[rows].tolist()
 
 
-PAIR = "each a pair (inputs, outputs), that of 'train' perhaps with weights (inputs, outputs, weights)"
+PAIR = "a pair (inputs, outputs), or (inputs, outputs, weights) for 'train'"
 
 
 def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
@@ -67,14 +67,14 @@ def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
     try:
         weights = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(where, None, f"{values!r:.80}", "a number for each example") from None
+        raise DataError(where, None, f"{values!r:.80}", "one number per example") from None
     if weights.shape != (count,):
-        raise DataError(where, None, f"an array of shape {weights.shape}", f"a number for each of {count} examples")
+        raise DataError(where, None, f"an array of shape {weights.shape}", f"one number for each of {count} examples")
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
-        raise DataError(f"{where}, row {wrong[0]}", None, f"{weights[wrong[0]]:g}", "a finite number from 0")
+        raise DataError(f"{where}, row {wrong[0]}", None, f"{weights[wrong[0]]:g}", "a finite number, at least 0")
     if not weights.any():
-        raise DataError(where, None, "0 for every example", "some above 0")
+        raise DataError(where, None, "0 for every example", "at least one above 0")
     return weights / weights[weights > 0].mean()
 
 

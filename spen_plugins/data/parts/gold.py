@@ -26,9 +26,9 @@ class PartlyLabelledConfig(Config):
     labelled: int | None = Field(None, ge=1)
     """Number of training examples, from the first, whose gold is used; null: all."""
     rest: bool = True
-    """If true, the training examples after the labelled ones are trained on without gold; else they are left out."""
+    """If true, training examples after the labelled ones are trained on without gold; otherwise they are ignored."""
     unlabelled: str | list[str] | None = None
-    """A file, or several, to train on without gold; gold in it is not looked at."""
+    """One or several files to train on without gold; gold in them is ignored."""
     repeat: int = Field(1, ge=1)
     """Number of times that an epoch has each labelled training example; those without gold come once."""
 
@@ -61,7 +61,7 @@ def hide_gold(
     """The training examples whose gold is used, the others, `hidden`, and checksums of the files of `unlabelled`."""
     count = len(examples) if config.labelled is None else config.labelled
     if len(examples) < count:
-        raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled, {count}")
+        raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled={count}")
     names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
     others = [*(examples[count:] if config.rest else ()), *(one for name in names for one in read(locate(name)))]
     return list(examples[:count]), list(map(hidden, others)), {name: checksum(locate(name)) for name in names}
@@ -75,10 +75,10 @@ class ClassWeightConfig(Config):
     """Weights of labels and tags in the loss."""
 
     class_weight: Literal["balanced"] | dict[str, Weight] | None = None
-    """Weights in the net's cross entropy: a table {name: weight}, names that it lacks have 1; or "balanced": examples /
+    """Weights in the net's cross entropy: a table {name: weight}, with 1 for other names; or "balanced": examples /
     (classes · examples of the class), counted in the training part. Each label is a problem of two classes, so that
-    its presence weighs n / (2 n₁) and its absence n / (2 n₀); a table's weight is that of its presence. Tags are one
-    problem of as many classes, counted in words; those of spans are weighed by type (PER), O included. null: none."""
+    its presence weighs n / (2 n₁) and its absence n / (2 n₀); a table's weight is that of its presence. Tags are the
+    classes of one problem, counted in words; tags of spans are weighted by type (PER), including O. null: none."""
 
 
 def weigh_labels(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -> Tensor | None:

@@ -97,12 +97,12 @@ def require_rules(task: Task, learns: bool = False) -> None:
     if isinstance(task, TakesRules) and task.read_rules is None:
         return
     if not isinstance(task, Rewards) or task.rule_votes() is None:
-        takes = "name a file of them, task.rules=mine.py" if isinstance(task, TakesRules) else "this task takes none"
-        raise ConfigError(f"this method learns from rules; {takes}")
+        takes = "pass task.rules=mine.py" if isinstance(task, TakesRules) else "this task does not support them"
+        raise ConfigError(f"this method requires rules; {takes}")
     if learns and isinstance(task, PartlyLabelled) and not task.keys_without_gold:
         raise ConfigError(
-            "all training examples have gold, and rules teach where there is none: task.labelled=50 hides the gold of "
-            "the others, task.unlabelled=FILE names more examples"
+            "this method requires training examples without gold, but all have gold: task.labelled=50 hides the gold "
+            "of the others, task.unlabelled=FILE names more examples"
         )
 
 
@@ -111,7 +111,7 @@ class RulesConfig(Config):
 
     rules: str | None = None
     """A file of rules that vote on outputs, for methods that learn from examples without gold. A Python file (plugin
-    spen-rules) is code, and is run when training begins; predictions never read it. null: none."""
+    spen-rules) is code that runs when training begins; predictions never read it. null: none."""
     rule_weights: Literal["given", "fitted"] = "given"
     """Weights of the rules: those of the file, or fitted to the training examples with gold."""
 

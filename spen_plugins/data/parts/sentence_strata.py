@@ -49,7 +49,7 @@ def _begins_with_a_field(head: Head) -> bool:
 
 
 INLINE = Format(
-    "tagged fields", "texts, one a line, <author> A. Writer. </author> <title> A Title. </title>", _begins_with_a_field
+    "tagged fields", "one text per line, <author> A. Writer. </author> <title> A Title. </title>", _begins_with_a_field
 )
 
 
@@ -60,7 +60,7 @@ def _is_a_tree(line: str) -> bool:
 
 TREES = Format(
     "bracketed trees",
-    "one tree a line, (S (NP (NNP Anna)) (VP (VBZ sleeps)))",
+    "one tree per line, (S (NP (NNP Anna)) (VP (VBZ sleeps)))",
     lambda head: bool(head.filled) and all(map(_is_a_tree, head.filled[:50])),
 )
 
@@ -92,7 +92,7 @@ ROLES = Format(
     "CoNLL-2005, CoNLL-2009 or CoNLL-2012",
     lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
 )
-_COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
+_COLUMNS = Format("columns", "one word and its tag per line, a blank line between sentences", _is_columns)
 SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, TREES, ROLES, _COLUMNS)
 
 

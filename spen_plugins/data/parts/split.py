@@ -27,13 +27,13 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
         text = "\n".join(read_lines(path))
     try:
         if not isinstance(split := from_json(text), dict):
-            raise ValueError("no table")
+            raise ValueError("other JSON")
     except ValueError as error:
         wanted = '{"train": rows, "validation": rows, "test": rows}'
-        raise DataError(path, None, f"not JSON of a table ({error})", wanted) from None
+        raise DataError(path, None, f"no JSON object ({error})", wanted) from None
     parts = {"validation" if name == "valid" else name: rows for name, rows in split.items()}
     if not {"train", "validation"} <= {*parts} <= {*PARTS} or len(parts) < len(split):
-        raise DataError(path, None, ", ".join(split) or "no parts", "the parts train, validation (or valid) and test")
+        raise DataError(path, None, ", ".join(split) or "no parts", "the parts train, validation or valid, maybe test")
     seen: dict[int, str] = {}
     for name, rows in parts.items():
         if not isinstance(rows, list):
@@ -70,8 +70,8 @@ def divide_file(
     fold = stratify(found.labels, 10, seed, inputs, most=2)
     rows = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(rows.values()):
-        count = f"{len(inputs)} rows" + f" of {inputs.max() + 1} different inputs" * bool(count_repeats(inputs))
-        raise DataError(path, None, count, "more rows, of which ten different ones are enough for three parts")
+        count = f"{len(inputs)} rows" + f" with {inputs.max() + 1} different inputs" * bool(count_repeats(inputs))
+        raise DataError(path, None, count, "more rows; ten different ones are enough for three parts")
     sizes = " + ".join(str(len(some)) for some in rows.values())
     said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
     return rows, said
@@ -98,7 +98,7 @@ def split_file(
     target = Path(out) if out is not None else own.with_suffix(".split.json")
     text = json.dumps(rows)
     if target.is_file() and target.read_bytes() != text.encode():
-        say(f"warning: {target} had another split, which this one replaces")
+        say(f"warning: replaced a different split in {target}")
     save_text(text, target)
     say(said)
     return target
@@ -141,8 +141,8 @@ def _divided(
     """The parts of a file as `spen data split` divides it, and a sentence about them."""
     rows, said = divide_file(name, keys, kind=kind)
     if (count := sum(map(len, rows.values()))) != total:
-        found = f"{count} rows as `spen data split` reads it, and {total} as the task does"
-        raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or give split=")
+        found = f"{count} rows when read by `spen data split`, but {total} when read by the task"
+        raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or pass split=")
     encoding = detect_encoding(b"")
     words = ["spen data split", quote(name), keys.spelled(), encoding and f"encoding={encoding}"]
     command = " ".join(filter(None, words))

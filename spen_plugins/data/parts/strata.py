@@ -63,21 +63,21 @@ def read_strata(
             path,
             form,
             min(keys.given().keys() - _OF_WORDS, default=None),
-            "where no column is of that; tags= is the tags'",
+            "which has no such column; tags= names the tags",
         )
         return read_sentence_strata(path, form, keys)
     _reject(
         path,
         form,
         max(keys.given().keys() & _OF_WORDS, default=None),
-        "which has no tags of words; labels= is its labels'",
+        "which has no word tags; labels= names the labels",
     )
     if kind is None and names:
         kind = "vectors" if _has_features(path, form, names, keys) else "texts"
     if form in (ARFF, LIBSVM) or kind == "vectors":
         return _of_vectors(path, form, names, keys, warn)
     if keys.label_count is not None:
-        raise ConfigError(f"label_count=: {path} is read as {form.name}, where labels are no columns to count")
+        raise ConfigError(f"label_count=: {path} is read as {form.name}, where labels are not columns; use labels=")
     return _of_texts(path, form, names, keys)
 
 
@@ -121,7 +121,7 @@ def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) 
 def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, warn: Callable[[str], None]) -> Strata:
     """By label columns; the other columns are features, and a warning names one that can't be."""
     if keys.text is not None:
-        raise ConfigError(f"text=: {path} is read as columns of features, without texts")
+        raise ConfigError(f"text=: {path} is read as feature columns, without texts; remove the key")
     inputs: Sequence[Hashable] | None = None
     lists = None if lists_names(keys.labels) else list_column(path, keys.labels, keys.separator)
     try:
@@ -140,7 +140,7 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
         warn(left_out(name))
     gold = Columns({}, columns, classes, apart=table.sets is not None).gold(table)
     if any(row is None for row in gold):
-        raise DataError(path, None, "rows without labels", "labels in every row, to stratify by")
+        raise DataError(path, None, "rows without labels", "labels in every row, for stratification")
     matrix = np.zeros((len(gold), len(columns)), dtype=bool)
     for row, numbers in enumerate(gold):
         matrix[row, numbers] = True
@@ -199,8 +199,8 @@ def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> S
     if headed and keys.labels is None and not free & set(LABELS) and len(free) > 2:
         some = ", ".join(names[:8])
         raise ConfigError(
-            f"{path} is read as {form.name} with the columns {some}: which are labels? Give labels=a,b or labels=tag_* "
-            "or label_count=; rows are stratified by them"
+            f"{path} is read as {form.name} with the columns {some}: which of them are labels? Pass labels=a,b, "
+            "labels=tag_* or label_count=; rows are stratified by labels"
         )
     labels = Layout.labels if keys.labels is None or lists_names(keys.labels) else keys.labels
     separator = keys.separator or (SEPARATOR if lists_names(keys.labels) else None)

@@ -112,8 +112,8 @@ def carve(
     known = [row for row, _ in some]
     different, own = np.unique(numbers[known], return_inverse=True)
     if len(different) < 2:
-        found = f"{len(known)} rows with {what}" if len(known) < 2 else f"{len(known)} rows of equal inputs with {what}"
-        raise DataError(path, None, found, "at least two different ones, one of them to validate on")
+        found = f"{len(known)} rows with {what}" if len(known) < 2 else f"{len(known)} equal inputs with {what}"
+        raise DataError(path, None, found, "at least two different inputs, so that one can be used for validation")
     held, folds = _folds(share or (0.2 if len(known) < FEW else 0.1), len(different))
     fold = stratify(label_matrix([found for _, found in some]), folds, seed, own, held, home=folds - 1)
     holds = fold < held

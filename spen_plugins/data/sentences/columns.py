@@ -90,7 +90,7 @@ def read_columns(
     """
     blocks = _blocks(read_lines(path))
     if not blocks:
-        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token per line")
     width = _width(path, blocks)
     places = {name: _place(path, blocks[0].first, width, name, n) for name, n in (columns or {}).items()}
     places["words"] = word = _place(path, blocks[0].first, width, "words", words)
@@ -98,8 +98,8 @@ def read_columns(
     taken = next((name for name, place in places.items() if place == tag), None)
     if gold:
         if taken is not None:
-            found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
-            wanted = "a column of its own for tags; name it (task.tags) if it is another"
+            found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is also the column of {taken}"
+            wanted = "a separate column for tags; set task.tags if it is another column"
             raise DataError(path, blocks[0].first, found, wanted)
         _place(path, blocks[0].first, width, "tags", tags)
     tagged = taken is None and 0 <= tag < width
@@ -159,7 +159,7 @@ def _width(path: Path, blocks: Sequence[_Block]) -> int:
     if others:
         number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
         found = f"{len(row)} column{'s' * (len(row) != 1)}"
-        raise DataError(path, number, found, f"{width}, as in most of the file's lines, apart by tabs or blanks")
+        raise DataError(path, number, found, f"{width}, as in most lines, separated by tabs or blanks")
     return width
 
 
@@ -167,7 +167,7 @@ def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
     if not -width <= column < width:
         found = f"{width} column{'s' * (width > 1)}, so no column {column} for {name}"
         key = name if name in ("words", "tags") else f"columns.{name}"
-        raise DataError(path, line, found, f"that column, or another number (task.{key}), {-width} to {width - 1}")
+        raise DataError(path, line, found, f"task.{key} from {-width} to {width - 1}")
     return column % width
 
 
@@ -194,7 +194,7 @@ def _check_plain(path: Path, blocks: Sequence[_Block], tag: int, taken: Collecti
     for column in range(len(blocks[0].rows[0])):
         if column not in (tag, *taken) and not are_spans(others := values(column)):
             tags, plain = ", ".join(found[:3]), ", ".join(others[:3])
-            wanted = f"plain tags; name their column, as in task.tags={column} ({plain}), or the spans' task.scheme"
+            wanted = f"plain tags; set their column, such as task.tags={column} ({plain}), or task.scheme for spans"
             raise DataError(path, blocks[0].first, f"tags of spans in column {tag} ({tags})", wanted)
 
 
@@ -204,13 +204,13 @@ def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] 
         return tags
     if not gold and not any(tags):
         return None
-    raise DataError(path, block.first + tags.index(""), "an empty tag", f"a tag in column {place} of every token")
+    raise DataError(path, block.first + tags.index(""), "an empty tag", f"a tag for every token in column {place}")
 
 
 def cell(text: str) -> str:
     """A word as a cell of columns."""
     if any(mark in text for mark in "\t\n\r"):
-        raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
+        raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl allows them")
     return text
 
 

@@ -59,7 +59,7 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
     lines = ["" if line.startswith(("#begin", "#end")) else line for line in read_lines(path)]
     blocks = list(split_blocks(lines))
     if not blocks:
-        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token per line")
     for block in blocks:
         width = len(block.rows[0])
         for number, row in enumerate(block.rows, block.first):
@@ -92,7 +92,7 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
         predicate = next((i for i, row in enumerate(rows) if _VERB.search(row[column])), None)
         if predicate is None:
             found = f"no (V*) in column {column + 1}"
-            raise DataError(path, block.first, found, "(V*) at the predicate, in each column of brackets")
+            raise DataError(path, block.first, found, "(V*) at the predicate in each column of brackets")
         tags = write_span_tags(len(rows), predicate, read_spans(path, block, column, nests=True))
         propositions.append(_proposition(rows[predicate], predicate, tags))
     propositions.sort(key=lambda proposition: proposition.predicate)
@@ -129,7 +129,7 @@ def read_props(path: Path, gold: bool = True) -> tuple[list[Sentence], str]:
     if words is None or not _is_verbs(path):
         words, props = path, beside(path, "words", "props")
     if props is None or _is_verbs(words):
-        wanted = f"the words beside it, as {path.with_suffix('.words').name}, or one file that has the word first"
+        wanted = f"the words in {path.with_suffix('.words').name} beside it, or one file with the words first"
         raise DataError(path, None, "verbs and brackets without words (CoNLL-2005's props)", wanted)
     blocks = list(split_blocks(list(_pasted(words, props))))
     name = f"CoNLL-2005: words of {words.name}, props of {props.name}"
@@ -150,6 +150,6 @@ def _pasted(words: Path, props: Path) -> Iterator[str]:
         one, other = word.split(), prop.split()
         if bool(one) != bool(other):
             here, there = (words, props) if one else (props, words)
-            found = f"{' '.join(one or other):.60}, and no token in this line of {there.name}"
+            found = f"{' '.join(one or other):.60}, but no token in this line of {there.name}"
             raise DataError(here, number, found, "the same tokens in both files, line by line")
         yield "\t".join([*one[:1], *other])

@@ -46,12 +46,12 @@ def read_conllu(
         for key, of in wanted.items():
             values[key].append(_values(path, some, of))
     if not lines:
-        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token per line")
     empty = {key for key, rows in values.items() if all(value == _BLANK for row in rows for value in row)}
     for key in wanted:
         if key in empty and (gold or key != "tags"):
-            found = f"'_' as every word's {wanted[key]!r}"
-            raise DataError(path, None, found, f"values; name another field (task.{key})")
+            found = f"'_' as {wanted[key]!r} of every word"
+            raise DataError(path, None, found, f"values; set task.{key} to another field")
     return [
         TaggedSentence(
             values["words"][i],
@@ -70,7 +70,7 @@ def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -
         for field in name.split("+") if key == "tags" else [name]:
             if field not in known:
                 near = did_you_mean(field, known)
-                raise ConfigError(f"task.{key}: found {field!r}, no field of {what}; known: {', '.join(known)}.{near}")
+                raise ConfigError(f"task.{key}: found {field!r}; expected a field of {what}: {', '.join(known)}.{near}")
 
 
 def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[tuple[str | None, list[Word]]]:
@@ -90,7 +90,7 @@ def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> It
             fields = dict(zip(names, cells, strict=False))
             found = _ID.fullmatch(fields.pop("id", ""))
             if found is None or not fields:
-                wanted = "the 10 fields of CoNLL-U, apart by tabs: a number (1, 2, …, or a range as 1-2), then the word"
+                wanted = "the 10 fields of CoNLL-U, separated by tabs: a number (1, 2, … or a range 1-2), then the word"
                 raise DataError(path, number, shorten(line), wanted)
             if found[1]:
                 words.append(Word(number, int(found[1]), fields))
@@ -106,8 +106,8 @@ def _values(path: Path, words: Sequence[Word], name: str) -> tuple[str, ...]:
     for word in words:
         missing = next((of for of in names if of not in word.fields), None)
         if missing is not None:
-            problem = f"{len(word.fields) + 1} fields, no {missing!r}"
-            raise DataError(path, word.line, problem, "the 10 of CoNLL-U, apart by tabs")
+            problem = f"{len(word.fields) + 1} fields without {missing!r}"
+            raise DataError(path, word.line, problem, "the 10 fields of CoNLL-U, separated by tabs")
         values = [word.fields[of] for of in names]
         found.append(_BLANK if all(value == _BLANK for value in values) else "+".join(values))
     return tuple(found)

@@ -22,8 +22,8 @@ from spen_plugins.data.sentences.conllu import Word, conllu_sentences
 from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence
 from spen_plugins.errors import DataError
 
-_NO_ROLES = "the fields UP:PRED and UP:ARGSPANS or UP:ARGHEADS, a column of roles for each predicate, or Args= in MISC"
-_SUBTREES = ", an argument for each head's subtree"
+_NO_ROLES = "the fields UP:PRED and UP:ARGSPANS or UP:ARGHEADS, one column of roles per predicate, or Args= in MISC"
+_SUBTREES = ", one argument per head's subtree"
 _PREDICATE = ("up:pred", "up:preds")
 _CONLL_2009 = (
     *("id", "form", "lemma", "plemma", "pos", "ppos", "feat", "pfeat"),
@@ -68,7 +68,7 @@ def read_conll_2009(path: Path) -> list[Sentence]:
         for word in words:
             if len(word.fields) + 1 != len(_CONLL_2009) + marked:
                 found = f"{len(word.fields) + 1} columns in a sentence with {marked} predicates (Y in column 13)"
-                raise DataError(path, word.line, found, f"{len(_CONLL_2009) + marked}, one of roles for each predicate")
+                raise DataError(path, word.line, found, f"{len(_CONLL_2009) + marked}, one of roles per predicate")
     return _made(path, sentences, partial(_columns, _FILLPRED))
 
 
@@ -77,7 +77,7 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
     sentences = list(conllu_sentences(path))
     known = {field for _, words in sentences for word in words for field in word.fields}
     if not sentences or "form" not in known:
-        wanted = "a field FORM; merge a file of roles alone with the treebank's (Universal PropBank's merge_ud_up.py)"
+        wanted = "a field FORM; merge a file without words with its treebank (Universal PropBank's merge_ud_up.py)"
         raise DataError(path, None, "no words", wanted)
     if known & {*_PREDICATE}:
         read, name = _plus, "CoNLL-U Plus with UP fields (Universal PropBank 2)"
@@ -128,13 +128,13 @@ def _columns(flag: int, path: Path, words: Sequence[Word]) -> list[Proposition]:
 def _misc(path: Path, words: Sequence[Word]) -> list[Proposition]:
     for word in words:
         if "misc" not in word.fields:
-            raise DataError(path, word.line, f"{len(word.fields) + 1} fields, no 'misc'", "the 10 of CoNLL-U")
+            raise DataError(path, word.line, f"{len(word.fields) + 1} fields without 'misc'", "the 10 of CoNLL-U")
     table = [dict(pair.split("=", 1) for pair in w.fields["misc"].split("|") if "=" in pair) for w in words]
     marked = [i for i, values in enumerate(table) if values.get("Roleset", "-") not in UNMARKED]
     roles = [values.get("Args", "").split("/") for values in table]
     for word, some in zip(words, roles, strict=True):
         if len(some) != max(1, len(marked)):
-            raise DataError(path, word.line, f"{len(some)} values of Args=", f"one a predicate, {len(marked)}")
+            raise DataError(path, word.line, f"{len(some)} values of Args=", f"{len(marked)}, one per predicate")
     return [_of_heads(path, words, i, table[i]["Roleset"], [some[k] for some in roles]) for k, i in enumerate(marked)]
 
 
@@ -164,7 +164,7 @@ def _places(path: Path, word: Word, cell: str, place: Mapping[int, int]) -> list
         role, _, span = part.rpartition(":")
         ends = [int(n) if n.isdigit() else -1 for n in span.split("-")]
         if not role or len(ends) > 2 or not {*ends} <= place.keys() or ends[0] > ends[-1]:
-            wanted = f"ROLE:first-last of words 1 to {max(place)}, apart by |"
+            wanted = f"ROLE:first-last with words from 1 to {max(place)}, separated by |"
             raise DataError(path, word.line, f"the argument {part!r}", wanted)
         found.append((role, place[ends[0]], place[ends[-1]]))
     return found
@@ -179,7 +179,7 @@ def _of_heads(path: Path, words: Sequence[Word], predicate: int, frame: str, rol
         while above is not None and above != predicate and roles[above] in UNMARKED and steps <= len(words):
             above, steps = heads[above], steps + 1
         if steps > len(words):
-            raise DataError(path, words[word].line, "a word below itself", "heads in a tree")
+            raise DataError(path, words[word].line, "a cycle of heads", "heads that form a tree")
         owner.append(predicate if word == predicate else None if above == predicate else above)
     names = ["V" if i == predicate else role for i, role in enumerate(roles)]
     return _proposition(words[predicate], predicate, frame, write_owner_tags(owner, names))
@@ -196,6 +196,6 @@ def _heads(path: Path, words: Sequence[Word]) -> list[int | None]:
     for word in words:
         head = word.fields.get("head", "_")
         if not head.isdigit() or int(head) not in place:
-            raise DataError(path, word.line, f"{head!r} as a word's head", f"a number, 0 to {len(words)}")
+            raise DataError(path, word.line, f"{head!r} as a word's head", f"a number from 0 to {len(words)}")
         found.append(place[int(head)])
     return found

@@ -40,13 +40,13 @@ def read_docbin(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) 
     wanted = {"words": "form", "tags": "ents" if scheme != "none" else "upos" if has_upos else "xpos", **fields}
     check_fields(wanted, FIELDS, "spaCy's docs")
     if "ents" in wanted["tags"].split("+") and scheme == "none":
-        raise ConfigError("task.tags: found 'ents' and task.scheme 'none'; entities are spans: give task.scheme=bio")
+        raise ConfigError("task.tags: found 'ents' with task.scheme 'none'; entities are spans: set task.scheme=bio")
     found: list[TaggedSentence] = []
     for number, doc in enumerate(docs, 1):
         try:
             found += _tagged(path, number, doc, wanted, gold, scheme)
         except KeyError as error:  # of spaCy's table of strings
-            raise DataError(path, None, f"doc {number} with a string that the file lacks", "a whole DocBin") from error
+            raise DataError(path, None, f"doc {number} with a string that the file lacks", "a complete file") from error
     if not found:
         raise DataError(path, None, "no words", "docs with words")
     return found
@@ -58,7 +58,7 @@ def _tagged(
     """The sentences of a doc; as of `read_docbin`."""
     lacks = {key: name for key, name in wanted.items() if (gold or key != "tags") and not _has(doc, name)}
     for key, name in lacks.items():
-        other = f"; name another field (task.{key}): {', '.join(FIELDS)}" if len(lacks) == 1 else ""
+        other = f"; or set task.{key} to another field: {', '.join(FIELDS)}" if len(lacks) == 1 else ""
         raise DataError(path, None, f"doc {number}, {shorten(doc.text)}, without {name}", f"annotated docs{other}")
     tags = wanted["tags"]
     annotated = _has(doc, tags)
@@ -78,22 +78,20 @@ def _docs(path: Path) -> list[Doc]:
         from spacy.tokens import DocBin
         from spacy.vocab import Vocab
     except ImportError as error:
-        raise ConfigError(
-            f"{path} is a DocBin of spaCy, which is not installed: pip install 'spen-plugins[spacy]'"
-        ) from error
+        raise ConfigError(f"{path} is a DocBin, which requires spaCy: pip install 'spen-plugins[spacy]'") from error
     with opened(path) as file:
         data = file.read()
     try:
         if zlib.decompressobj().decompress(data, LARGEST + 1)[LARGEST:]:
             raise DataError(
-                path, None, f"a DocBin of more than {LARGEST / 1e9:.1f} GB when decompressed", "a smaller one"
+                path, None, f"a DocBin of more than {LARGEST / 1e9:.1f} GB when decompressed", "a smaller file"
             )
         return list(DocBin().from_bytes(data).get_docs(Vocab()))
     except DataError:
         raise
     except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
         found = f"a damaged file ({type(error).__name__})"
-        raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
+        raise DataError(path, None, found, "a DocBin, as written by spaCy's DocBin.to_disk") from error
 
 
 def _has(doc: Doc, field: str) -> bool:
@@ -111,7 +109,7 @@ def _is_tagged(token: Token, field: str) -> bool:
 def _refuse(path: Path, number: int, token: Token, field: str) -> None:
     expected = "one for every token"
     if field == "ents":
-        expected += "; doc.set_ents(…, default='outside') says that the rest is no entity"
+        expected += "; doc.set_ents(…, default='outside') marks the other tokens as no entity"
     around = token.doc[max(token.i - 3, 0) : token.i + 4].text
     raise DataError(path, None, f"doc {number}, …{around}…, without {field} of {shorten(token.text)}", expected)
 
@@ -147,7 +145,7 @@ def write_docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags
         from spacy.tokens import Doc, DocBin
         from spacy.vocab import Vocab
     except ImportError as error:
-        raise ConfigError("a DocBin needs spaCy: pip install 'spen-plugins[spacy]'") from error
+        raise ConfigError("a DocBin requires spaCy: pip install 'spen-plugins[spacy]'") from error
     seen = {tag for sentence in sentences for tag in sentence.tags or ()}
     fields = (tags or ("upos" if seen <= IDS.keys() else "xpos")).split("+")
     vocab, made = Vocab(), DocBin()
@@ -168,5 +166,5 @@ def _layers(tags: Sequence[str], fields: Sequence[str], known: Mapping[str, int]
     layers = {names[field]: [one.get(field) or "" for one in cells] for field in fields if field in names}
     if not layers or not {*layers.get("pos", ())} <= known.keys():
         found = f"the tags of the field {'+'.join(fields)!r}, such as {tags[0]!r}"
-        raise ConfigError(f"{found}, are no parts of speech that spaCy's docs have; conllu holds any")
+        raise ConfigError(f"{found}, are not parts of speech of spaCy; conllu allows any tags")
     return layers

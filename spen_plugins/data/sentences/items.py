@@ -35,7 +35,7 @@ def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | N
         raise bad(repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
     words = _strings(item.get("words"), "words")
     if not words:
-        raise bad("no word", "at least one")
+        raise bad("no word", "at least one word")
     given, tags, entities = item.get("columns") or {}, item.get("tags"), item.get("entities")
     if not isinstance(given, Mapping) or (columns is not None and not given.keys() <= columns.keys()):
         raise bad(f"columns {given!r:.80}", f"lists of values by name; known: {', '.join(columns or ()) or 'none'}")
@@ -56,7 +56,7 @@ def given_spans(values: Any, key: str, what: str, words: int, form: str) -> list
         kind, start, end = (table.get(name) for name in (key, "start", "end"))
         numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
         if not isinstance(kind, str) or not kind or not numbers or not 0 <= start < end <= words:
-            raise bad(f"{what} {value!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
+            raise bad(f"{what} {value!r:.80}", f"{form}, with words from 0 to {words} and an exclusive end")
         spans.append(Span(kind, start, end))
     return spans
 
@@ -66,7 +66,7 @@ def tags_of(spans: Sequence[Span], what: str, words: int, scheme: Scheme) -> lis
     ordered = sorted(spans, key=lambda span: span.start)
     for before, after in pairwise(ordered):
         if after.start < before.end:
-            raise bad(f"{before.type} and {after.type}, which share word {after.start}", f"{_several(what)} apart")
+            raise bad(f"{before.type} and {after.type}, which share word {after.start}", f"separate {_several(what)}")
     return write_tags(ordered, words, scheme)
 
 
@@ -78,7 +78,7 @@ def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
         raise bad(f"{what} {values!r:.80}", "a list of strings")
     if size is not None and len(values) != size:
-        raise bad(f"{len(values)} {what} for {size} words", "one a word")
+        raise bad(f"{len(values)} {what} for {size} words", "one per word")
     return tuple(values)
 
 
@@ -107,7 +107,7 @@ def sentence_of(item: Any) -> Sentence:
     if not isinstance(words, (list, tuple)):
         raise bad(repr(item)[:80], f"{ROLE_FORM} or {FORMS}")
     if not words or not all(isinstance(word, str) and word for word in words):
-        raise bad(f"words {words!r:.80}", "a list of words, at least one, none empty")
+        raise bad(f"words {words!r:.80}", "a list of at least one word, without empty words")
     if item.get("predicates") is not None:
         return Sentence(tuple(words), _propositions(item, len(words)))
     if item.get("predicate") is None:
@@ -119,11 +119,11 @@ def parse_one_predicate(item: Any) -> Sentence:
     """`sentence_of` an item that has one predicate; a `DataError` if it has none or several."""
     sentence = sentence_of(item)
     if not sentence.propositions:
-        expected = f"one, as in {ROLE_FORM}; a run of `predicates` finds them, and so does `spen predict RUN FILE`"
+        expected = f"one, as in {ROLE_FORM}; a run of `predicates` or `spen predict RUN FILE` finds predicates"
         raise DataError("input", None, f"no predicate among the keys {', '.join(map(str, item))}", expected)
     if len(sentence.propositions) > 1:
         found = f"{len(sentence.propositions)} predicates"
-        raise DataError("input", None, found, f"one, as in {ROLE_FORM}; an item for each predicate")
+        raise DataError("input", None, found, f"one item per predicate, as in {ROLE_FORM}")
     return sentence
 
 
@@ -139,33 +139,33 @@ def parse_raw_text(raw: RawText) -> list[Sentence]:
 def _propositions(item: Mapping[str, Any], words: int) -> tuple[Proposition, ...]:
     predicates, tags = item["predicates"], item.get("tags")
     if not isinstance(predicates, (list, tuple)):
-        raise bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+        raise bad(f"predicates {predicates!r:.80}", f"different word numbers from 0 to {words - 1}")
     if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(t, (list, tuple)) for t in tags)):
-        raise bad(f"tags {tags!r:.80}", 'lists of a tag a word, as in ["B-ARG0", "B-V"]')
+        raise bad(f"tags {tags!r:.80}", 'lists of one tag per word, as in ["B-ARG0", "B-V"]')
     if tags is not None and len(tags) != len(predicates):
-        raise bad(f"{len(tags)} lists of tags", f"one a predicate, {len(predicates)}")
+        raise bad(f"{len(tags)} lists of tags", f"{len(predicates)}, one per predicate")
     found = []
     for i, given in enumerate(predicates):
         table = given if isinstance(given, Mapping) else {}
         found.append(_proposition(given, table, table.get("tags") if tags is None else tags[i], words))
     if len({proposition.predicate for proposition in found}) < len(found):
-        raise bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+        raise bad(f"predicates {predicates!r:.80}", f"different word numbers from 0 to {words - 1}")
     return tuple(sorted(found, key=lambda proposition: proposition.predicate))
 
 
 def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) -> Proposition:
     predicate = given.get("index") if isinstance(given, Mapping) else given
     if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < words:
-        raise bad(f"predicate {given!r:.80}", f"a word's number, 0 to {words - 1}")
+        raise bad(f"predicate {given!r:.80}", f"a word number from 0 to {words - 1}")
     if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
         raise bad(f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
     if tags is not None and len(tags) != words:
-        raise bad(f"{len(tags)} tags for {words} words", "a tag a word")
+        raise bad(f"{len(tags)} tags for {words} words", "one tag per word")
     if tags is None and table.get("arguments") is not None:
         tags = _tags(table["arguments"], predicate, words)
     for key in ("lemma", "sense"):
         if not isinstance(table.get(key), (str, type(None))):
-            raise bad(f"{key} {table[key]!r:.80}", "a text, as in give and give.01")
+            raise bad(f"{key} {table[key]!r:.80}", "a text, such as give or give.01")
     return Proposition(predicate, table.get("lemma"), None if tags is None else tuple(tags), table.get("sense") or None)
 
 

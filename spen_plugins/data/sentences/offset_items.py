@@ -21,8 +21,7 @@ def blank_tokeniser(language: str, setting: str) -> Any:
         import spacy
     except ImportError as error:
         raise ConfigError(
-            "raw text is tokenised by spaCy, which is not installed: pip install 'spen-plugins[spacy]'; or give a "
-            "file of words"
+            "raw text requires spaCy's tokeniser: pip install 'spen-plugins[spacy]'; or pass a file of words"
         ) from error
     try:
         return spacy.blank(language)
@@ -36,7 +35,7 @@ def blank_tokeniser(language: str, setting: str) -> Any:
 WORDS = ("words", "tokens")
 SPANS = ("entities", "spans", "label", "labels")
 """Keys of spans beside a text."""
-SPAN = '[0, 4, "PER"] or {"start": 0, "end": 4, "label": "PER"}, characters from 0, the end exclusive'
+SPAN = '[0, 4, "PER"] or {"start": 0, "end": 4, "label": "PER"}, with characters from 0 and an exclusive end'
 
 Bounds = list[tuple[int, int]]
 """First character of each word and the one after its last."""
@@ -60,8 +59,8 @@ def own_form(value: Any, places: Any, moved: list[str]) -> Any:
     if not isinstance(value, Mapping):
         return value
     if value.get("answer", "accept") != "accept":
-        wanted = "accepted ones alone: jq -c 'select(.answer == \"accept\")' FILE > NEW"
-        raise bad(f"a text that was answered with {value['answer']!r}", wanted)
+        wanted = "only accepted texts: jq -c 'select(.answer == \"accept\")' FILE > NEW"
+        raise bad(f"a text with the answer {value['answer']!r}", wanted)
     if isinstance(value.get("data"), Mapping):
         value = _of_label_studio(value)
     words = next((key for key in (places.words, *WORDS) if key in value and _is_words(value[key])), None)
@@ -70,7 +69,7 @@ def own_form(value: Any, places: Any, moved: list[str]) -> Any:
     if isinstance(value.get("text"), str):
         return _of_text(value, places, moved)
     wanted = f'words or tokens, as in {FORM}, or a text with spans: {{"text": "…", "entities": [[0, 4, "PER"]]}}'
-    raise bad(f"the keys {', '.join(map(str, value)) or '(none)'}", f"{wanted}; task.words and task.tags name others")
+    raise bad(f"the keys {', '.join(map(str, value)) or '(none)'}", f"{wanted}; task.words and task.tags set others")
 
 
 def _is_words(values: Any) -> bool:
@@ -119,7 +118,7 @@ def _given_bounds(text: str, tokens: Any) -> Bounds:
         word = token.get("text") if isinstance(token, Mapping) else token
         start = text.find(word, end) if isinstance(word, str) else -1
         if start < 0:
-            raise bad(f"the token {token!r:.80}", f"the tokens of the text in order; not after character {end}")
+            raise bad(f"the token {token!r:.80}", f"tokens in the order of the text; none such after character {end}")
         end = start + len(word)
         if word.strip():
             bounds.append((start, end))
@@ -135,7 +134,7 @@ def _word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> Span:
     start, end = end - len(part.lstrip()), start + len(part.rstrip())
     inside = [i for i, (first, last) in enumerate(bounds) if first < end and last > start]
     if not inside:
-        raise bad(f"the span {span!r:.80}, {part!r}, which holds no word", SPAN)
+        raise bad(f"the span {span!r:.80}, {part!r}, which contains no word", SPAN)
     first, last = bounds[inside[0]][0], bounds[inside[-1]][1]
     if (first, last) != (start, end):
         moved.append(f"{text[start:end]!r} to {text[first:last]!r}")
@@ -154,7 +153,7 @@ def _of_label_studio(value: Mapping[str, Any]) -> dict[str, Any]:
     texts = {key: text for key, text in value["data"].items() if isinstance(text, str)}
     text = texts.get("text", next(iter(texts.values()), "") if len(texts) == 1 else None)
     if text is None:
-        raise bad(f"data with the keys {', '.join(map(str, value['data']))}", "a text under the key text")
+        raise bad(f"data with the keys {', '.join(map(str, value['data']))}", "a text with the key text")
     done = [a for a in value.get("annotations") or [] if isinstance(a, Mapping) and not a.get("was_cancelled")]
     if not done:
         return {"text": text}

@@ -45,18 +45,18 @@ def _is_columns(head: Head) -> bool:
 
 _JSON = Format("JSONL", ROLE_FORM, JSON_LINES.fits)
 _CONLLU = Format(
-    "CoNLL-U with roles", "Universal PropBank: 10 fields and more, or those that # global.columns names", is_conllu
+    "CoNLL-U with roles", "Universal PropBank: at least 10 fields, or those named in # global.columns", is_conllu
 )
 _CONLL_2012 = Format(
     "CoNLL-2012", "gold_conll: document, part, number, word, part of speech, …, brackets, coreference", is_conll_2012
 )
-_CONLL_2009 = Format("CoNLL-2009", "14 columns apart by tabs, and one of roles for each predicate", is_conll_2009)
+_CONLL_2009 = Format("CoNLL-2009", "14 columns separated by tabs, and one column of roles per predicate", is_conll_2009)
 _PROPS = Format(
-    "CoNLL-2005 in two files", "train.words, a word a line; train.props, verbs and brackets", is_words_or_props
+    "CoNLL-2005 in two files", "train.words, one word per line; train.props, verbs and brackets", is_words_or_props
 )
 _COLUMNS = Format(
     "columns as in CoNLL-2005",
-    "a token a line: the word, a column that marks predicates ('-' elsewhere), a column of brackets for each",
+    "one token per line: the word, a column that marks predicates ('-' elsewhere), one column of brackets for each",
     _is_columns,
 )
 _PLACEHOLDERS = {"[WORD]": " (PropBank's release has map_all_to_conll.py for this, CoNLL-2012 skeleton2conll)", "_": ""}
@@ -82,7 +82,7 @@ def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
     parts = [_read_file(file, layout, gold, alone=False) for file in files]
     sentences = [sentence for part in parts for sentence in part.sentences]
     if gold and not any(sentence.propositions for sentence in sentences):
-        raise DataError(path, None, f"no predicate in {len(files):,} files", "sentences with predicates marked")
+        raise DataError(path, None, f"no predicate in {len(files):,} files", "sentences with marked predicates")
     others, kinds = count_other_files(path) if path.is_dir() else (0, "")
     ignored = f" ({others:,} others ignored: {kinds})" if others else ""
     formats = " and ".join(dict.fromkeys(part.format for part in parts))
@@ -115,7 +115,7 @@ def _read_file(path: Path, layout: str, gold: bool, alone: bool = True) -> RoleF
     elif known is _CONLLU:
         found = RoleFile(*read_conllu_roles(path))
     elif known is _CONLL_2009:
-        found = RoleFile(read_conll_2009(path), "CoNLL-2009, an argument for each head's subtree")
+        found = RoleFile(read_conll_2009(path), "CoNLL-2009, one argument per head's subtree")
     elif known is _CONLL_2012:
         found = RoleFile(read_conll_2012(path, gold and alone), "CoNLL-2012 (gold_conll)")
     elif known is _PROPS:
@@ -135,7 +135,7 @@ def _check_words(path: Path, sentences: Sequence[Sentence]) -> None:
     word, script = max(_PLACEHOLDERS.items(), key=lambda item: words[item[0]])
     if words[word] * 2 > words.total():
         found = f"{word} in place of {words[word]:,} of {words.total():,} words"
-        raise DataError(path, None, found, f"the words; fill them in from the corpus that was annotated{script}")
+        raise DataError(path, None, found, f"words; fill them in from the annotated corpus{script}")
 
 
 def _read_json(path: Path) -> RoleFile:

@@ -82,8 +82,8 @@ class Layout:
 LAYOUTS = {"propbank": Layout(1, 4, 6, roleset=5, pos=2), "word-predicate": Layout(0, 1, 2)}
 """Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
 _WANTED = (
-    "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; name the "
-    f"layout if it is another: {', '.join(LAYOUTS)}; or a file of CoNLL-2012, CoNLL-U with roles or JSONL"
+    "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; or set the "
+    f"layout: {', '.join(LAYOUTS)}; or a file of CoNLL-2012, CoNLL-U with roles or JSONL"
 )
 
 
@@ -108,7 +108,7 @@ def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> li
 def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: bool) -> list[Sentence]:
     """`read_srl` of lines that are read."""
     if not blocks:
-        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token per line")
     columns = _layout(path, blocks, layout)
     return [_sentence(path, block, columns, gold) for block in blocks]
 
@@ -156,7 +156,7 @@ def _layout(path: Path, blocks: list[Block], layout: str | Layout) -> Layout:
     found = LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
     rows = [row for block in blocks for row in block.rows if len(row) > found.predicate]
     if all(row[found.predicate] not in UNMARKED for row in rows):
-        raise DataError(path, blocks[0].first, f"no '-' in column {found.predicate + 1}, the predicates'", _WANTED)
+        raise DataError(path, blocks[0].first, f"no '-' in the column of predicates, {found.predicate + 1}", _WANTED)
     return found
 
 

@@ -29,10 +29,10 @@ JSON_LIST = Format(
     "a list of objects, such as Label Studio exports",
     lambda head: re.match(r"\s*\[\s*[\[{\"]", "\n".join(head.filled[:2])) is not None,
 )
-CONLLU = Format("CoNLL-U", "10 fields apart by tabs", is_conllu)
+CONLLU = Format("CoNLL-U", "10 fields separated by tabs", is_conllu)
 _COLUMNS = Format(
     "columns",
-    "a token a line, cells apart by tabs or blanks, a blank line between sentences",
+    "one token per line, cells separated by tabs or blanks, a blank line between sentences",
     lambda head: bool(head.filled) and not is_prose(head) and head.filled[0][0] != "[",
 )
 FORMATS = {
@@ -80,7 +80,7 @@ class TagFile(NamedTuple):
 def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     """Sentences of a file; `places` is a `TagPlaces`, or a config with its names."""
     if not places.auxiliaries and places.format != "predicates":
-        raise ConfigError("task.auxiliaries: it is of predicates (task.format: predicates), and the tags are others")
+        raise ConfigError("task.auxiliaries requires task.format=predicates")
     if places.format == "predicates":
         return _read_predicates(places, path, gold)
     if places.format == "auto" and (is_sharded(path) or path.is_dir()):
@@ -107,7 +107,7 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
 def _read_predicates(places: Any, path: Path, gold: bool) -> TagFile:
     for key in ("words", "tags", "columns"):
         if getattr(places, key):
-            raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
+            raise ConfigError(f"task.{key}: task.format=predicates has fixed columns; remove the key")
     roles = read_roles(path, gold=gold)
     sentences = [s if places.auxiliaries else s.without_auxiliaries() for s in roles.sentences]
     return TagFile(predicate_sentences(sentences), f"{roles.format}, their predicates")
@@ -129,9 +129,9 @@ def _check_columns(path: Path, name: str, wanted: Mapping[str, int | str]) -> No
         if isinstance(column, str) != is_named:
             form = FORMATS[name].name
             some = "Word, Tag" if name == "csv" else "form, upos, xpos, …"
-            has = f"fields of {form} go by name ({some})" if is_named else "columns go by number, from 0"
+            has = f"expected the name of a field ({some})" if is_named else "expected the number of a column, from 0"
             raise ConfigError(
-                f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
+                f"task.{key}: found {column!r}, but {path} is read as {form}; {has}. "
                 "The format is recognised by content, unless task.format is set"
             )
 
@@ -165,7 +165,7 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
         return "conllu"
     head = read_head(path)
     if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
-        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
+        wanted = f"one object per line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
         raise DataError(path, head.first, "a JSON object over several lines", wanted)
     found = recognise(path, list(FORMATS.values()))
     name = next(name for name, form in FORMATS.items() if form is found)
@@ -176,7 +176,7 @@ def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
     moved: list[str] = []
     sentences = _json_sentences(places, path, gold, name, moved)
     spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
-    warning = f"; warning: {spans} widened to the boundaries of words, such as {moved[0]}" if moved else ""
+    warning = f"; warning: {spans} widened to word boundaries, such as {moved[0]}" if moved else ""
     return TagFile(sentences, FORMATS[name].name, warning)
 
 

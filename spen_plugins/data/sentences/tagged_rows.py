@@ -33,7 +33,7 @@ def _is_token_rows(head: Head) -> bool:
     return bool(names & {*SENTENCE} and names & {*WORDS})
 
 
-TOKEN_ROWS = Format("CSV of tokens", "Sentence #,Word,Tag in the header, a token a row", _is_token_rows)
+TOKEN_ROWS = Format("CSV of tokens", "Sentence #,Word,Tag in the header, one token per row", _is_token_rows)
 
 
 def read_token_rows(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) -> list[TaggedSentence]:
@@ -59,7 +59,7 @@ def read_token_rows(path: Path, fields: Mapping[str, str], gold: bool, scheme: s
         found[-1][0].append(line)
         found[-1][1].append(cells)
     if not found:
-        raise DataError(path, 1, "a header alone", "rows below it")
+        raise DataError(path, 1, "only a header", "rows below it")
     places = {name: place for name, place in wanted.items() if place is not None}
     return [_sentence(path, lines, cells, places, gold) for lines, cells in found]
 
@@ -71,7 +71,7 @@ def _sentence(
     words, tags = values.pop("words"), values.pop("tags", None)
     if tags is not None and not all(tags):
         if gold or any(tags):
-            raise DataError(path, lines[tags.index("")], "an empty tag", "a tag of every token")
+            raise DataError(path, lines[tags.index("")], "an empty tag", "a tag for every token")
         tags = None
     return TaggedSentence(words, tags, values, lines=tuple(lines))
 
@@ -86,7 +86,7 @@ def _place(
     if not required:
         return None
     one = f"a column named {given}.{did_you_mean(given, names)}" if given else f"one of {', '.join(usual)}"
-    raise DataError(path, 1, f"the columns {', '.join(names)}", f"{one} (task.{key} names another)")
+    raise DataError(path, 1, f"the columns {', '.join(names)}", f"{one} (set task.{key} for another column)")
 
 
 LIST_WORDS, LIST_TAGS = ("tokens", "words"), ("tags",)
@@ -124,7 +124,7 @@ def tagged_rows(places: Any, path: Path, gold: bool) -> Iterator[TaggedRows]:
             for key, counts in lengths.items():
                 if len(at := np.flatnonzero(counts != lengths["words"])):
                     have = f"{counts[at[0]]} values in column {columns[key]!r} for {lengths['words'][at[0]]} words"
-                    raise DataError(shard, piece.first + int(at[0]), have, "one a word")
+                    raise DataError(shard, piece.first + int(at[0]), have, "one per word")
             if len(at := np.flatnonzero(lengths["words"] == 0)):
                 raise DataError(shard, piece.first + int(at[0]), "a sentence without words", "at least one word")
             yield TaggedRows(shard, piece.first, found)
@@ -137,7 +137,7 @@ def _columns(places: Any, path: Path, gold: bool) -> dict[str, str]:
     for key, name in given.items():
         if name is not None and not isinstance(name, str):
             where = key if key in ("words", "tags") else f"columns.{key}"
-            raise ConfigError(f"task.{where}: found {name}, and {path} is of Parquet or Arrow; columns go by name")
+            raise ConfigError(f"task.{where}: found {name}, but {path} is Parquet or Arrow; expected a column name")
     words = given["words"] or _named_as(path, names, LIST_WORDS, "words", ())
     taken = (words, *places.columns.values())
     tags = given["tags"] or _named_as(path, names, LIST_TAGS, "tags", taken, required=gold)
@@ -158,7 +158,7 @@ def _named_as(
     left = [name for name in names if name not in taken]
     found = next((name for name in usual if name in names), left[0] if len(left) == 1 else "")
     if not found and required:
-        said = f"a column named {' or '.join(map(repr, usual))}, or task.{what} with the name of one of them"
+        said = f"a column named {' or '.join(map(repr, usual))}, or the name of a column as task.{what}"
         raise DataError(path, None, f"columns {', '.join(names)}", said)
     return found
 

@@ -73,7 +73,7 @@ def read_sparse(table: Table, rows: Sequence[tuple[int, str]]) -> None:
 
     attributes = table.attributes
     if any(attribute.kind in ("hierarchical", "text") for attribute in attributes):
-        raise DataError(table.path, rows[0][0], "a sparse row", "dense rows, as an attribute is a text or hierarchical")
+        raise DataError(table.path, rows[0][0], "a sparse row", "dense rows, as one attribute is text or hierarchical")
     converters = [_converter(attribute) for attribute in attributes]
     columns, codes, ends = array("i"), array("f"), [0]
     for line, text in rows:
@@ -90,9 +90,7 @@ def read_sparse(table: Table, rows: Sequence[tuple[int, str]]) -> None:
                 seen.add(column)
                 columns.append(column)
         except _UNREADABLE:
-            wanted = (
-                f"INDEX VALUE, each index from 0 to {len(attributes) - 1} at most once, and a value of its attribute"
-            )
+            wanted = f"INDEX VALUE, with each index from 0 to {len(attributes) - 1} at most once and a valid value"
             raise DataError(table.path, line, shorten(cell), wanted) from None
         ends.append(len(columns))
     places = np.array(columns, dtype=np.int32), np.array(ends)
@@ -197,7 +195,7 @@ def _attribute(path: str, line: int, name: str, kind: str) -> Attribute:
     if kind.startswith("{"):
         values = split_cells(kind.removeprefix("{").removesuffix("}"))
         if not kind.endswith("}") or "" in values or len(set(values)) < len(values):
-            wanted = "different values between commas, in braces"
+            wanted = "different values in braces, separated by commas"
             raise DataError(path, line, f"{shorten(kind)} for attribute {name!r}", wanted)
         return Attribute(name, "nominal", tuple(values), line)
     if word == "hierarchical":
@@ -235,7 +233,7 @@ def class_sets(table: Table) -> list[np.ndarray | None]:
                 wanted = f"a path of the header's hierarchy.{did_you_mean(name, values)}"
                 raise DataError(table.path, line, f"class {shorten(name)}", wanted)
         if not names and line == table.line[-1] and ends_within_a_line(table.path):
-            wanted = "classes joined with @, or ? for none known; was the file cut off?"
-            raise DataError(table.path, line, "no class, where the file ends without a line break", wanted)
+            wanted = "classes joined by @, or ? if they are unknown; was the file cut off?"
+            raise DataError(table.path, line, "no class in the last line, which has no line break", wanted)
         sets.append(np.array(sorted({place[a] for name in names for a in ancestry(name)}), dtype=np.int32))
     return sets

@@ -31,7 +31,7 @@ class LabelCells:
         """The labels of a cell, without surrounding blanks; a list, or "['a', 'b']", has them one by one."""
         labels = self._split(line, cell) if isinstance(cell, str) else tuple(cell)
         if None in labels:
-            raise DataError(self._path, line, "null among the labels", "names")
+            raise DataError(self._path, line, "null among the labels", "label names")
         if len({*labels}) < len(labels):
             self._reject_switches(line, labels, labels)
         self._labels.update(labels)
@@ -41,7 +41,7 @@ class LabelCells:
     def _reject_switches(self, line: int, row: Sequence[str], labels: Iterable[str]) -> None:
         """Raise a DataError if labels are a 0 or 1 for each name."""
         if {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
-            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in labels="
+            wanted = "label names; or one column of 0 and 1 per label, with the columns in labels="
             raise DataError(self._path, line, f"labels {shorten(', '.join(row))}, a list of 0 and 1", wanted)
 
     def _split(self, line: int, cell: str) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class LabelCells:
         if (items := _items(cell)) is not None:
             return items
         if self._separator is None and cell[:1] + cell[-1:] == "[]":
-            wanted = f"a list such as ['a', 'b'], or names alone; pass \"separator={SEPARATOR}\" to keep the brackets"
+            wanted = f"a list such as ['a', 'b'], or just names; pass \"separator={SEPARATOR}\" to keep the brackets"
             raise DataError(self._path, line, f"labels {shorten(cell)}", wanted)
         pieces = _pieces(cell, self._separator or SEPARATOR)
         for label in pieces:

@@ -90,7 +90,7 @@ def chosen_labels(
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
         if (labels and not table.listed) or count is not None:
             key = "labels" if labels else "label_count"
-            raise ConfigError(f"{key}=: labels of {path} are no columns; leave it out")
+            raise ConfigError(f"{key}=: labels of {path} are not columns; remove the key")
         return None, None
     beside = Path(path).with_suffix(".xml")
     if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
@@ -98,7 +98,7 @@ def chosen_labels(
     if labels is None:
         own = table.own_labels
         if own is not None and count not in (None, len(own)):
-            raise ConfigError(f"label_count=: found {count}; @relation of {path} says {len(own)} labels")
+            raise ConfigError(f"label_count=: found {count}; expected {len(own)}, as in @relation of {path}")
         return own or count, None
     if lists_names(labels):
         return _check_own(table, find_labels(table, read_names(locate(labels)), source=labels)), labels
@@ -108,7 +108,7 @@ def chosen_labels(
 def _check_own(table: Table, names: list[str]) -> list[str]:
     own = table.own_labels
     if own is not None and {*names} != {*own}:
-        raise ConfigError(f"labels=: found {', '.join(names[:8])}; @relation of {table.path} says {', '.join(own[:8])}")
+        raise ConfigError(f"labels=: found {', '.join(names[:8])}; @relation of {table.path} has {', '.join(own[:8])}")
     return names
 
 
@@ -128,15 +128,15 @@ def find_label_columns(table: Table, labels: Sequence[str] | int | None) -> tupl
         return tuple(labels or label_sets([table])), None
     if labels is None:
         raise ConfigError(
-            f"{table.path} ({table.format}; {some_of(names)}): which of them are labels? Give their names "
-            "(labels=a,b or a beginning, labels=tag_*; the XML list of an ARFF file), or how many of the last ones "
-            "(label_count=)"
+            f"{table.path} ({table.format}; {some_of(names)}): which of them are labels? Pass their names "
+            "(labels=a,b), a prefix (labels=tag_*), the XML list of an ARFF file (labels=FILE), or the number of the "
+            "last columns (label_count=)"
         )
     if not isinstance(labels, int):
         wanted = {*labels}
         return tuple(name for name in names if name in wanted), None
     if not 0 < labels < len(names):
-        raise ConfigError(f"label_count=: found {labels}; {table.path} has {len(names)} attributes")
+        raise ConfigError(f"label_count=: found {labels}; {table.path} allows 1 to {len(names) - 1} of its columns")
     return tuple(names[-labels:]), None
 
 
@@ -169,7 +169,7 @@ class ColumnKeys:
         """From values by key, as a command line or Python has them."""
         for key in settings:
             if key not in KEYS:
-                raise ConfigError(f"unknown key {key!r}.{did_you_mean(key, KEYS)} Keys: {', '.join(KEYS)}")
+                raise ConfigError(f"Unknown key {key!r}.{did_you_mean(key, KEYS)} Keys: {', '.join(KEYS)}")
         values = {key: split_names(value) if key in ("labels", "drop") else value for key, value in settings.items()}
         if (drop := values.get("drop")) is not None:
             values["drop"] = list(map(str, drop)) if isinstance(drop, (list, tuple)) else [str(drop)]

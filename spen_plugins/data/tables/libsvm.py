@@ -22,7 +22,7 @@ _NUMBER = r"-?\d+(?:\.\d+)?"
 _ROW = re.compile(rf"(?:{_NUMBER}(?:,{_NUMBER})*)?\s*(?:\d+:\S+\s*)*(?:#.*)?")
 _SIZES = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
 _BLANK = b"0:0"  # a row without labels and features, which scikit-learn reads
-_WANTED = "labels separated by commas, then FEATURE:VALUE pairs in the order of their numbers, as in `3,17 1:0.5 4:2`"
+_WANTED = "labels separated by commas, then FEATURE:VALUE pairs in ascending order, as in `3,17 1:0.5 4:2`"
 
 
 def _is_libsvm(head: Head) -> bool:

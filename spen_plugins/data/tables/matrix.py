@@ -36,7 +36,7 @@ class Matrix:
         names = self.names or ()
         if self.names is not None and (len(names) != self.width or len({*names}) < len(names)):
             shown = ", ".join(names[:8]) + ", …" * (len(names) > 8)
-            raise DataError("columns", None, f"{len(names)} names ({shown})", f"{self.width} different ones")
+            raise DataError("columns", None, f"{len(names)} names ({shown})", f"{self.width} different names")
 
     @classmethod
     def of(cls, data: Any, what: str) -> Matrix:
@@ -52,7 +52,7 @@ class Matrix:
                 values = check_array(data, accept_sparse="csr", dtype=np.float32, ensure_all_finite=finite, copy=True)
         except (TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
-            raise DataError(what, None, f"no rows of finite numbers ({reason})", "rows of one length") from None
+            raise DataError(what, None, f"no rows of finite numbers ({reason})", "rows of equal length") from None
         if sparse.issparse(values):
             values = sparse.csr_array(values)
             values.sum_duplicates()
@@ -129,7 +129,7 @@ def parse_item(columns: Columns, item: Any) -> tuple[np.ndarray, np.ndarray | No
     keys = set(item) if isinstance(item, Mapping) else set()
     if len({"vector", "features"} & keys) != 1 or keys - _KEYS:
         problem = f"keys {', '.join(map(repr, item))}" if isinstance(item, Mapping) else type(item).__name__
-        raise _bad(problem, '{"vector": [...]} or {"features": {...}}, perhaps with "labels"')
+        raise _bad(problem, '{"vector": [...]} or {"features": {...}}, optionally with "labels"')
     vector = _read_vector(columns, item["vector"]) if "vector" in keys else _read_features(columns, item["features"])
     return vector, None if item.get("labels") is None else _label_numbers(columns, item["labels"])
 

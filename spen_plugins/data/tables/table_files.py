@@ -60,7 +60,7 @@ def _names(path: Path, form: Format) -> list[str]:
     kept = names[1:] if names[0] in UNNAMED else names
     if "" in kept or len({*kept}) < len(kept):
         column_list = f"columns {', '.join(map(repr, kept))}"
-        raise DataError(path, 1, column_list, "a header with a name for each column, each once")
+        raise DataError(path, 1, column_list, "a header with a different name for each column")
     return kept
 
 
@@ -87,7 +87,7 @@ def _texts(path: Path, name: str, column: Any) -> list[str]:
     if types.is_boolean(kind):
         return ["" if cell is None else str(int(cell)) for cell in read_cells(path, name, column)]
     if not any(is_kind(kind) for is_kind in kinds):
-        wanted = "numbers, booleans or texts; drop=NAME leaves it out"
+        wanted = f"numbers, booleans or texts; drop={name} ignores the column"
         raise DataError(path, None, f"column {name!r} of type {column.type}", wanted)
     return ["" if cell is None else str(cell).strip() for cell in read_cells(path, name, column)]
 
@@ -125,7 +125,7 @@ def _numbers(path: Path, lines: Sequence[int], name: str, cells: Sequence[str]) 
     with np.errstate(over="ignore"):
         values = np.array([_number(cell) for cell in cells], dtype=np.float32)
     if (bad := np.flatnonzero(np.isinf(values))).size:
-        wanted = "a finite number, or an empty cell where there is none; drop=NAME leaves it out"
+        wanted = f"a finite number, or an empty cell if it is missing; drop={name} ignores the column"
         raise DataError(path, lines[bad[0]], f"{shorten(cells[bad[0]])} in column {name!r}", wanted)
     return values
 
@@ -172,7 +172,7 @@ def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> No
     cells, table.sets, table.listed = LabelCells(path, column.separator), [], True
     for line, cell in _cells(path, form, column.name):
         if cell is None and column.gold:
-            raise DataError(path, line, f"null in column {column.name!r}", "labels; an empty list or text for none")
+            raise DataError(path, line, f"null in column {column.name!r}", "labels; for none, an empty list or text")
         table.sets.append(None if cell is None else cells.read(line, cell))
     if column.gold:
         cells.check()

@@ -68,7 +68,7 @@ def is_libmultilabel(head: Head) -> bool:
 
 
 JSON = Format("JSONL", _FORM, JSON_LINES.fits)
-LIBMULTILABEL = Format("LibMultiLabel", "ID<TAB>labels, divided by blanks<TAB>text", is_libmultilabel)
+LIBMULTILABEL = Format("LibMultiLabel", "ID<TAB>labels, separated by blanks<TAB>text", is_libmultilabel)
 TSV = Format("TSV", "text<TAB>labels, without quoting", _is_tsv)
 _CSV = Format("CSV", CSV.shape, _is_csv)
 FORMATS = (JSON, PARQUET, FASTTEXT, LIBMULTILABEL, TSV, _CSV)
@@ -127,7 +127,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     """
     form = PARQUET if is_sharded(path) or path.is_dir() else find_format(path, layout, gold)
     if form is None:
-        return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
+        return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "one text per line")
     if form is JSON:
         rows, description = _read_json(path, layout, gold), "JSONL"
     elif form is FASTTEXT:

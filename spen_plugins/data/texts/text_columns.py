@@ -99,7 +99,7 @@ def find_columns(
         return TextColumns(known, text_place, label_places)
     if gold:
         problem = f"both the text and its labels in column {text!r}"
-        raise DataError(path, 1, problem, "two columns, text=NAME and labels=NAME")
+        raise DataError(path, 1, problem, "two different columns, text=NAME and labels=NAME")
     return TextColumns(known, text_place, None)
 
 
@@ -110,12 +110,12 @@ def _check_guess(path: str | Path, names: Sequence[str], gold: bool | None, has_
 
 def _open_columns(path: str | Path, names: Sequence[str], gold: bool | None) -> DataError:
     """The error of a file whose columns of text and labels are neither given nor have their usual names."""
-    wanted, keys = "a header with a text column named 'text'", "text= with its name"
+    wanted, keys = "a header with a text column named 'text'", "pass text= with its name"
     if gold:
         wanted += f" and a label column named {' or '.join(map(repr, LABELS))}"
-        keys = "text= and labels= with the names of the columns"
+        keys = "pass text= and labels= with the column names"
     column_list = f"columns {', '.join(shorten(name)[1:-1] for name in names)}"
-    return DataError(path, 1, column_list, f"{wanted}; or {keys}; or task.header=false if it is no header")
+    return DataError(path, 1, column_list, f"{wanted}; or {keys}; or task.header=false if there is no header")
 
 
 def _choose_columns(
@@ -204,7 +204,7 @@ def read_labels(
         cell = record[columns.labels]
         if cell is None and gold:
             where = columns.names[columns.labels] if columns.names else columns.labels + 1
-            raise DataError(path, line, f"null in column {where!r}", "labels; an empty list or text for none")
+            raise DataError(path, line, f"null in column {where!r}", "labels; for none, an empty list or text")
         return None if cell is None else cells.read(line, cell)
     switches = {name: record[at] for name, at in columns.labels.items()}
     values = {name: "" if cell is None else str(cell).strip().casefold() for name, cell in switches.items()}
@@ -213,7 +213,7 @@ def read_labels(
     for name, value in values.items():
         if value not in (*TRUE, *FALSE):
             cell = shorten(str(switches[name])) if value else "an empty cell"
-            raise DataError(path, line, f"{cell} for label {name!r}", "0 or 1; 0 where the text doesn't have the label")
+            raise DataError(path, line, f"{cell} for label {name!r}", "0 or 1; 0 if the text does not have the label")
     return tuple(name for name, value in values.items() if value in TRUE)
 
 
@@ -237,5 +237,5 @@ def check_order(path: Path, rows: Sequence[Row]) -> None:
     is_longer = sum(len(cell.split()) for cell in labels) > 3 * sum(len(text.split()) for text in texts)
     is_headed = bool(rows) and rows[0].line > 1
     if not is_headed and len(rows) >= _FEWEST and 2 * len({*texts}) <= len(rows) == len({*labels}) and is_longer:
-        wanted = "a text and then its labels; or text=2 labels=1; or task.header=false, if it is so"
+        wanted = "a text and then its labels; or pass text=2 labels=1; or task.header=false if this order is right"
         raise DataError(path, rows[0].line, f"labels before texts, as in {shorten(texts[0])}", wanted)

@@ -65,7 +65,7 @@ def read(run: Path) -> dict[str, Tensor]:
             stored, _ = read_tensors(path)
         except FileNotFoundError:
             raise RunError(
-                f"found no file {path}, the encoder of {run}; copy the folder of its pipeline whole"
+                f"found no file {path}, the encoder of {run}; copy the whole folder of its pipeline"
             ) from None
         tensors |= {f"{name}.{key}": value for key, value in _widen(stored).items()}
     return tensors

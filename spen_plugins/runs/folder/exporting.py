@@ -43,11 +43,11 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         kept = {"energy": model.energy, "energy_loss": model.energy_loss}
         nets |= {name: net for name, net in kept.items() if net is not None}
     elif predictor.own_net.uses_energy:
-        raise ConfigError("energy=False: this run predicts with its energy; keep it")
+        raise ConfigError("energy=False: this run predicts with its energy; expected energy=True")
     else:
         config = {key: config[key] for key in PREDICTING if key in config}
         config["trainer"] = make_untrained(experiment)
-    folder = RunFolder.create(Path(path), config, "an empty folder, or a name that is free")
+    folder = RunFolder.create(Path(path), config, "an empty or new folder")
     for name, value in {**predictor.records, "vocabulary.json": predictor.task.facts()}.items():
         folder.write(name, value)
     together = torch.nn.ModuleDict(nets)

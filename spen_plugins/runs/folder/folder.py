@@ -103,7 +103,7 @@ class RunFolder:
         """
         if methods := read_methods(path):
             if methods.get("run") is None:
-                raise ConfigError(f"{path}: no method is chosen yet; go on with: spen-run --resume {quote(str(path))}")
+                raise ConfigError(f"{path}: no method is chosen yet; resume with: spen-run --resume {quote(str(path))}")
             path = path / (MEAN if mean and methods.get("mean") else methods["run"])
         folder = cls(path)
         if not (path / "config.json").exists():

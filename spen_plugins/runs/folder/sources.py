@@ -40,8 +40,8 @@ def warn_if_seen(predictor: Predictor, path: str | Path) -> list[str]:
     has_test = "test" in (run.metrics() or {})
     instead = f"`spen evaluate {quote(str(run.path))} --part test`" if has_test else "a file of other rows"
     return [
-        f"warning: {path} is the run's {seen[0]}, and the run trained or validated on its rows: these scores don't say "
-        f"how well it predicts new ones; {instead} does"
+        f"warning: {path} is the run's {seen[0]}, on whose rows it trained or validated; to measure how well it "
+        f"predicts new rows, use {instead}"
     ]
 
 
@@ -50,8 +50,8 @@ def check_not_test(predictor: Predictor, path: str | Path) -> None:
     verbs = {"task.test": "is", "task.file": "holds"}
     if overlaps := [verbs[name] for name in _find_own_names(predictor, path) if name in verbs]:
         raise ConfigError(
-            f"{path} {overlaps[-1]} the run's test part: fitted to it, probabilities would look better there than they "
-            "are. Expected another file with gold, or none, for the run's validation part"
+            f"{path} {overlaps[-1]} the run's test part: probabilities fitted to it would look better there than they "
+            "are. Expected another file with gold, or no file, which uses the run's validation part"
         )
 
 

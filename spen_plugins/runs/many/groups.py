@@ -58,7 +58,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     labels = [group.label for group in groups]
     for label in labels:
         if labels.count(label) > 1:
-            raise ConfigError(f"two runs are called {label!r}; give each a label of its own: label=folder")
+            raise ConfigError(f"found two runs labelled {label!r}; give each its own label: label=folder")
     return groups
 
 
@@ -71,10 +71,10 @@ def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tupl
         method for method in methods if any(unfinished or run.metrics() is not None for run in open_runs(path / method))
     ]
     others = ", ".join(method for method in methods if method not in own)
-    resume = f"Go on with: spen-run --resume {quote(str(path))}"
+    resume = f"Resume with: spen-run --resume {quote(str(path))}"
     if not own:
-        raise ConfigError(f"{path}: no run of its methods is done: {others}. {resume}")
-    note = (f"{path}: left out, as no run is done: {others}. {resume}",) if others else ()
+        raise ConfigError(f"{path}: its methods have no finished run: {others}. {resume}")
+    note = (f"{path}: left out, no finished run: {others}. {resume}",) if others else ()
     if any(unfinished or run.metrics() is not None for run in open_runs(path / MEAN)):
         own.append(MEAN)
     named = [(method if label is None else f"{label}/{method}", path / method) for method in own]
@@ -92,26 +92,28 @@ def _split(word: str) -> tuple[str | None, Path]:
             return label, Path(name)
     path = Path(parts[-1])
     near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
-    raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
+    raise ConfigError(f"found no run {word}; expected a run folder, a folder of runs, or label=folder.{near}")
 
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
     every = open_runs(path)
     if not every:
-        raise ConfigError(f"{path} is neither a run folder nor a folder of them: no config.json in it or one below")
+        raise ConfigError(
+            f"{path} is neither a run folder nor a folder of runs: no config.json in it or its subfolders"
+        )
     done = [run for run in every if unfinished or run.metrics() is not None]
     left_out = ", ".join(str(run.path) for run in every if run not in done)
     if not done:
-        raise ConfigError(f"{label}: no run is done: {left_out}. Go on with: spen-run --resume {quote(str(path))}")
-    notes = [f"{label}: left out, not done: {left_out}"] if left_out else []
+        raise ConfigError(f"{label}: no run is finished: {left_out}. Resume with: spen-run --resume {quote(str(path))}")
+    notes = [f"{label}: left out, not finished: {left_out}"] if left_out else []
     runs: dict[int, RunFolder] = {}
     for run in done:
         other = runs.setdefault(read_seed(run), run)
         if other is not run:
             raise ConfigError(
-                f"{path} holds two runs with seed {read_seed(run)}, {other.path.name} and {run.path.name}; a group has "
-                "one run a seed. Name runs of different experiments one by one"
+                f"{path} has two runs with seed {read_seed(run)}, {other.path.name} and {run.path.name}; expected one "
+                "run per seed. Name runs of different experiments one by one"
             )
     if differing := _find_differing_keys(done):
         notes.append(f"{label}: its runs differ in more than their seed: {', '.join(differing)}")

@@ -99,7 +99,7 @@ Run: TypeAlias = tuple[Path, int]
 def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
     """Run what is not done of the seeds of planned folders; returns what failed, by folder."""
     if count_processes() > 1:
-        raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
+        raise ConfigError("found several seeds under torchrun; give one seed=…, or use --jobs without torchrun")
     console = Console(quiet=options.quiet)
     waiting, failures = _find_waiting(plans, console)
     failed: dict[Path, dict[int, str]] = {}
@@ -132,7 +132,7 @@ def _find_waiting(
             failures[folder] = str(error)
             continue
         if done := [str(seed) for seed in seeds if seed not in waiting[folder]]:
-            console.print(f"{_make_prefix(folder, plans)}done already: seed {', '.join(done)}")
+            console.print(f"{_make_prefix(folder, plans)}already done: seed {', '.join(done)}")
     if any(waiting.values()):
         check_same_data(
             locate_run(folder, seed) for folder in waiting for seed in plans[folder] if seed not in waiting[folder]
@@ -147,7 +147,7 @@ def _make_prefix(folder: Path, folders: Collection[Path]) -> str:
 
 def _describe_failures(failures: Mapping[int, str], runs: int) -> str:
     texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
-    others = "; the others went on" if runs > len(failures) else ""
+    others = "; the others continued" if runs > len(failures) else ""
     return f"{len(failures)} of {runs} runs failed{others}.\n{texts}"
 
 
@@ -185,7 +185,7 @@ def _describe_progress(run: Run) -> str:
     try:
         last = RunFolder(locate_run(*run)).history()[-1]
     except (IndexError, RunError):
-        return "no epoch is done yet"
+        return "no epoch is finished yet"
     score = "" if last["score"] is None else f", score {last['score']:.4f} on validation"
     return f"stage {last['stage']}, epoch {last['epoch'] + 1}{score}"
 

@@ -58,11 +58,11 @@ def keep_mean(
             task = load_task(members[0])
             chosen, scores = choose_members(members, task, options)
             if len(chosen) == 1:
-                reason = f"on validation no mean of its runs scores better than one alone, {chosen[0].name}"
+                reason = f"no mean of its runs scores better on validation than {chosen[0].name} alone"
                 return KeptMean(None, [f"the folder predicts with {best}: {reason}"])
             write_mean(chosen, members, task, place, options)
         except (ConfigError, DataError, RunError) as error:
-            return KeptMean(None, [f"the folder predicts with {best}, as its runs can't be averaged: {error}"])
+            return KeptMean(None, [f"the folder predicts with {best}, because its runs can't be averaged: {error}"])
         before = {
             "runs": [str(member.folder.path.relative_to(out)) for member in chosen],
             "candidates": candidates,
@@ -76,4 +76,7 @@ def keep_mean(
         f"the folder predicts with the mean of {len(names)} of {len(candidates)} runs, chosen on the validation part: "
         f"{', '.join(names)} ({mean}; {names[0]} alone {alone})"
     )
-    return KeptMean(before, [line, f"all runs took {before['seconds']:.0f} s of training; its best run alone: --best"])
+    return KeptMean(
+        before,
+        [line, f"all runs trained for {before['seconds']:.0f} s; to predict with the best run alone, give --best"],
+    )

@@ -57,7 +57,9 @@ def _read_configs(out: Path) -> dict[int, dict[str, Any]]:
     """The configs by seed in a folder; empty for a new folder."""
     if not has_seeds(out):
         if not is_free(out):
-            raise ConfigError(f"the folder {out} is not empty and holds no seeds; nothing was overwritten")
+            raise ConfigError(
+                f"the folder {out} is not empty and has no seeds; nothing was overwritten. Use another --out"
+            )
         return {}
     return {int(seed): config for seed, config in read_plan(out)["configs"].items()}
 
@@ -67,7 +69,7 @@ def plan(out: Path, configs: Configs, methods: Sequence[str], seeds: Sequence[in
     before = read_methods(out).get("methods", [])
     if missing := [method for method in before if method not in methods]:
         raise ConfigError(
-            f"{out} also holds runs of {', '.join(missing)}; name all of its methods, or take another --out"
+            f"{out} also holds runs of {', '.join(missing)}; name all of its methods, or use another --out"
         )
     every = sorted({*seeds, *(seed for method in before for seed in read_seeds(out / method))})
     plans = {out / method: _extend_plan(out / method, partial(configs, method), every) for method in methods}
@@ -88,7 +90,7 @@ def _extend_plan(
     for seed, config in plan.items():
         if dict(configs(seed)) != config:
             raise ConfigError(
-                f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}). Take another --out"
+                f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}). Use another --out"
             )
     return plan | {seed: dict(configs(seed)) for seed in seeds}
 
@@ -136,8 +138,8 @@ def _clear(out: Path) -> None:
 def make_interrupted(out: Path) -> Interrupted:
     """The error of a signal: how to go on with the seeds or methods of a folder."""
     if not has_begun(out):
-        return Interrupted("stopped before a run began; nothing was trained. Give the same command again")
-    return Interrupted(f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}")
+        return Interrupted("stopped before a run began; nothing was trained. Run the same command again")
+    return Interrupted(f"stopped; all training so far is saved. Resume with: spen-run --resume {quote(str(out))}")
 
 
 def check_same_data(runs: Iterable[Path]) -> None:
@@ -149,6 +151,6 @@ def check_same_data(runs: Iterable[Path]) -> None:
         last = run
     if changed := changed_files(sums):
         raise ConfigError(
-            f"{', '.join(changed)} changed since {last} was trained, and scores on other data can't be compared with "
-            "its own. Take another --out"
+            f"{', '.join(changed)} changed since {last} was trained, so new scores can't be compared with its own. "
+            "Use another --out"
         )

@@ -48,7 +48,7 @@ def choose_among(runs: Mapping[str, Sequence[RunFolder]], out: Path) -> Choice:
         method: [(run.metrics() or {}).get("validation", {}).get(score) for run in runs[method]] for method in runs
     }
     if lacking := [method for method, values in scores.items() if None in values]:
-        raise RunError(f"a run of {', '.join(lacking)} has no {score} on the validation part; nothing is chosen")
+        raise RunError(f"no method was chosen: a run of {', '.join(lacking)} has no {score} on the validation part")
     means = {method: estimate(values) for method, values in scores.items()}
     values = {method: estimated.mean for method, estimated in means.items()}
     seconds = {method: fmean(sum(time["seconds"] for time in run.times()) for run in runs[method]) for method in runs}
@@ -132,7 +132,7 @@ class Outcome:
     def check(self) -> None:
         """Raise a RunError if a method failed."""
         if self.failures:
-            head = f"chosen among {', '.join(self.done)}, without {', '.join(self.failures)}."
+            head = f"chosen among {', '.join(self.done)}; failed: {', '.join(self.failures)}."
             lines = [f"{method}: {error}" for method, error in self.failures.items()]
             raise RunError("\n".join([head if self.done else "no method was chosen.", *lines]))
 
@@ -159,7 +159,9 @@ def run_many(
     if not any(methods):
         read_seeds(out)  # nothing is written to a folder of something else
     elif not read_methods(out) and not is_free(out):
-        raise ConfigError(f"the folder {out} is not empty and holds no methods; nothing was overwritten")
+        raise ConfigError(
+            f"the folder {out} is not empty and has no methods; nothing was overwritten. Use another --out"
+        )
     registry = Registry()
     for method in filter(None, methods):
         check(configs(method, seeds[0]), f"{source}, method={method}", registry)

@@ -75,7 +75,7 @@ def read(path: Path) -> Space:
     space = {name: _parse_dimension(name, value, path) for name, value in evaluate(path).items()}
     if not space:
         raise ConfigError(
-            f"{path}: an empty space; expected lines such as trainer.net.lr: {{low: 1e-4, high: 1e-2, log: true}}"
+            f"{path}: found an empty space; expected lines such as trainer.net.lr: {{low: 1e-4, high: 1e-2, log: true}}"
         )
     return space
 
@@ -91,7 +91,7 @@ def _parse_dimension(name: str, value: Any, path: Path) -> Range | Choices:
     if not isinstance(value, dict):
         raise ConfigError(
             f"{path}: {name}: found {json.dumps(value)}; expected a range {{low: 1, high: 2}} or a list of choices. "
-            f"A value that is always the same is an argument: {name}={write_value(value)}"
+            f"Give a fixed value as an argument: {name}={write_value(value)}"
         )
     if "choices" in value:
         choices = validate(Choices, value, name, path)
@@ -109,10 +109,10 @@ def _find_problem(numbers: Range) -> str:
     if not numbers.low < numbers.high:
         return f"found low {numbers.low:g} and high {numbers.high:g}; expected low below high"
     if numbers.log and numbers.low <= 0:
-        return f"found low {numbers.low:g} with log; expected one above 0"
+        return f"found low {numbers.low:g} with log; expected low above 0"
     if numbers.log and numbers.step is not None:
         return "found log and step; expected one of them"
-    return "int, but low, high or step is no whole number" if numbers.int and not _are_whole(numbers) else ""
+    return "found int, but low, high or step is not a whole number" if numbers.int and not _are_whole(numbers) else ""
 
 
 def _are_whole(numbers: Range) -> bool:

@@ -66,8 +66,8 @@ def open_study(
             before = study.user_attrs.get(key, value)
             if others := sorted(k for k in before.keys() | value.keys() if before.get(k) != value.get(k)):
                 raise ConfigError(
-                    f"the study {name!r} was begun with another {key}: {', '.join(others)} differ. Its trials can't be "
-                    "compared with new ones; take another --out (or --name, where --storage is shared)"
+                    f"the study {name!r} was started with another {key}: {', '.join(others)} differ. New trials can't "
+                    "be compared with its own; use another --out (or another --name in a shared --storage)"
                 )
             study.set_user_attr(key, value)
     return study
@@ -84,8 +84,8 @@ def explain_storage_errors(place: str) -> Iterator[None]:
             raise
         reason = str(causes[-1]).partition("\n")[0]
         raise RunError(
-            f"the study in {place} can't be read or written: {reason}. If the disk is full, the same command goes on "
-            "once there is room; if the file is damaged, take another --out (or --storage)"
+            f"the study in {place} can't be read or written: {reason}. If the disk is full, free some space and run "
+            "the same command again; if the file is damaged, use another --out (or --storage)"
         ) from error
 
 

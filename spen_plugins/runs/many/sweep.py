@@ -79,7 +79,7 @@ def sweep(what: Sweep, say: Say = print) -> Path:
     try:
         what.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"the folder {what.folder} can't be made: {error.strerror}") from error
+        raise ConfigError(f"the folder {what.folder} can't be created: {error.strerror}") from error
     facts = {"config": what.evaluate(pick_first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
     check_same_data(file.parent for file in sorted(what.folder.glob("trial-*/environment.json")))
     name = what.name or what.folder.resolve().name
@@ -102,7 +102,7 @@ def check_space(what: Sweep, space: Space) -> int:
     Returns the maximal number of epochs of a trial.
     """
     if both := sorted(space.keys() & what.arguments.keys()):
-        raise ConfigError(f"{', '.join(both)}: both an argument and in {what.space}; leave it out in one place")
+        raise ConfigError(f"found {', '.join(both)} both as an argument and in {what.space}; omit one of them")
     registry, start, epochs = Registry(), pick_first(space), 1
     points = [start, *({**start, name: end} for name, d in space.items() for end in d.ends()[1:])]
     for point in points:
@@ -116,7 +116,7 @@ def _run_trials(study: Study, what: Sweep, space: Space, worker: str, say: Say) 
 
     while True:
         for number in studies.reclaim(study, what.folder / "workers"):
-            say(f"trial {number} was killed; its parameters are tried again")
+            say(f"trial {number} was killed; retrying its parameters")
         if len(studies.list_counted(study)) >= what.trials:
             return
         trial = studies.ask(study, what.seed, worker)
@@ -160,10 +160,10 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
         study.tell(trial, state=TrialState.PRUNED)
     except Interrupted as error:
         studies.repeat(study, trial.number)
-        raise Interrupted("stopped by the user; the same command goes on with the trials that are left") from error
+        raise Interrupted("stopped by the user; the same command resumes with the remaining trials") from error
     except (ConfigError, DataError, RunError) as error:
         if studies.is_disk_error(error):  # the trial stays unfinished, so that the next call repeats it
-            raise RunError(f"{error}. The same command goes on, and repeats trial {trial.number}") from error
+            raise RunError(f"{error}. The same command resumes and repeats trial {trial.number}") from error
         trial.set_user_attr("error", str(error))
         hopeless = not isinstance(error, RunError) and not trials.list_scored(study)
         if hopeless:
@@ -179,7 +179,7 @@ def read_best_score(folder: Path) -> float:
     """The validation score of a run's kept weights."""
     kept = [record["score"] for record in RunFolder.open(folder).history() if record["best"]]
     if not kept or kept[-1] is None:
-        raise RunError(f"{folder} has no validation score: no epoch was better than none, or it was infinite")
+        raise RunError(f"{folder} has no validation score: no epoch improved the net, or the score was infinite")
     return kept[-1]
 
 
@@ -187,14 +187,14 @@ def _conclude(study: Study, what: Sweep, say: Say) -> Path:
     trials.write_table(study, what.folder / "trials.csv")
     scored, running = trials.list_scored(study), trials.list_running(study)
     if running:
-        say(f"other processes still run {len(running)} of the trials; the last of them writes the best one again")
+        say(f"other processes are still running {len(running)} trials; the last one to finish updates the best trial")
     if not scored:
         errors = {trial.user_attrs.get("error") for trial in studies.list_counted(study)} - {None}
-        raise RunError("no trial has come to a score. " + "; ".join(sorted(errors)))
+        raise RunError("no trial reached a score. " + "; ".join(sorted(errors)))
     best = scored[0]
     drawn = best.user_attrs["arguments"]
     path = what.folder / "best.json"
     save_json(what.evaluate(drawn), path)
     say(f"best: trial {best.number}, {best.value:.4f} on the validation part, in {best.user_attrs['folder']}")
-    say(f"its config is {path}; with the test part:\n{what.command(drawn)}")
+    say(f"its config is {path}; to score it on the test part:\n{what.command(drawn)}")
     return path

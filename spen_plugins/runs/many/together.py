@@ -102,7 +102,7 @@ def share_encoder(built: Mapping[str, Built]) -> None:
         if len(shareable) != 1:
             raise ConfigError(
                 f"{name}: found {len(shareable) or 'no'} pretrained encoder{'s' * (len(shareable) != 1)} in its net, "
-                "and the parts share one; expected features, or a reader of theirs, of type 'transformer'"
+                "but the parts share one; expected features, or their reader, of type 'transformer'"
             )
         encoders[name] = shareable[0]
     first, encoder = next(iter(encoders.items()))
@@ -111,7 +111,7 @@ def share_encoder(built: Mapping[str, Built]) -> None:
             mine, theirs = getattr(encoder.config, key), getattr(other.config, key, None)
             if mine != theirs:
                 raise ConfigError(
-                    f"{name}: its encoder's {key} is {theirs!r}, and that of {first} is {mine!r}; the parts share one "
+                    f"{name}: its encoder's {key} is {theirs!r}, but that of {first} is {mine!r}; the parts share one "
                     f"encoder, so give them the same {', '.join(encoder.shareable)}"
                 )
         if other is not encoder:
@@ -120,12 +120,13 @@ def share_encoder(built: Mapping[str, Built]) -> None:
 
 def _check_names(names: Sequence[str]) -> None:
     if not names:
-        raise ConfigError("which parts? As in: spen together runs/both pos=tags.jsonnet ner=names.jsonnet")
+        raise ConfigError(
+            "found no parts; give some, as in: spen together runs/both pos=tags.jsonnet ner=names.jsonnet"
+        )
     for name in names:
         if not NAME.fullmatch(name) or name in ("all", "checkpoint"):
             raise ConfigError(
-                f"{name!r} can't be a part's name; expected letters, digits, - and _, and neither 'all' nor "
-                "'checkpoint'"
+                f"{name!r} is not a valid part name; expected letters, digits, - and _, but not 'all' or 'checkpoint'"
             )
 
 
@@ -134,7 +135,7 @@ def _read_parts(out: Path) -> dict[str, dict[str, Any]]:
     try:
         table = read_json(out / TOGETHER)
     except FileNotFoundError:
-        raise ConfigError(f"{out} holds no runs trained together: there is no {TOGETHER} in it") from None
+        raise ConfigError(f"{out} has no runs of spen together: there is no {TOGETHER} in it") from None
     _check_names(table["parts"])
     return {name: table["configs"][name] for name in table["parts"]}
 
@@ -144,16 +145,16 @@ def _make_accelerator(experiments: Mapping[str, Experiment], device: str | None)
     first, one = next(iter(experiments.items()))
     for name, other in experiments.items():
         if other.energy is not None:
-            raise ConfigError(f"{name}: found an energy; only nets alone are trained together, by method=cross_entropy")
+            raise ConfigError(f"{name}: spen together does not support energies; use method=cross_entropy")
         if any(True for _ in other.init.items()):
-            raise ConfigError(f"{name}: found init; parts that are trained together start from their encoder alone")
+            raise ConfigError(f"{name}: spen together does not support init; remove it")
         for key in EQUAL:
             mine, theirs = (attrgetter(key)(experiment) for experiment in (one, other))
             if mine != theirs:
                 key = key.replace(".config", "")
                 raise ConfigError(
-                    f"{name}: {key} is {theirs}, and that of {first} is {mine}; parts that are trained together have "
-                    f"the same: all.{key}={mine}"
+                    f"{name}: {key} is {theirs}, but that of {first} is {mine}; expected the same for all parts: "
+                    f"all.{key}={mine}"
                 )
     if count_processes() > 1:
         raise ConfigError("spen together trains in one process; start it without torchrun")
@@ -174,7 +175,7 @@ def _make_ready(
                 "phases; expected 'cross_entropy'"
             )
         if stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
-            raise ConfigError(f"{name}: found trainer.net.average; parts that are trained together have no mean: null")
+            raise ConfigError(f"{name}: spen together does not support trainer.net.average; set it to null")
     return parts
 
 
@@ -199,7 +200,7 @@ def _train(
     console, checkpoint = Console(quiet=options.quiet), Checkpoint(out / "checkpoint")
     first = next(iter(parts.values()))
     seed, accelerator = first.experiment.seed, first.accelerator
-    afterwards = f"Go on with: spen together {quote(str(out))} --resume"
+    afterwards = f"Resume with: spen together {quote(str(out))} --resume"
     with Reporter(console, "mean", options.quiet) as reporter, training(afterwards) as stop:
         reporter.say(f"folder {out}; seed {seed}; {accelerator.device}")
         loops = {}

@@ -32,7 +32,7 @@ def list_running(study: Study) -> list[FrozenTrial]:
 def describe(study: Study, number: int) -> str:
     """Log line of a trial: its result, the best one so far, and the parameters."""
     trial, top = study.get_trials(deepcopy=False)[number], list_scored(study)[:1]
-    best = f"best {top[0].value:.4f} (trial {top[0].number})" if top else "none best yet"
+    best = f"best {top[0].value:.4f} (trial {top[0].number})" if top else "no best trial yet"
     drawn = "  ".join(f"{name}={_shorten(value)}" for name, value in trial.params.items())
     return f"trial {number:3d}  {_describe_outcome(trial)}  {best}  {drawn}  {_measure_seconds(trial):.1f} s"
 

@@ -53,7 +53,7 @@ def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tu
     if part is None:
         return predictor.task.read(str(path)), str(path)
     run = predictor.folder
-    examples = load_own_data(predictor.experiment, run, "Give a file with gold in their place").part(part)
+    examples = load_own_data(predictor.experiment, run, "Give a file with gold instead").part(part)
     if not examples:
         raise ConfigError(f"{run.path} has no {part} part; give a file with gold")
     return examples, f"the run's {part} part"
@@ -157,10 +157,10 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
         RunError: the run's data have changed since training.
     """
     if predictor.refined:
-        raise ConfigError("a run is calibrated without refine; load it anew")
+        raise ConfigError("a run loaded with refine can't be calibrated; load it without")
     task = predictor.task
     if path is None:
-        instead = "Give a file with gold in their place"
+        instead = "Give a file with gold instead"
         examples = load_own_data(predictor.experiment, predictor.folder, instead).part("validation")
     else:
         sources.check_not_test(predictor, path)

@@ -21,7 +21,7 @@ def put_on_top(predictor: Predictor, registry: Registry, table: Mapping[str, Any
     node = parse(registry, "inference_net", table, "refine", "--refine", predictor.experiment.features)
     if "net" not in node.cls.parts or not node.cls.uses_energy:
         raise ConfigError(
-            f"--refine: {node.type!r} starts from no other inference net; 'rerank', 'reweight' and 'gbi' do"
+            f"--refine: {node.type!r} does not start from another inference net; expected 'rerank', 'reweight' or 'gbi'"
         )
     if "net" in node.parts:
         raise ConfigError("--refine: omit 'net'; it is the run's own inference net")
@@ -47,8 +47,8 @@ def choose_on_validation(predictor: Predictor) -> dict[str, Any]:
     except (ConfigError, DataError) as error:
         chosen = ", ".join(f"{key} = {value:g}" for key, value in choices[0].items())
         raise ConfigError(
-            f"--refine: the run's validation part, which chooses, can't be read: {error}. {instead} yourself, such as "
-            f"{chosen}"
+            f"--refine: the run's validation part can't be read to choose settings: {error}. {instead} yourself, such "
+            f"as {chosen}"
         ) from error
     scores = []
     for choice in choices:

@@ -13,21 +13,21 @@ from spen_plugins.data.formats import JSON_LINES, is_prose, read_head
 from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.offset_items import blank_tokeniser
 from spen_plugins.data.sentences.roles import FileExamples
-from spen_plugins.data.text import decoded, read_lines, recode_file, shorten, split_lines
+from spen_plugins.data.text import RawText, decoded, read_lines, recode_file, shorten, split_lines
 from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predict.characters import Place, add_characters, split_paragraphs
 from spen_plugins.runs.predict.predictor import Predictor, load
 from spen_plugins.task import Task
-from spen_plugins.task_parts import ReadsText, read_inputs, read_text
+from spen_plugins.task_parts import ReadsText, read_inputs
 
 PREDICATE = "B-V"
 ROLES = "spen_srl"
 """The spaCy component whose installed model has a run that finds predicates, in the folder `predicates`."""
 _HOW = (
     "name a run that finds them, --predicates RUN (spen-run predicates trains one), or install the plugin that "
-    "has one, pip install spen-en"
+    "provides one: pip install spen-en"
 )
 _TEXT = '{"sentence": "Anna left."}'
 
@@ -59,7 +59,7 @@ class TokenisedText:
     def describe(self) -> str:
         """A sentence on the form in which the text was read."""
         form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
-        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
+        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._tokenised else "one text per line")
 
     def notes(self) -> list[str]:
         """Sentences for the user, after the task has read its input: a warning, and that no predicate was found."""
@@ -107,7 +107,7 @@ class TokenisedText:
         finder = load(_find_installed() if self._finder is None else self._finder, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
-                f"--predicates {finder.folder.path}: it tags no predicates; `spen-run predicates` trains one"
+                f"--predicates {finder.folder.path}: its tags have no predicates; `spen-run predicates` trains a run"
             )
         tagged = finder.predict([{"words": list(words)} for words in sentences])
         predicates = [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in tagged]
@@ -126,7 +126,7 @@ def note_unspaced(text: str, language: str | None) -> list[str]:
     if language is not None or not is_mostly_unspaced(text):
         return []
     return [
-        "warning: the text has no blanks between words, and is tokenised as English; name its language (--language zh, "
+        "warning: the text has no spaces between words but is tokenised as English; give its language (--language zh, "
         "ja, th, …)"
     ]
 
@@ -144,6 +144,13 @@ def read_standard_input(stream: BinaryIO) -> str:
 def argument(text: str) -> str:
     """Raw text from a command line, in which Python keeps bytes that are not UTF-8 as surrogates; a DataError then."""
     return decoded("--text", text.encode("utf-8", "surrogateescape"))
+
+
+def read_text(task: Task, raw: RawText) -> Sequence[Any]:
+    """Examples of raw text; raises ConfigError if the task reads none."""
+    if not isinstance(task, ReadsText):
+        raise ConfigError("found raw text, which the run's task cannot read; pass a file")
+    return task.read_text(raw)
 
 
 def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence[Any], list[str]]:
@@ -167,7 +174,10 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
             if not isinstance(examples, FileExamples) or examples or not examples.words:
                 return examples, notes
             raw.words = examples.words
-            return read_text(task, raw), [*notes, f"{file}: no predicate is marked; they are found as in raw text"]
+            return read_text(task, raw), [
+                *notes,
+                f"{file}: found no marked predicates; they are predicted as for raw text",
+            ]
     examples = read_text(task, raw)
     return examples, [f"{file}: {raw.describe()}"]
 

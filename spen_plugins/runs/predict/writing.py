@@ -23,11 +23,11 @@ def make_writer(
     formats = {JSON_LINES: json_lines, **(task.formats() if isinstance(task, WritesFormats) else {})}
     if form not in formats:
         kind, known = predictor.experiment.task.type, ", ".join(formats)
-        raise ConfigError(f"found --format {form}; this run's task {kind!r} can be written as {known}")
+        raise ConfigError(f"found --format {form}; expected {known} for this run's task {kind!r}")
     if energy and form != JSON_LINES:
-        raise ConfigError(f"--energy adds a field to JSON, and --format {form} has no place for it; omit one of them")
+        raise ConfigError(f"--energy adds a field to JSON, which --format {form} can't hold; omit one of them")
     if form == "docbin" and out is None:
-        raise ConfigError("--format docbin is no text: name a file, --out corpus.spacy")
+        raise ConfigError("--format docbin is binary; name a file: --out corpus.spacy")
 
     def write(predictions: Sequence[Any], examples: Sequence[Any]) -> None:
         content = formats[form](predictions, examples)
@@ -51,7 +51,7 @@ def choose_labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINE
     if not isinstance(task, ListsLabels):
         if every:
             kind = predictor.experiment.task.type
-            raise ConfigError(f"--all is of label sets, and this run's task {kind!r} has none")
+            raise ConfigError(f"--all requires label sets, which this run's task {kind!r} does not predict; omit it")
         return
     labels = len(getattr(task.space, "labels", ()))
     if every or form != JSON_LINES:  # a table has a column for each label

@@ -33,7 +33,7 @@ KEPT = ("environment.json", "history.jsonl", "times.jsonl")
 NOTED = ("chosen", "threshold")
 """Keys of `Predictor.refined` that are no settings of the inference net."""
 ON_CPU = RunOptions("cpu")
-INSTEAD = "an empty OUT, or a name that is free"
+INSTEAD = "an empty or new OUT"
 
 
 def decode(
@@ -53,8 +53,8 @@ def decode(
     net = experiment.inference_net
     if net.cls.chooses:
         raise ConfigError(
-            f"{run}: its outputs are those that {net.type!r} chooses by the energy, whatever task.decode is; "
-            "expected the run that was decoded by the energy"
+            f"{run}: its inference net {net.type!r} chooses outputs by the energy and ignores task.decode; "
+            "expected the run that it was decoded from"
         )
     config["task"] = {**config["task"], **pick_known(experiment.task.cls.Config, settings, str(run))}
     return _write(source, out, config, source.weights(), options)
@@ -73,7 +73,7 @@ def pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> di
         if value != "validation" and name not in known.model_fields:
             raise ConfigError(f"{run}: its task has no task.{name}; omit {option}")
         if value != "validation" and without.get(name) == by:
-            raise ConfigError(f"--by {by} has no {name.removeprefix('decode_')}: omit {option}, or take another --by")
+            raise ConfigError(f"--by {by} has no {name.removeprefix('decode_')}: omit {option}, or use another --by")
     return {name: value for name, value in settings.items() if name in known.model_fields}
 
 
@@ -102,7 +102,7 @@ def open_finished(run: Path) -> RunFolder:
     """The folder of a run that has scores; a ConfigError otherwise."""
     source = RunFolder.open(run)
     if source.metrics() is None:
-        raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
+        raise ConfigError(f"{run} has no scores yet; resume with: spen-run --resume {quote(str(run))}")
     return source
 
 
@@ -110,7 +110,7 @@ def check_decodes(run: Path, experiment: Experiment) -> None:
     """Raise a ConfigError if a run's task has no decoder to choose."""
     if not issubclass(experiment.task.cls, FitsDecoder):
         raise ConfigError(
-            f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets, or of spans in tags"
+            f"{run}: task {experiment.task.type!r} has no task.decode; expected a task of label sets or spans"
         )
 
 

@@ -54,10 +54,10 @@ def _warn_if_nothing_learned(task: Task, score: float, constant: float) -> None:
     if score > constant or score == constant == 1:
         return
     text = (
-        f"warning: nothing was learned that helps {task.selection} on the validation part: it is {score:.4f}, and "
+        f"warning: the net learned nothing useful: {task.selection} on the validation part is {score:.4f}, and "
         f"{constant:.4f} if every input gets the same output. There are {len(task.part('train'))} training examples; "
-        "more of them help most. More updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or "
-        "another trainer.net.lr may help, and of label sets another task.threshold."
+        "more of them help most. More updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size, "
+        "another trainer.net.lr or, for label sets, another task.threshold may help."
     )
     Console(stderr=True).print(text, soft_wrap=True)
 

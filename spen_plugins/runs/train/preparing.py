@@ -35,7 +35,7 @@ def warm_start(init: Init, built: Built) -> None:
     for net, runs in init.items():
         target = getattr(built.model, net)
         if target is None:
-            raise ConfigError(f"init.{net}: this experiment has no {net}")
+            raise ConfigError(f"init.{net}: this experiment has no {net}; omit it")
         if net == "energy" and target.takes_runs:
             _start_from_runs(target, [runs] if isinstance(runs, str) else runs, known)
         else:
@@ -45,7 +45,9 @@ def warm_start(init: Init, built: Built) -> None:
 def _start_from_runs(energy: Energy, runs: Sequence[str], facts: Mapping[str, Any]) -> None:
     """Copy the nets of runs to those of an energy that is made of them."""
     if len(runs) != len(energy.nets):
-        raise ConfigError(f"init.energy: found {len(runs)} runs, and {len(energy.nets)} nets in energy.nets")
+        raise ConfigError(
+            f"init.energy: found {len(runs)} runs; expected one for each of {len(energy.nets)} nets in energy.nets"
+        )
     for net, run in zip(energy.nets.values(), runs, strict=True):
         _start(net, "inference_net", Path(run), facts, "init.energy")
 
@@ -119,7 +121,7 @@ def build_again(
         except ConfigError as error:
             if not folder.checkpoint.exists():
                 raise
-            console.print(f"note: {error}; a stage that begins anew begins from other weights")
+            console.print(f"note: {error}; a stage that restarts will start from other weights")
     except (ConfigError, DataError) as error:
         began = before.get("working_folder", str(Path.cwd()))
         if began == str(Path.cwd()):
@@ -137,13 +139,13 @@ def build_again(
     installed = packages()
     for name, version in before.get("packages", {}).items():
         if (current := installed.get(name)) != version:
-            console.print(f"note: the run began with {name} {version}, this is {current}")
+            console.print(f"note: the run began with {name} {version}; installed now: {current}")
     return built
 
 
 def make_ready(experiment: Experiment, built: Built, accelerator: Accelerator) -> Ready:
     """The run of these parts; errors of stages are raised before there is a folder."""
-    with translate_memory_errors("moving the nets to their device", "take smaller ones"):
+    with translate_memory_errors("moving the nets to their device", "choose smaller ones"):
         built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
     recipe = Recipe(built.model, built.task, stages, built.trainer.config, experiment.seed)

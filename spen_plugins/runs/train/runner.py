@@ -85,7 +85,7 @@ def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
         return path
     if (path.parent / TOGETHER).exists():
         raise ConfigError(
-            f"{path} is trained together with other parts; go on with: spen together {quote(str(path.parent))} --resume"
+            f"{path} is a part of spen together; resume with: spen together {quote(str(path.parent))} --resume"
         )
     registry = Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
@@ -141,16 +141,16 @@ def _note_unused_examples(built: Built) -> list[str]:
     if not keys or "energy_loss" in built.trainer.needs or not any(True for _ in built.model.parameters()):
         return []
     if isinstance(built.task, TakesRules) and built.task.rules is not None:
-        return ["warning: this method learns nothing from task.rules; method=votes and rules_energy are two that do"]
+        return ["warning: this method ignores task.rules; method=votes and method=rules_energy use them"]
     return [
-        f"warning: this method learns from examples with gold alone; those without it, by {' and '.join(keys)}, "
-        "change nothing. A method with an energy loss learns from them too"
+        f"warning: this method learns only from examples with gold and ignores those without it, from "
+        f"{' and '.join(keys)}. Methods with an energy loss learn from both"
     ]
 
 
 def _advice(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
     """Advice to the user of a run that was stopped."""
     if isinstance(task, TakesExamples) and task.in_memory:
-        return "Its examples were given in Python and are not kept: train again"
+        return "Its examples were given in Python and are not stored: train again"
     launcher = ", started as this run was" if accelerator.num_processes > 1 else ""
-    return f"Go on with: spen-run --resume {quote(str(folder.path))}{launcher}"
+    return f"Resume with: spen-run --resume {quote(str(folder.path))}{launcher}"

@@ -54,4 +54,4 @@ def last_evaluation(afterwards: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"stopped in its last evaluation; training is done and saved. {afterwards}") from None
+        raise Interrupted(f"stopped during the last evaluation; training is done and saved. {afterwards}") from None

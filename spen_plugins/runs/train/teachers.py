@@ -49,10 +49,10 @@ def list_teachers(paths: Sequence[str]) -> list[RunFolder]:
     for path in map(Path, paths):
         inner = [RunFolder.open(path, mean=True)] if read_methods(path) else open_runs(path)
         if not inner:
-            raise ConfigError(f"init.energy: {path} is neither a run folder nor a folder of them")
+            raise ConfigError(f"init.energy: {path} is neither a run folder nor a folder of runs")
         if left := next((run for run in inner if run.metrics() is None), None):
             raise ConfigError(
-                f"init.energy: {left.path} has no scores yet; go on with: spen-run --resume {quote(str(path))}"
+                f"init.energy: {left.path} has no scores yet; resume with: spen-run --resume {quote(str(path))}"
             )
         runs += inner
     return runs

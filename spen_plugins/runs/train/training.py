@@ -94,6 +94,6 @@ def _mark_in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
     task = check(config, source, Registry()).task
     if not issubclass(task.cls, TakesExamples):
         raise ConfigError(
-            f"task {task.type!r} reads files; examples in Python are for tasks such as multilabel, text and tagging"
+            f"task {task.type!r} reads only files; examples in Python require a task like multilabel, text or tagging"
         )
     return {**config, "task": {**config["task"], "in_memory": True}}

@@ -115,7 +115,7 @@ def test_hashed_words_are_folded_and_lie_within_the_table():
 @pytest.mark.parametrize("network", [BiLstm, Encoder, Transformer])
 def test_vectors_are_refused(network):
     config = network.Config(model="x") if network is Transformer else network.Config()
-    with pytest.raises(ConfigError, match="takes sentences"):
+    with pytest.raises(ConfigError, match="requires sentences"):
         network(config, ToyLabels())
 
 
@@ -356,7 +356,7 @@ def test_a_model_without_dropout_of_attention_is_a_config_error(task, tmp_path):
 
     save_model(tmp_path)
     XLNetModel(XLNetConfig(vocab_size=30, d_model=8, n_layer=1, n_head=2, d_inner=8)).save_pretrained(tmp_path)
-    with pytest.raises(ConfigError, match=r"features.attention_dropout: .*of type xlnet, has no dropout"):
+    with pytest.raises(ConfigError, match=r"features.attention_dropout: .*of type xlnet, has no separate dropout"):
         Transformer(Transformer.Config(model=str(tmp_path), attention_dropout=0), task)
 
 

@@ -185,9 +185,7 @@ def test_upper_layers_have_adapters_wherever_they_are(kind, targets) -> None:
 
 
 def test_linear_layers_of_gpt2_are_told() -> None:
-    with pytest.raises(
-        sp.ConfigError, match=r"'quary'; expected ends of names of its linear layers: c_attn, c_proj, c_fc"
-    ):
+    with pytest.raises(sp.ConfigError, match=r"'quary'; expected name endings of linear layers: c_attn, c_proj, c_fc"):
         check_adapters(tiny("gpt2"), Lora(targets=["quary"]), 0)
 
 
@@ -376,7 +374,9 @@ def test_a_full_store_says_so_once(task, tmp_path) -> None:
     torch.testing.assert_close(network(x), found)
 
 
-@pytest.mark.parametrize(("frozen", "types", "said"), [(0, 2, "freezes none"), (1, 1, "marked by vectors")])
+@pytest.mark.parametrize(
+    ("frozen", "types", "said"), [(0, 2, "freezes none"), (1, 1, "trained vectors below its layers")]
+)
 def test_what_moves_is_not_stored(task, tmp_path, frozen, types, said) -> None:
     with pytest.raises(sp.ConfigError, match=said):
         ready(task, Transformer, model=save_model(tmp_path, types=types), frozen=frozen, store_gib=1)
@@ -400,5 +400,5 @@ def test_layers_that_say_more_than_vectors_are_a_config_error(task, tmp_path, mo
 
     monkeypatch.setattr(BertEmbeddings, "forward", embedded)
     monkeypatch.setattr(BertLayer, "forward", forward)
-    with pytest.raises(sp.ConfigError, match=r"features\.store_gib: the upper layers of 'bert' take more"):
+    with pytest.raises(sp.ConfigError, match=r"features\.store_gib: the upper layers of 'bert' depend on more"):
         ready(task, Transformer, model=save_model(tmp_path), frozen=1, store_gib=1)

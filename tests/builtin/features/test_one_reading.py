@@ -242,7 +242,7 @@ def test_a_words_vector_ends_in_the_readers(reader: dict) -> None:
 def test_a_reader_alone_is_enough_to_look_at(reader: dict) -> None:
     nothing = {"type": "bilstm", "word_dim": 0, "affix_dim": 0, "hidden": 5}
     assert build_tagger(nothing, reader)[1].inference_net.features.word_width == 16
-    with pytest.raises(sp.ConfigError, match="reader null"):
+    with pytest.raises(sp.ConfigError, match="reader are null"):
         build_tagger(nothing, None)
 
 

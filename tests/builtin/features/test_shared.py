@@ -90,7 +90,7 @@ def test_after_a_step_of_the_net_it_reads_anew_and_after_one_of_the_energy_it_do
     ids=["the net's own", "the net's own table", "a net without any"],
 )
 def test_without_a_network_of_the_net_it_is_a_sentence(tables: dict[str, Any]) -> None:
-    with pytest.raises(sp.ConfigError, match="'shared' are those of the inference net"):
+    with pytest.raises(sp.ConfigError, match="'shared' reuse those of the inference net"):
         made(**tables)
 
 

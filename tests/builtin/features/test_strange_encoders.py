@@ -89,18 +89,18 @@ STRANGE = {
     "list": (settings(vocab_size=[3]), "."),
     "negative": (settings(hidden_size=-16), "."),
     "other size": (settings(hidden_size=32), "."),
-    "missing layer": (settings(num_hidden_layers=3), "found no weights of encoder.layer.2"),
+    "missing layer": (settings(num_hidden_layers=3), "found no weights for encoder.layer.2"),
     "memory": (settings(hidden_size=10**12), "."),
     "activation": (settings(hidden_act="nothing"), "."),
     "padding": (settings(pad_token_id=10**6), "."),
     "positions": (settings(max_position_embeddings="many"), "."),
     "quantised": (settings(quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
-    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), f"numbers in {LAST} NaN or infinite"),
-    "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights of {LAST}"),
+    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), f"numbers in {LAST} that are NaN or infinite"),
+    "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights for {LAST}"),
     "fewer words": (weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),
     "more pieces": (
         written("vocab.txt", "\n".join(f"w{i}" for i in range(99)).encode()),
-        "pieces and an encoder of 14",
+        "pieces in the tokeniser and 14 in the encoder",
     ),
 }
 
@@ -147,7 +147,7 @@ def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
 def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
-    found = rf"features\.model: found {path!r}, which is not there; expected a folder made by save_pretrained"
+    found = rf"features\.model: found {path!r}, which does not exist; expected a folder made by save_pretrained"
     with pytest.raises(ConfigError, match=found):
         load(path)
 

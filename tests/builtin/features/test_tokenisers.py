@@ -117,7 +117,7 @@ def test_a_tokeniser_that_can_t_read_words_so_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spen_plugins.builtin.features.pretrained._glues_words", lambda fast: True)
-    with pytest.raises(sp.ConfigError, match="as if no space were between them"):
+    with pytest.raises(sp.ConfigError, match="ignores the spaces between the words"):
         load(save(bytes_of(plain()), tmp_path))
 
 

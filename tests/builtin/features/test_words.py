@@ -83,7 +83,7 @@ def test_a_broken_asset_is_a_data_error(tmp_path):
     whole = read_vectors(written(tmp_path / "v.txt", GLOVE)).to_bytes()
     for broken in (b"", whole[:-5], b"x" * 40):
         (tmp_path / "v.safetensors").write_bytes(broken)
-        with pytest.raises(DataError, match="can't be read as such; expected word vectors as a run folder keeps them"):
+        with pytest.raises(DataError, match="found an unreadable file; expected word vectors of a run folder"):
             read_vectors(tmp_path / "v.safetensors")
 
 
@@ -255,7 +255,7 @@ def test_training_reads_some_of_everything_as_unknown(network, files):
 
 
 def test_nothing_to_look_at_is_a_config_error():
-    with pytest.raises(ConfigError, match=r"features 'bilstm' looks at nothing: word_dim, .*; give one of them"):
+    with pytest.raises(ConfigError, match=r"features 'bilstm' has no input: word_dim, .*; set one of them"):
         ready(Tagged(), BiLstm, **NONE)
     with pytest.raises(ConfigError, match=r"features\.clusters\.prefixes': found \[2, 2\]"):
         parsed("features", "bilstm", clusters={"file": "x", "prefixes": [2, 2]})

@@ -102,11 +102,11 @@ def test_energies_without_ln_z_and_real_outputs_are_refused() -> None:
 
     task = ToyTags()
     batch = task.collate(task.part("train")[:2])
-    with pytest.raises(sp.ConfigError, match="Other has no sum over all outputs in closed form"):
+    with pytest.raises(sp.ConfigError, match="Other has no closed-form sum over all outputs"):
         Other(sp.Config(), task).at(batch.x).log_z()
-    with pytest.raises(sp.ConfigError, match="Other has no marginals in closed form"):
+    with pytest.raises(sp.ConfigError, match="Other has no closed-form marginals"):
         Other(sp.Config(), task).at(batch.x).marginals()
-    with pytest.raises(sp.ConfigError, match="sums over label sets or tag sequences"):
+    with pytest.raises(sp.ConfigError, match="requires label sets or tag sequences"):
         Likelihood(Likelihood.Config(), ToyImages())
 
 
@@ -126,8 +126,8 @@ def test_ln_z_keeps_full_precision_under_autocast() -> None:
 @pytest.mark.parametrize(
     ("config", "more", "says"),
     [
-        ("names", {"energy": "skip_chain"}, r"Sum has no sum over all outputs in closed form; .* take.* linear_chain"),
-        ("srl_seal", {"energy": "self_attention"}, "SelfAttention has no sum over all outputs in closed form"),
+        ("names", {"energy": "skip_chain"}, r"Sum has no closed-form sum over all outputs; .* requires.* linear_chain"),
+        ("srl_seal", {"energy": "self_attention"}, "SelfAttention has no closed-form sum over all outputs"),
         ("srl_seal", {"energy.features.type": "shared"}, "would change the fixed energy"),
     ],
 )

@@ -46,8 +46,8 @@ def test_it_learns_as_a_mixture_and_is_stored(tmp_path) -> None:
     ("nets", "said"),
     [
         ({}, "found no nets"),
-        ({"keys": NETS["a"]}, "'keys' can't be the name of a module in PyTorch"),
-        ({"a": {"type": "gbi", "net": NETS["a"]}}, "nets.a: Gbi predicts by an energy"),
+        ({"keys": NETS["a"]}, "'keys' is not a valid module name in PyTorch"),
+        ({"a": {"type": "gbi", "net": NETS["a"]}}, "nets.a: Gbi predicts with an energy"),
     ],
 )
 def test_nets_that_are_no_part_of_a_mean(nets, said) -> None:

@@ -188,7 +188,7 @@ def test_the_lowest_energy_of_the_rankings_beginnings_wins(k: int) -> None:
 
 def test_only_label_sets_have_a_ranking() -> None:
     task = ToyTags()
-    with pytest.raises(sp.ConfigError, match="candidates 'prefixes' of outputs that are no label sets"):
+    with pytest.raises(sp.ConfigError, match="candidates: found 'prefixes', which requires label sets"):
         Rerank(Rerank.Config(candidates="prefixes"), task, net=independent(task))
 
 
@@ -278,7 +278,7 @@ def test_a_reranked_run(run: Path) -> None:
             moved = [b["energy"] != a["energy"] for b, a in zip(before, after, strict=True) if b[key] != a[key]]
             assert moved and all(moved)
     plain.task.predictions = lambda proposal, batch, some: [[] for _ in some]
-    with pytest.raises(sp.ConfigError, match="predicts a list, and only a table has room for its energy"):
+    with pytest.raises(sp.ConfigError, match="predicts a list, but only a table can hold its energy"):
         plain.predict_examples(examples, energy=True)
 
 

@@ -194,17 +194,17 @@ def test_long_sentences_draw_in_blocks() -> None:
 
 def test_other_outputs_and_nets_are_refused() -> None:
     task = ToyImages()
-    with pytest.raises(sp.ConfigError, match="decides on label sets and tag sequences"):
+    with pytest.raises(sp.ConfigError, match="requires label sets or tag sequences"):
         Reweight(Reweight.Config(), task, net=Independent.__new__(Independent))
-    with pytest.raises(sp.ConfigError, match=r"give it one as inference_net\.net"):
+    with pytest.raises(sp.ConfigError, match=r"set inference_net\.net"):
         Reweight(Reweight.Config(), ToyLabels())
     tags = ToyTags()
     x = collate(tags, tags.part("train")[:2]).x
     crf = Crf(Crf.Config(), tags, ToyFeatures(tags)).double()
-    with pytest.raises(sp.ConfigError, match="tags that are independent"):
+    with pytest.raises(sp.ConfigError, match="requires independent tags"):
         Reweight(Reweight.Config(), tags, net=crf)
     net = Reweight(Reweight.Config(), tags, net=Rerank(Rerank.Config(), tags, net=crf))
-    with pytest.raises(sp.ConfigError, match="tags that are independent"):
+    with pytest.raises(sp.ConfigError, match="requires independent tags"):
         net(x, chain_for(tags).at(x))
 
 

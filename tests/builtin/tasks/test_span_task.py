@@ -115,7 +115,7 @@ def test_core_roles_come_once_if_asked() -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"threshold": 0.3}, "goes with task.decode=expected_f1"),
+        ({"threshold": 0.3}, "requires task.decode=expected_f1"),
         ({"decode": "expected_f1", "scheme": "none", "corpus": "pos"}, "a task.scheme of spans"),
         ({"decode": "expected_f1", "constrained": False}, "task.constrained=true"),
     ],

@@ -85,7 +85,7 @@ def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
     ("change", "found"),
     [
         ({"features": {"type": "mlp"}}, "found Independent over Mlp"),
-        ({"inference_net": {"type": "independent"}}, "needs inference_net.bias=true"),
+        ({"inference_net": {"type": "independent"}}, "requires inference_net.bias=true"),
         ({"trainer": {"type": "one_vs_rest", "c": [1, 1]}}, r"trainer\.c: found \[1\.0, 1\.0\]"),
         ({"trainer": {"type": "one_vs_rest", "c": [0]}}, r"trainer\.c\.0': found 0"),
     ],

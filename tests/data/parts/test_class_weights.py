@@ -182,7 +182,7 @@ def test_a_table_weighs_the_presence_of_labels() -> None:
         ({"config": "labels", "class_weight": "equal"}, '"balanced"'),
         ({"config": "names", "method": "crf", "task.class_weight": "balanced"}, "CrfProposal has one probability"),
         ({"config": "names", "class_weight": "balanced"}, r"Did you mean 'task\.class_weight'"),
-        ({"config": "labels", "method": "dvn", "class_weight": "balanced"}, "no net learns here"),
+        ({"config": "labels", "method": "dvn", "class_weight": "balanced"}, "trains no net"),
     ],
 )
 def test_wrong_weights_are_an_error_before_training(arguments, said, tmp_path) -> None:
@@ -203,12 +203,12 @@ def test_weights_of_examples_have_mean_1_and_0_leaves_out() -> None:
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        ([1, 2], r"an array of shape \(2,\); expected a number for each of 3"),
+        ([1, 2], r"an array of shape \(2,\); expected one number for each of 3"),
         ([[1], [1], [1]], r"an array of shape \(3, 1\)"),
-        ([1, -1, 2], "row 1: found -1; expected a finite number from 0"),
+        ([1, -1, 2], "row 1: found -1; expected a finite number, at least 0"),
         ([1, 2, float("nan")], "row 2: found nan"),
         ([0, 0, 0], "found 0 for every example"),
-        (["a", "b", "c"], "expected a number for each example"),
+        (["a", "b", "c"], "expected one number per example"),
     ],
 )
 def test_wrong_weights_of_examples(weights, said) -> None:
@@ -217,7 +217,7 @@ def test_wrong_weights_of_examples(weights, said) -> None:
 
 
 def test_only_training_examples_have_weights() -> None:
-    with pytest.raises(sp.DataError, match="found weights; expected weights of the training examples alone"):
+    with pytest.raises(sp.DataError, match="found weights; expected weights for the training examples only"):
         pairs({"train": ([1], [1]), "validation": ([1], [1], [1])})
 
 
@@ -255,12 +255,12 @@ def test_a_column_of_a_file_has_the_weights_of_its_rows(tmp_path: Path, task: st
         assert it.columns.names == ["x"]
     with pytest.raises((sp.ConfigError, sp.DataError), match=r"task.sample_weight=.*Did you mean 'w'"):
         loaded(task, **fields | {"sample_weight": "w2"})
-    for bad, found in (("-1", "a finite number from 0"), ("much", "a number for each example")):
+    for bad, found in (("-1", "a finite number, at least 0"), ("much", "one number per example")):
         path.write_text("\n".join([head, *lines[:-1], lines[-1][:-1] + bad]) + "\n", encoding="utf-8")
         with pytest.raises(sp.DataError, match=f"column 'w' of .*expected {found}"):
             loaded(task, **fields)
 
 
 def test_a_column_of_weights_needs_a_file() -> None:
-    with pytest.raises(sp.ConfigError, match="names a column of a file"):
+    with pytest.raises(sp.ConfigError, match="requires a file"):
         parsed("task", "text", corpus="sample", sample_weight="w")

@@ -95,8 +95,8 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
         ("a\tO\n\nb\tO\nc\td\tO\n", {}, 4, r"found 3 columns; expected 2"),
         ("a\tO\nb\tO\nc", {}, 3, "found 1 column; expected 2"),
         ("# a = b\n\n-DOCSTART- O\n", {}, None, r"comments or blank lines only"),
-        ("a\n", {}, 1, r"1 column, so column -1 for tags is that of words; expected .*task\.tags"),
-        ("a\tO\n", {"columns": {"pos": 1}}, 1, r"column -1 for tags is that of pos"),
+        ("a\n", {}, 1, r"1 column, so column -1 for tags is also the column of words; expected .*task\.tags"),
+        ("a\tO\n", {"columns": {"pos": 1}}, 1, r"column -1 for tags is also the column of pos"),
         (
             "a\tO\n",
             {"columns": {"pos": 2}},
@@ -104,7 +104,7 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
             r"so no column 2 for pos; expected .*\(task\.columns\.pos\), -2 to 1",
         ),
         ("a\tO\n", {"tags": -3}, 1, r"no column -3 for tags; .*\(task\.tags\)"),
-        ("a\tO\nb\t\n", {}, 2, r"an empty tag; expected a tag in column 1"),
+        ("a\tO\nb\t\n", {}, 2, r"an empty tag; expected a tag for every token in column 1"),
         ("a\tO\nb\t\n", {"gold": False}, 2, r"an empty tag"),
         ("word pos\nthe D\n", {}, 1, r"the header 'word pos'; expected a token; remove that line"),
         ("Sentence #\tWord\tPOS\tTag\n\tthe\tD\tO\n", {"words": 1, "tags": 2}, 1, r"the header 'Sentence #"),
@@ -147,14 +147,16 @@ def test_conllu(tmp_path):
     assert read_conllu(path, tags="upos+xpos")[0].tags == tuple(
         "+".join(pair) for pair in zip(first.tags, ("PRP", "VBP", "RB"), strict=True)
     )
-    with pytest.raises(ConfigError, match=r"task\.tags: found 'xops', no field of CoNLL-U; .* Did you mean 'xpos'"):
+    with pytest.raises(
+        ConfigError, match=r"task\.tags: found 'xops'; expected a field of CoNLL-U: .* Did you mean 'xpos'"
+    ):
         read_conllu(path, tags="upos+xops")
 
 
 def test_conllu_without_gold(tmp_path):
     path = written(tmp_path / "x", "1\tso\t_\t_\t_\t_\t_\t_\t_\t_\n")
     assert read_conllu(path, gold=False)[0].tags is None
-    with pytest.raises(DataError, match=r"'_' as every word's 'upos'; expected .*task\.tags"):
+    with pytest.raises(DataError, match=r"'_' as 'upos' of every word; expected .*task\.tags"):
         read_conllu(path)
 
 
@@ -162,9 +164,9 @@ def test_conllu_without_gold(tmp_path):
     ("text", "line", "says"),
     [
         (CONLLU.replace("3\tn't", "x\tn't"), 6, r"found \"x\\tn't.*; expected the 10 fields .* a number"),
-        ("# a\n1\tso\n", 2, r"2 fields, no 'upos'"),
-        ("# a\n1 so ADV\n", 2, r"found '1 so ADV'; expected the 10 fields of CoNLL-U, apart by tabs"),
-        ("_\tso\t_\tADV\t_\t_\t_\t_\t_\t_\n", 1, r"found '_\\tso.*a number \(1, 2, …, or a range as 1-2\)"),
+        ("# a\n1\tso\n", 2, r"2 fields without 'upos'"),
+        ("# a\n1 so ADV\n", 2, r"found '1 so ADV'; expected the 10 fields of CoNLL-U, separated by tabs"),
+        ("_\tso\t_\tADV\t_\t_\t_\t_\t_\t_\n", 1, r"found '_\\tso.*a number \(1, 2, … or a range 1-2\)"),
         ("# a\n\n", None, r"comments or blank lines only"),
     ],
 )
@@ -235,7 +237,12 @@ def test_valid_sequences_of_bioes_are_counted():
         ("I-X", "bio", 0, r"I-X as the first tag; expected B-X"),
         ("B-X I-Y", "bio", 1, r"I-Y after B-X"),
         ("O S-X", "bio", 1, r"the tag 'S-X'; expected O, B-X, I-X under bio \(.*task\.scheme=bioes reads"),
-        ("O NN", "iob1", 1, r"the tag 'NN'; .*a tag is B-TYPE.*task\.scheme=io types alone; the config `tags`"),
+        (
+            "O NN",
+            "iob1",
+            1,
+            r"the tag 'NN'; .*a tag is B-TYPE.*task\.scheme=io types without prefixes; the config `tags`",
+        ),
         ("O B_NP", "bio", 1, r"the tag 'B_NP'; expected O, B-X, I-X under bio \(a tag is B-TYPE, such as B-PER"),
         ("O NP-I", "bio", 1, r"the tag 'NP-I'; .*a tag is B-TYPE, such as B-PER"),
         ("b-NP O", "bioes", 0, r"the tag 'b-NP'; expected O, B-X, I-X, E-X, S-X under bioes \(a tag is B-TYPE"),

@@ -204,7 +204,7 @@ def test_rolesets_are_read(write, text, pos):
 def test_conll_2009(write):
     text = conll_2009()
     found = read_roles(write(text))
-    assert found.format == "CoNLL-2009, an argument for each head's subtree"
+    assert found.format == "CoNLL-2009, one argument per head's subtree"
     assert [" ".join(s.words) for s in found.sentences] == ["Anna gave Bob a book .", "Yes", "She wants to leave ."]
     named = [
         (p.predicate, p.lemma, tuple(tag.replace("-A", "-ARG") for tag in p.tags))
@@ -241,9 +241,9 @@ def test_a_word_may_be_a_dash(write, tmp_path):
 
 def test_props_need_the_same_words(write):
     write(WORDS.replace("a\nbook", "book"), "train.words")
-    with pytest.raises(DataError, match=r"train.props:6: found - \*, and no token in this line of train.words"):
+    with pytest.raises(DataError, match=r"train.props:6: found - \*, but no token in this line of train.words"):
         read_roles(write(PROPS, "train.props"))
-    with pytest.raises(DataError, match=r"without words .*expected the words beside it, as other.words"):
+    with pytest.raises(DataError, match=r"without words .*expected the words in other.words beside it"):
         read_roles(write(PROPS, "other.props"))
 
 
@@ -314,15 +314,15 @@ LINES = {
     "2012 without a verb": (CONLL_2012.replace("* *) (V*) -", "* *) * -"), 11, r"no \(V\*\) in column 13"),
     "2012 not closed": (CONLL_2012.replace("*) 3)|(4)", "* 3)|(4)"), 5, r"\(ARG1\* in column 12 not closed"),
     "head": (UP_1.replace("_\t2\tnsubj", "_\t9\tnsubj", 1), 2, "'9' as a word's head"),
-    "loop": (UP_1.replace("_\t5\tdet", "_\t4\tdet", 1), 5, "a word below itself"),
-    "cut": (re.sub(r"\t[^\t\n]*(?=\n3\t)", "", up_misc(), count=1), 3, "9 fields, no 'misc'"),
+    "loop": (UP_1.replace("_\t5\tdet", "_\t4\tdet", 1), 5, "a cycle of heads"),
+    "cut": (re.sub(r"\t[^\t\n]*(?=\n3\t)", "", up_misc(), count=1), 3, "9 fields without 'misc'"),
     "span": (UP_2.replace("ARG1:4-5", "ARG1:4-9"), 4, "the argument 'ARG1:4-9'"),
     "no roles": (NO_ROLES, 1, "without"),
     "no words": ("# global.columns = ID UP:PRED UP:ARGSPANS\n1\t_\t_\n", None, "no words; expected a field FORM"),
-    "no JSON": (JSON.replace('"Bob", ', '"Bob" ', 1), 1, "which is no JSON"),
-    "NaN": ('{"words": ["a"], "predicate": NaN}', 1, "NaN is no number of JSON"),
+    "no JSON": (JSON.replace('"Bob", ', '"Bob" ', 1), 1, "not JSON"),
+    "NaN": ('{"words": ["a"], "predicate": NaN}', 1, "NaN is not a JSON number"),
     "no gold": ('{"words": ["a"], "predicate": 0}', None, "a predicate without arguments"),
-    "outside": ('{"words": ["a"]}\n{"words": ["a"], "predicate": 1}', 2, "predicate 1; expected a word's number"),
+    "outside": ('{"words": ["a"]}\n{"words": ["a"], "predicate": 1}', 2, "predicate 1; expected a word number"),
     "raw": ("Anna gave Bob a book.\nShe left.\n", 1, "one of these formats: JSONL .*CoNLL-U.*2012.*2005.*columns"),
     "one raw line": ("Anna gave Bob a book\n", 1, "one of these formats"),
     "CSV": ("text,labels\nAnna gave it,a\n", 1, "one of these formats|brackets"),
@@ -343,11 +343,11 @@ def test_bad_files_are_named_by_line(write, case):
         ({"words": ["a", "b"], "predicate": 0, "arguments": [{"role": "A", "start": 0, "end": 2}]}, "share word 0"),
         (
             {"words": ["a", "b"], "predicate": 0, "arguments": [{"role": "A", "start": 1, "end": 3}]},
-            "the end exclusive",
+            "an exclusive end",
         ),
         ({"words": ["a", "b"], "predicate": 0, "arguments": "A0"}, "a list of"),
-        ({"words": ["a", "b"], "predicates": {"index": 0}}, "different words' numbers"),
-        ({"words": ["a", "b"], "predicates": [0], "tags": "OO"}, "lists of a tag a word"),
+        ({"words": ["a", "b"], "predicates": {"index": 0}}, "different word numbers"),
+        ({"words": ["a", "b"], "predicates": [0], "tags": "OO"}, "lists of one tag per word"),
     ],
 )
 def test_wrong_items(item, says):
@@ -418,7 +418,7 @@ def test_auxiliaries_are_left_out_where_asked(tmp_path):
         assert [example.predicate for example in roles.part("train")] == [1, 2][not auxiliaries :]
         tags = loaded("tagging", **files, auxiliaries=auxiliaries, format="predicates", scheme="bio")
         assert tags.part("train")[0].names == ("O", "B-V" if auxiliaries else "O", "B-V", "O", "O")
-    with pytest.raises(ConfigError, match=r"task\.auxiliaries: it is of predicates"):
+    with pytest.raises(ConfigError, match=r"task\.auxiliaries requires task\.format=predicates"):
         loaded("tagging", **files, auxiliaries=False)
 
 

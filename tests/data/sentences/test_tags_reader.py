@@ -80,7 +80,7 @@ def test_docs_without_sentences_are_read_whole(tmp_path):
 def test_a_docbin_without_annotation_can_be_predicted(tmp_path):
     path = doc_bin(tmp_path / "a", pos=False, ents=False)
     assert [s.tags for s in read_tagged(config(scheme="bio"), path, gold=False).sentences] == [None, None]
-    with pytest.raises(DataError, match=r"doc 1, 'Anna lives .*', without ents; .* name another field \(task\.tags\)"):
+    with pytest.raises(DataError, match=r"doc 1, 'Anna lives .*', without ents; .* set task\.tags to another field"):
         read_tagged(config(scheme="bio"), path, gold=True)
 
 
@@ -109,9 +109,9 @@ def test_a_word_without_annotation_is_no_tag(tmp_path, settings, says):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"tags": "pos"}, r"task\.tags: found 'pos', no field of spaCy's docs; known: form, .* Did you mean"),
-        ({"tags": "ents"}, r"give task\.scheme=bio"),
-        ({"tags": 1}, r"task\.tags: found 1, and .* is read as DocBin; fields of DocBin go by name"),
+        ({"tags": "pos"}, r"task\.tags: found 'pos'; expected a field of spaCy's docs: form, .* Did you mean"),
+        ({"tags": "ents"}, r"set task\.scheme=bio"),
+        ({"tags": 1}, r"task\.tags: found 1, but .* is read as DocBin; expected the name of a field"),
     ],
 )
 def test_fields_of_a_docbin_are_checked(tmp_path, fields, says):
@@ -130,7 +130,7 @@ def test_a_damaged_docbin_and_one_without_spacy(tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"lacks: found doc 1 with a string that the file lacks"):
         read_tagged(config(tags="xpos"), tmp_path / "lacks", gold=True)
     monkeypatch.setitem(sys.modules, "spacy.tokens", None)
-    with pytest.raises(ConfigError, match=r"which is not installed: pip install 'spen-plugins\[spacy\]'"):
+    with pytest.raises(ConfigError, match=r"which requires spaCy: pip install 'spen-plugins\[spacy\]'"):
         read_tagged(config(), path, gold=True)
 
 
@@ -170,14 +170,14 @@ BAD = {
         lines({"words": ["a"], "entities": [{"type": "X", "start": 0, "end": 2}]}),
         {"scheme": "bio"},
         1,
-        "the end exclusive",
+        "an exclusive end",
     ),
-    "infinity": ('{"words": ["a"], "tags": [Infinity]}\n', {}, 1, "Infinity is no number"),
-    "cut": (lines({"words": ["a"], "tags": ["X"]}) + '{"words": ["a"', {}, 2, "no JSON"),
+    "infinity": ('{"words": ["a"], "tags": [Infinity]}\n', {}, 1, "Infinity is not a JSON number"),
+    "cut": (lines({"words": ["a"], "tags": ["X"]}) + '{"words": ["a"', {}, 2, "not JSON"),
     "raw": ("Anna lives here.\nYes!\nNo.\n", {}, 1, r"formats: JSONL .*DocBin.*CoNLL-U.*columns"),
     "array": ('[{"words": ["a"]}]\n', {}, None, "item 1 with a sentence without tags in the keys words"),
     "keys": (lines({"sentence": ["a"], "ner": ["O"]}), {}, 1, "the keys sentence, ner; expected words or tokens"),
-    "pretty": ('{\n  "words": [\n', {}, 1, "a JSON object over several lines; expected an object a line"),
+    "pretty": ('{\n  "words": [\n', {}, 1, "a JSON object over several lines; expected one object per line"),
     "numbers": (lines({"tokens": ["a"], "ner_tags": ["a", 1]}), {"scheme": "bio"}, 1, "tags"),
     "past the end": (
         lines({"text": "a b", "spans": [[2, 9, "X"]]}),
@@ -185,7 +185,7 @@ BAD = {
         1,
         r"the span \[2, 9, 'X'\] in",
     ),
-    "blank": (lines({"text": "a  b", "spans": [[1, 2, "X"]]}), {"scheme": "bio"}, 1, "holds no word"),
+    "blank": (lines({"text": "a  b", "spans": [[1, 2, "X"]]}), {"scheme": "bio"}, 1, "contains no word"),
     "rejected": (lines({"text": "a", "spans": [], "answer": "reject"}), {"scheme": "bio"}, 1, "select"),
     "no such column": ("sentence,word,x\n1,a,b\n", {}, 1, "columns sentence, word, x; expected one of pos"),
     "no tag": ("sentence,word,tag\n1,a,O\n1,b,\n", {}, 3, "an empty tag"),
@@ -212,7 +212,7 @@ def test_tags_that_are_mostly_blank_are_warned_of(tmp_path):
     path = tmp_path / "a"
     path.write_text("Anna\tNNP\nlives\t_\nhere\t_\n")
     warning = next(note for note in tagger(path).notes() if "'_'" in note)
-    assert warning.startswith(f"warning: 2 of 3 tags of {path} are '_', which means no value")
+    assert warning.startswith(f"warning: 2 of 3 tags in {path} are '_', CoNLL's sign for no value")
     path.write_text("Anna\tNNP\nlives\t_\n")
     assert not any("warning" in note and "'_'" in note for note in tagger(path).notes())
 
@@ -222,7 +222,9 @@ def test_a_file_whose_tags_are_all_unknown_is_no_file_of_the_run(tmp_path):
     path.write_text("Anna\tNNP\nlives\tVBZ\n")
     task = tagger(path)
     (tmp_path / "raw").write_text("She left\n")
-    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as NNP, VBZ"):
+    with pytest.raises(
+        DataError, match="tags such as left, which the run does not know; expected tags such as NNP, VBZ"
+    ):
         task.read(str(tmp_path / "raw"))
 
 
@@ -242,7 +244,7 @@ def test_ten_thousand_columns(tmp_path, rows):
 @pytest.mark.parametrize("text", ["", "\n\n", "word,tag\nAnna,NNP\n", "word;tag\nAnna;NNP\n"])
 def test_empty_files_and_other_separators(tmp_path, text):
     (tmp_path / "a").write_text(text)
-    with pytest.raises(DataError, match=r"a: found an empty file|a:1: found 1 column, so column -1 for tags is that"):
+    with pytest.raises(DataError, match=r"a: found an empty file|a:1: found 1 column, so column -1 for tags is also"):
         read_tagged(config(), tmp_path / "a", gold=True)
 
 
@@ -273,13 +275,16 @@ def test_words_to_predict_are_read_from_any_format(tmp_path, given):
 def test_columns_that_a_run_uses_have_to_be_in_a_file_to_predict(tmp_path):
     (tmp_path / "a.conllu").write_text(CONLLU)
     (tmp_path / "a.conll").write_text("Anna\tNNP\nleft\tVBD\n")
-    with pytest.raises(ConfigError, match=r"task\.columns\.pos: found 1, and .* is read as CoNLL-U; fields"):
+    with pytest.raises(ConfigError, match=r"task\.columns\.pos: found 1, but .* is read as CoNLL-U; expected the name"):
         read_words(config(columns={"pos": 1}), tmp_path / "a.conllu")
     with pytest.raises(
-        ConfigError, match=r"task\.columns\.pos: found 'xpos', and .* is read as columns; columns go by"
+        ConfigError,
+        match=r"task\.columns\.pos: found 'xpos', but .* is read as columns; expected the number of a column",
     ):
         read_words(config(columns={"pos": "xpos"}), tmp_path / "a.conll")
-    with pytest.raises(ConfigError, match=r"task\.words: found 'lemma', and .* is read as columns; columns go by"):
+    with pytest.raises(
+        ConfigError, match=r"task\.words: found 'lemma', but .* is read as columns; expected the number of a column"
+    ):
         read_words(config(words="lemma"), tmp_path / "a.conll")
     [found] = read_words(config(tags="upos", columns={"pos": "xpos"}), tmp_path / "a.conllu").sentences
     assert found.columns == {"pos": ("NNP", "VBD")}
@@ -293,10 +298,12 @@ def test_unknown_types_are_named_by_the_tags_of_the_file(tmp_path, scheme):
     task = tagger(tmp_path / "a", scheme=scheme, encoding="bioes")
     known = "B-PER, E-PER, I-PER, O, S-PER" if scheme == "bioes" else "B-PER, I-PER, O"
     (tmp_path / "b").write_text(f"Acme\t{alone}-ORG\n")
-    with pytest.raises(DataError, match=f"tags such as {alone}-ORG, no tag of the run; expected tags such as {known};"):
+    with pytest.raises(
+        DataError, match=f"tags such as {alone}-ORG, which the run does not know; expected tags such as {known};"
+    ):
         task.read(str(tmp_path / "b"))
     (tmp_path / "b").write_text(f"Acme\t{alone}-ORG\n\nAcme\t{alone}-ORG\nAcme\t{alone}-LOC\n")
-    warning = f"has tags such as {alone}-LOC, {alone}-ORG, and none of the run's ({known}). If"
+    warning = f"has tags such as {alone}-LOC, {alone}-ORG, but none of the run's tags ({known}). If"
     for read in (task.read, task.read_inputs):
         read(str(tmp_path / "b"))
         assert warning in task.notes()[1]
@@ -312,20 +319,22 @@ def test_a_tagger_predicts_files_with_other_tags_and_evaluates_none(tmp_path):
     assert names.notes() and not any("warning" in note for note in names.notes())
     with pytest.raises(DataError, match="found the tag 'PROPN'; expected O, B-X"):
         names.read(str(tmp_path / "a.conllu"))
-    with pytest.raises(ConfigError, match=r"task\.tags: found 'upos', and .* is read as columns"):
+    with pytest.raises(ConfigError, match=r"task\.tags: found 'upos', but .* is read as columns"):
         pos.read(str(tmp_path / "a.conll"))
     (tmp_path / "raw").write_text("She left\n")
-    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as B-PER, I-PER, O"):
+    with pytest.raises(
+        DataError, match="tags such as left, which the run does not know; expected tags such as B-PER, I-PER, O"
+    ):
         names.read_inputs(str(tmp_path / "raw"))
     (tmp_path / "a").write_text("Anna\tB-PER\nleft\tO\nYork\tI-PER\n")
     plain, raw = tagger(tmp_path / "a"), tmp_path / "raw"
-    said = "none of the run's (B-PER, I-PER, O). If that is raw text, give it to --text or on standard input"
+    said = "none of the run's tags (B-PER, I-PER, O). If it is raw text, pass it by --text or on standard input"
     for text, warned in (("She left\nBob sleeps\n", True), ("She left\nBob B-PER\n", False), ("Bob _\n", False)):
         raw.write_text(text)
         for task, read in ((names, names.read_inputs), (plain, plain.read), (plain, plain.read_inputs)):
             read(str(raw))
-            warnings = [note for note in task.notes() if "If that is raw text" in note]
-            assert warnings == [f"warning: {raw} has tags such as left, sleeps, and {said}"] * warned
+            warnings = [note for note in task.notes() if "If it is raw text" in note]
+            assert warnings == [f"warning: {raw} has tags such as left, sleeps, but {said}"] * warned
 
 
 def test_sentences_without_gold_are_of_any_format(tmp_path):
@@ -382,9 +391,7 @@ def test_spans_inside_words_are_widened_with_a_warning(tmp_path):
     path.write_text(lines({"text": "Anna's in New York ", "label": [[0, 6, "PER"], [10, 17, "LOC"]]}))
     found = read_tagged(config(scheme="bio"), path, gold=True)
     assert found.sentences[0].tags == ("B-PER", "I-PER", "O", "B-LOC", "I-LOC")
-    assert found.said.endswith(
-        "warning: 1 span was widened to the boundaries of words, such as 'New Yor' to 'New York'"
-    )
+    assert found.said.endswith("warning: 1 span was widened to word boundaries, such as 'New Yor' to 'New York'")
 
 
 def test_lists_under_names_of_the_users(tmp_path):

@@ -204,7 +204,7 @@ def test_another_file_with_other_attributes(write, old, new, message):
 def test_labels_missing_in_another_file(write):
     columns = Columns.of(read_arff(write(SPARSE)), 2, ())
     some = SPARSE.replace("@attribute l1 {0,1}\n", "").replace(", 4 1", "").replace("{ 4 1 ,", "{")
-    with pytest.raises(DataError, match="no label 'l1' beside others"):
+    with pytest.raises(DataError, match="some labels, but not 'l1'"):
         columns.encode(read_arff(write(some)))
 
 
@@ -244,14 +244,14 @@ BAD_SPARSE = [
     ("{0 1,3 1, 4 1}", "{0 1,3 1, 5 1}", 8, "'5 1'", "index from 0 to 4"),
     ("{0 1,3 1, 4 1}", "{-1 1}", 8, "'-1 1'", "index from 0 to 4"),
     ("{0 1,3 1, 4 1}", "{0 1,3 1, 0 1}", 8, "'0 1'", "at most once"),
-    ("{0 1,3 1, 4 1}", "{0 1,3 7}", 8, "'3 7'", "a value of its attribute"),
-    ("{0 1,3 1, 4 1}", "{0 1 2 1}", 8, "'0 1 2 1'", "a value of its attribute"),
+    ("{0 1,3 1, 4 1}", "{0 1,3 7}", 8, "'3 7'", "a valid value"),
+    ("{0 1,3 1, 4 1}", "{0 1 2 1}", 8, "'0 1 2 1'", "a valid value"),
     ("{0 1,3 1, 4 1}", "{0 1,,3 1}", 8, "''", "INDEX VALUE"),
     ("{0 1,3 1, 4 1}", "{0 1,x 1}", 8, "'x 1'", "INDEX VALUE"),
-    ("{0 1,3 1, 4 1}", "{0 1,2 nan}", 8, "'2 nan'", "a value of its attribute"),
+    ("{0 1,3 1, 4 1}", "{0 1,2 nan}", 8, "'2 nan'", "a valid value"),
     ("{ 4 1 , 2 2.5,1 1 }\n", "{ 4 1 , 2 2.5,1", 10, "2.5,1", "a sparse row {"),
     ("{}", "1,1,1,1,1", 9, "1,1,1", "a sparse row {"),
-    ("n numeric", "n string", 8, "sparse", "dense rows, as an attribute is a text"),
+    ("n numeric", "n string", 8, "sparse", "dense rows, as one attribute is text"),
 ]
 
 
@@ -374,8 +374,8 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
 @pytest.mark.parametrize(
     ("option", "given", "found"),
     [
-        ("'demo: -C 2'", {"label_count": 3}, "label_count=: found 3; @relation of .* says 2 labels"),
-        ("'demo: -C -2'", {"labels": "a,b"}, "labels=: found a, b; @relation of .* says c, d"),
+        ("'demo: -C 2'", {"label_count": 3}, "label_count=: found 3; expected 2, as in @relation"),
+        ("'demo: -C -2'", {"labels": "a,b"}, "labels=: found a, b; @relation of .* has c, d"),
         ("'demo: -C 4'", {}, "found -C 4 in @relation; expected a number of labels from 1 to 3"),
         ("'demo: -C 0'", {}, "found -C 0 in @relation"),
     ],

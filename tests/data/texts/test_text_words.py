@@ -62,7 +62,7 @@ def test_words_between_blanks() -> None:
     text = "It’s  the goal, (law-court)\n1,950\u00a0किताब ❤\ufe0f!"
     assert words(text, words="blanks", **AS_THEY_ARE) == text.split()
     assert words(text, words="blanks")[-4:] == ["(law-court)", "0,000", "किताब", "❤\ufe0f!"]
-    with pytest.raises(sp.ConfigError, match=r"task\.punctuation=false goes with task\.words=rule"):
+    with pytest.raises(sp.ConfigError, match=r"task\.punctuation=false requires task\.words=rule"):
         loaded("text", corpus="sample", words="blanks", punctuation=False)
 
 

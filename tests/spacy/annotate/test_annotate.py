@@ -693,7 +693,7 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
 
 def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: Path) -> None:
     path = text_file(tmp_path, ["李四昨天去了上海。", "", "他很高兴。"])
-    warning = "warning: the text has no blanks between words, and is tokenised as English; name its language"
+    warning = "warning: the text has no spaces between words but is tokenised as English; give its language"
     for name, warned in (("fine", True), ("text", False)):  # labels of texts need no words of spaCy's
         done = invoke(runs[name], path, out=tmp_path / name)
         assert done.exit_code == 0 and (warning in done.stderr) == warned

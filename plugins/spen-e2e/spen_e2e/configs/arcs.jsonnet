@@ -9,14 +9,14 @@ local arcs = import 'arcs.libsonnet';
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  trees=null,  // and files of dependency trees of their sentences, in CoNLL-U; null: all spans up to task.longest words
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
+  trees=null,  // files of the sentences' dependency trees, in CoNLL-U; null: candidates are all spans of at most task.longest words
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='spen',  // spen, icnn, spen_ssvm, local
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order and dropout
+  seed=0  // seed of initial weights, row order and dropout
 )
   { seed: seed, precision: precision }
   + arcs.task(data, validation, test, split, trees)

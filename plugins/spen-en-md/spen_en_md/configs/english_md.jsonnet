@@ -58,8 +58,8 @@ local parts(names) = {
 
 function(
   part='pos',  // pos, predicates, srl, senses or ner
-  names='runs/english/data',  // where tools/english/english_data.py wrote to
-  seed=0  // of initial weights, row order, dropout and sampling
+  names='runs/english/data',  // output folder of tools/english/english_data.py
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   {
     seed: seed,

@@ -80,8 +80,8 @@ local parts(names, taught) = {
 
 function(
   part='pos',  // pos, predicates, srl, senses or ner
-  names='runs/english/data',  // where tools/english/english_data.py wrote to
-  taught='runs/english/taught.jsonl',  // what tools/english/teach_roles.py wrote
-  seed=0  // of initial weights, row order, dropout and sampling
+  names='runs/english/data',  // output folder of tools/english/english_data.py
+  taught='runs/english/taught.jsonl',  // output of tools/english/teach_roles.py
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   { seed: seed } + choose.from(parts(names, taught), part, 'part')

@@ -21,7 +21,7 @@ local data_sets = {
   task(data, validation, test, sigma)::
     local more = choose.given({ validation: validation, test: test });
     if more != {} && !choose.is_path(data) then
-      error 'validation= and test= go with a folder of training images, data=FOLDER; data=%s names none' % std.toString(data)
+      error 'validation= and test= require a folder of training images, data=FOLDER; data=%s names none' % std.toString(data)
     else {
       task: { type: 'images.denoising', sigma: sigma }
             + choose.data(data_sets, data).task

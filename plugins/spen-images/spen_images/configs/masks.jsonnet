@@ -7,12 +7,12 @@
 local masks = import 'masks.libsonnet';
 
 function(
-  data='sample',  // sample, horses, files, or a .npz file of your own: with all parts, or the training part of three files
-  validation=null,  // the file to validate on that goes with a training file
-  test=null,  // and the one to test on
-  method='implicit_cd',  // cross_entropy (the net alone), dvn (the energy alone); SEAL-dynamic: regression, regression_s, margin, nce; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; cglow, a flow of masks, and nce_cglow, an energy that learns from samples of a finished one
+  data='sample',  // sample, horses, files, or a .npz file of your own, with all parts or only the training part
+  validation=null,  // validation file
+  test=null,  // test file
+  method='implicit_cd',  // cross_entropy (the net alone), dvn (the energy alone); SEAL-dynamic: regression, regression_s, margin, nce; implicit training: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; cglow (a flow of masks); nce_cglow (an energy that learns from samples of a finished flow)
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, augmentation and sampling
+  seed=0  // seed of initial weights, row order, augmentation and sampling
 )
   { seed: seed, precision: precision }
   + masks.task(data, validation, test)

@@ -16,7 +16,7 @@ local data_sets = {
   task(data, validation, test)::
     local more = choose.given({ validation: validation, test: test });
     if more != {} && !choose.is_path(data) then
-      error 'validation= and test= go with a training file, data=FILE.npz; data=%s names no file' % std.toString(data)
+      error 'validation= and test= require a training file, data=FILE.npz; data=%s names no file' % std.toString(data)
     else {
       task: { type: 'images.segmentation' }
             + choose.data(data_sets, data).task

@@ -40,7 +40,7 @@ GLUED, SPACE, BREAK = GAPS = ("glued", "space", "break")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _TAG = re.compile(r"<\s*(/?)\s*([A-Za-z][\w-]*)\s*(/?)>")
 _LINE_BREAK = "br"
-_XML = "anystyle's <dataset> of <sequence>"
+_XML = "anystyle's <dataset> of <sequence> elements"
 _ENDS = frozenset(".,:;!?)]}\"'”’»")
 
 
@@ -52,7 +52,7 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
     """
     if path.suffix.lower() == ".xml":
         if gold:
-            raise DataError(path, None, "a file of XML, which is read without its fields", "fields tagged inline")
+            raise DataError(path, None, "an XML file, which is read without its fields", "fields tagged inline")
         return _read_xml(path)
     sentences = []
     for number, line in enumerate(read_lines(path), 1):

@@ -121,7 +121,7 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         sentence = citation(text, self.config.fields) if isinstance(text, str) else None
         if sentence is None or not sentence.words:
             raise sp.DataError(
-                "input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}'
+                "input", None, f"{item!r:.80}", 'a citation as text, or {"text": "A. Writer. A Title. …"}'
             )
         return self._tagging.example(_apply_rules(sentence), "input")
 
@@ -224,11 +224,13 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         c = self.config
         if c.corpus is not None or named_files(c).keys() != {"train"}:
             others = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
-            raise sp.ConfigError(f"task.parts: they cut task.train, which stands alone beside them; found {others}")
+            raise sp.ConfigError(f"task.parts requires task.train and nothing else; found {others or 'neither'}")
         where = sp.locate(c.train)
         sentences = read_citations(where, c.fields)
         if len(sentences) < sum(c.parts):
-            raise sp.DataError(where, None, f"{len(sentences)} citations", f"{sum(c.parts)}, the sum of task.parts")
+            raise sp.DataError(
+                where, None, f"{len(sentences)} citations", f"at least {sum(c.parts)}, the sum of task.parts"
+            )
         ends = [0, c.parts[0], c.parts[0] + c.parts[1], sum(c.parts)]
         parts: Parts = {part: (where, sentences[ends[i] : ends[i + 1]]) for i, part in enumerate(sp.PARTS)}
         shared = shared_inputs({part: [s.words for s in each] for part, (_, each) in parts.items()})

@@ -7,15 +7,15 @@
 local citations = import 'citations.libsonnet';
 
 function(
-  data='sample',  // sample, cora, files, or a training file of your own: one citation a line, fields tagged inline
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  labelled=5,  // training citations, from the first, whose fields are used (5, 10, 50); null: all
-  pool='none',  // more citations without fields: none, anystyle, or a file of one a line (not for the methods of labelled ones alone)
-  method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); by the same rules: majority, votes, rules_energy, expectation, r_spen, sg_spen; dvn, cross_entropy (BiLSTM), crf: the labelled ones alone
+  data='sample',  // sample, cora, files, or a training file of your own: one citation per line, fields tagged inline
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
+  labelled=5,  // number of training citations, from the first, whose fields are used (5, 10, 50); null: all
+  pool='none',  // more citations without fields: none, anystyle, or a file with one per line (not for methods that use only labelled citations)
+  method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); from the same rules: majority, votes, rules_energy, expectation, r_spen, sg_spen; from labelled citations only: dvn, cross_entropy (BiLSTM), crf
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + citations.task(data, validation, test, split, labelled, pool)

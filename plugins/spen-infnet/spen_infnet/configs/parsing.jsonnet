@@ -29,19 +29,19 @@ local data_sets = {
 };
 
 function(
-  data='sample',  // sample, ewt, files, or a training file of your own: one bracketed tree a line
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  data='sample',  // sample, ewt, files, or a training file of your own: one bracketed tree per line
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
+  encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
-  vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
+  features=null,  // words (only vectors), plus (tuned vectors, case), plusplus (adds characters), affixes (adds affixes), all (adds clusters)
+  vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='cross_entropy',  // cross_entropy (no energy), tree_crf (of spans in place of tags: a score for each span); margin, perceptron, contrastive, slack (one net); compound (two nets); nce (SEAL-dynamic)
+  method='cross_entropy',  // cross_entropy (no energy), tree_crf (scores spans instead of tags); margin, perceptron, contrastive, slack (one net); compound (two nets); nce (SEAL-dynamic)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   // The rate of a pretrained encoder is a twentieth of that of the new layers; an eighth had as good trees of EWT.
   local linear = { lr: 2e-3, groups: { features: 0.05 }, plateau: null, schedule: { type: 'linear', warmup: 0.1 } };

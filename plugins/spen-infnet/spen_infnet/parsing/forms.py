@@ -81,7 +81,7 @@ class TagForm(Form):
         counts = Counter(tag for sentence in sentences for tag in _encode(sentence))
         known = tags.TagSet.of(counts, min_count)
         rare = sum(count for tag, count in counts.items() if known.replace(tag) != tag) / counts.total()
-        note = f"{len(known.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have others"
+        note = f"{len(known.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have other tags"
         return list(map(str, known.tags)), note
 
     def find_tags(self, sentence: trees.Sentence) -> tuple[str, ...]:
@@ -127,8 +127,8 @@ class SpanForm(Form):
         order = sorted(counts, key=lambda label: (-counts[label], label))
         known = [label for label in order if counts[label] >= min_count] or order[:1]
         rare = 1 - sum(counts[label] for label in known) / max(counts.total(), 1)
-        note = f"{len(known)} of {len(counts)} labels are learned; {rare:.1%} of the training constituents have others"
-        return known, note
+        note = f"{len(known)} of {len(counts)} labels are learned; "
+        return known, f"{note}{rare:.1%} of the training constituents have other labels"
 
     def find_tags(self, sentence: trees.Sentence) -> None:
         return None

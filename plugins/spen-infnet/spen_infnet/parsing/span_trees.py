@@ -75,7 +75,7 @@ class SpanTrees(sp.OutputSpace):
         if mask is not None and logits.shape[2] != mask.shape[1]:
             raise sp.ConfigError(
                 f"task.form=spans: found scores of {logits.shape[2]} words; expected scores of {mask.shape[1]} spans. "
-                "Take inference_net.type=infnet.tree_crf"
+                "Use inference_net.type=infnet.tree_crf"
             )
         return IndependentSpans(self, logits, mask, **kept)
 

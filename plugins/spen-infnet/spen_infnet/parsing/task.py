@@ -150,7 +150,7 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
 
     def _make_form(self, names: Sequence[str]) -> Form:
         if self.config.form == "tags" and self.config.decode != "mbr":
-            raise sp.ConfigError("task.decode goes with task.form=spans")
+            raise sp.ConfigError("task.decode requires task.form=spans")
         return FORMS[self.config.form](self.config, names)
 
     def _compose(self, tagging: sp.Tagging) -> None:

@@ -63,7 +63,7 @@ class TreeCrf(sp.InferenceNet):
         super().__init__(config, task, features)
         if not isinstance(task.space, SpanTrees):
             raise sp.ConfigError(
-                "inference_net 'infnet.tree_crf' is for trees of labelled spans; take task 'infnet.parsing' with "
+                "inference_net 'infnet.tree_crf' requires trees of labelled spans; use task 'infnet.parsing' with "
                 "task.form=spans"
             )
         assert features is not None

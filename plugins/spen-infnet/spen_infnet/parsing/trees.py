@@ -27,7 +27,7 @@ UNKNOWN = "XX"
 _ROOTS = frozenset(("", ROOT, "ROOT", "S1"))
 _TOKEN = re.compile(r"\(\s*[^\s()]*|\)|[^\s()]+")
 _ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
-_TREE = "one tree a line, as in (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps))))"
+_TREE = "one tree per line, as in (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps))))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
         else:
             stack.pop()
             if texts and (children or len(texts) > 1 or not label):
-                raise DataError(path, number, f"{texts[-1]!r} without part of speech in {shorten(line)}", _TREE)
+                raise DataError(path, number, f"{texts[-1]!r} without a part of speech in {shorten(line)}", _TREE)
             if texts and label != "-NONE-":
                 stack[-1][1].append(len(words))
                 words.append(_read_word(texts[0]))
@@ -88,7 +88,7 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
             elif children:
                 stack[-1][1].append(Tree(_cut_label(label), tuple(children)))
     if len(stack) > 1 or stack[0][2] or len(stack[0][1]) != 1:
-        problem = "an open bracket" if len(stack) > 1 else f"{len(stack[0][1])} trees"
+        problem = "an unclosed bracket" if len(stack) > 1 else f"{len(stack[0][1])} trees"
         raise DataError(path, number, f"{problem} in {shorten(line)}", _TREE)
     tree = _add_root(*stack[0][1])
     for *_, label in find_nodes(tree):
@@ -164,7 +164,7 @@ def build(spans: Iterable[Span], length: int) -> Tree:
         read_until(start)
         if end > opened[-1][0]:
             raise ValueError(
-                f"found the span ({start}, {end}, {labels}), which crosses one that ends at {opened[-1][0]}"
+                f"found the span ({start}, {end}, {labels}), which crosses a span that ends at {opened[-1][0]}"
             )
         opened.extend((end, label, []) for label in labels.split(JOINT))
     read_until(length)

@@ -29,14 +29,14 @@ local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained el
 local size(data) = if choose.is_path(data) || data == 'files' then own else {};
 
 function(
-  data='sample',  // sample, ewt, files, or a training file of your own that has rolesets
-  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on; of neither, data= is divided into all three
-  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
+  data='sample',  // sample, ewt, files, or a training file of your own with rolesets
+  validation=null,  // validation file; null: a part of the training file
+  test=null,  // test file; without validation and test, data= is divided into all three parts
+  split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
+  encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
-  seed=0  // of initial weights, row order, dropout and sampling
+  seed=0  // seed of initial weights, row order, dropout and sampling
 )
   {
     seed: seed,

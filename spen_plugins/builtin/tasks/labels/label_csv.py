@@ -62,6 +62,6 @@ def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
 def _join_labels(labels: Sequence[str], separator: str) -> str:
     odd = next((name for name in labels if separator in name), None)
     if odd is not None:
-        expected = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"
+        expected = f"labels without the separator {separator!r} (separator=); jsonl allows any label"
         raise DataError("output", None, f"label {odd!r}", expected)
     return separator.join(labels)

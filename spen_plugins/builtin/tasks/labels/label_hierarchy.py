@@ -46,7 +46,7 @@ def read_parents(hierarchy: str | Mapping[str, str], labels: Sequence[str]) -> l
         if parents[child] not in (None, parent):
             raise ConfigError(
                 f"task.hierarchy: {pair[0]!r} has two parents, {labels[parents[child] or 0]!r} and {pair[1]!r}; "
-                "expected at most one for each label"
+                "expected at most one per label"
             )
         parents[child] = parent
     return parents
@@ -55,7 +55,7 @@ def read_parents(hierarchy: str | Mapping[str, str], labels: Sequence[str]) -> l
 def _split(path: str, number: int, line: str) -> tuple[str, str]:
     cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split())]
     if len(cells) != 2:
-        raise DataError(path, number, shorten(line), "a label and its parent, with a tab or a blank between them")
+        raise DataError(path, number, shorten(line), "a label and its parent, separated by a tab or a blank")
     return cells[0], cells[1]
 
 

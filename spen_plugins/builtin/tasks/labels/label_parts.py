@@ -172,7 +172,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
         path = named_files(self.config)[key]
         names, cells = self._read_own_columns(locate(path)) or ([], [])
         if name not in names:
-            raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r}, of weights (task.sample_weight)")
+            raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r} for weights (task.sample_weight)")
         at = names.index(name)
         weights = given.checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
         both = zip(self._parts["train"], weights.tolist(), strict=True)

@@ -29,12 +29,12 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig, PartFilesConfig):
     labels: int | str | list[str] | None = None
     """Columns that are labels."""
     separator: str | None = Field(None, min_length=1)
-    """Separator of the labels in one cell; null: a comma, and labels that another one joins are an error."""
+    """Separator of the labels in one cell; null: a comma, and labels joined by another separator are an error."""
     drop: list[str] = Field(default_factory=list)
-    """Columns that are not used, by name, "a,b" or [a, b]; a pattern of labels does not take them either."""
+    """Columns to ignore, by name, "a,b" or [a, b]; a pattern of labels does not match them either."""
     sample_weight: str | None = None
-    """Column of the training file with each row's weight in the loss, a number from 0; it is no feature, as those in
-    `drop`. Weights are divided by their mean, and a row of weight 0 is left out; null: none."""
+    """Column of the training file with each row's weight in the loss, at least 0; it is not a feature, as with
+    `drop`. Weights are divided by their mean, and rows of weight 0 are ignored; null: none."""
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -50,7 +50,7 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig, PartFilesConfig):
     @model_validator(mode="after")
     def _check_weights(self) -> Self:
         if self.sample_weight is not None and (self.corpus is not None or self.in_memory):
-            raise ValueError("sample_weight names a column of a file; beside data in Python, give (X, Y, weights)")
+            raise ValueError("sample_weight requires a file; for data given in Python, pass (X, Y, weights)")
         return self
 
     @property
@@ -65,8 +65,8 @@ class VectorsConfig(DataConfig):
     file: str | None = None
     """A file that is divided into parts: ARFF, CSV, Parquet or libsvm, recognised by its content."""
     labels: int | str | list[str] | None = None
-    """Columns of 0 and 1 that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a
-    file of names, one a line or Mulan's XML list. Or one column of label lists, of CSV or Parquet. By default an ARFF
+    """Columns of 0 and 1 that are labels: their names, [a, b] or "a,b"; their prefix, "tag_*"; or a
+    file of names, one per line or Mulan's XML list. Or one column of label lists, of CSV or Parquet. By default an ARFF
     file's name with .xml, if it exists."""
     label_count: int | None = Field(None, ge=1)
     """Number of labels, which are the last columns."""
@@ -80,30 +80,30 @@ class TextsConfig(DataConfig, LookUpConfig, OnDiskConfig, RulesConfig):
     """Settings of task `text`."""
 
     train: str | None = None
-    """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, Parquet,
+    """File of the training part: TSV (one text and its labels per line, tab-separated, unquoted), CSV, Parquet,
     JSONL or LibMultiLabel, recognised by its content."""
     text: int | str | None = None
     """Number of the text's column in a TSV, CSV or Parquet file, from 1, or its name in the header or in JSONL; null:
     the column `text`, or the only one beside the labels, or the first of a file without a header."""
     labels: int | str | list[str] | None = None
     """Number or name of the labels' column; null: the column `labels` or `label`, or the only one beside the text, or
-    the second of a file without a header. Or the names, [toxic, obscene] or "toxic,obscene", or the beginning of names,
-    "is_*", of columns of 0 and 1. Or a file of label names, one per line, as null: a label is one of them or its
-    number, from 0."""
+    the second of a file without a header. Or the names, [toxic, obscene] or "toxic,obscene", or the prefix, "is_*",
+    of columns of 0 and 1. Or a file of label names, one per line: the column is found as for null, and its labels are
+    these names or their numbers, from 0."""
     header: bool | None = None
-    """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one is
-    called text, labels or label, or, of CSV with columns by number, if the lines below show it."""
+    """If true, the first line of a TSV or CSV file names the columns; null: true if a column is set by name, or one
+    is called text, labels or label, or, for CSV with numbered columns, if the lines below show it."""
     reuters: str | None = None
     """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
     test part."""
     keep_empty: bool = True
     """If true, texts without labels are kept in the training, validation and test parts."""
     words: Literal["rule", "blanks"] = "rule"
-    """The words of a text. "rule": runs of letters and digits, as n-grams want them; "blanks": the strings between
-    blanks, so that the tokeniser of a pretrained encoder reads a text as it is. N-grams beside such an encoder, as of
-    an energy, then have words with their punctuation."""
+    """The words of a text. "rule": runs of letters and digits, which suit n-grams; "blanks": the strings between
+    blanks, so that the tokeniser of a pretrained encoder reads the text unchanged. N-grams beside such an encoder, for
+    example of an energy, then include punctuation."""
     punctuation: bool = True
-    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word; of words by the
+    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word; requires words:
     rule."""
 
 
@@ -119,11 +119,11 @@ def check_data(c: Any, alone: Sequence[str], beside_files: Sequence[str] = ("lab
     if not ({*named} - {*beside_files} in _FILES or (len(named) == 1 and named[0] in alone)):
         sources = ", ".join(f"task.{name}" for name in named) or "no data"
         raise ConfigError(
-            f"task: found {sources}; expected one of {', '.join(f'task.{key}' for key in alone)} alone, file= perhaps "
-            f"with split=, or train= with validation= or test= (or both); {', '.join(beside_files)} go with files. To "
-            "put files in the place of a config's own data set, pass data=files"
+            f"task: found {sources}; expected one of {', '.join(f'task.{key}' for key in alone)} alone, file= "
+            f"(optionally with split=), or train= with validation=, test= or both; {', '.join(beside_files)} go with "
+            "files. To replace the data set of a config by files, pass data=files"
         )
     if getattr(c, "words", "rule") == "blanks" and not c.punctuation:
-        raise ConfigError("task.punctuation=false goes with task.words=rule; words between blanks keep theirs")
+        raise ConfigError("task.punctuation=false requires task.words=rule; words between blanks keep punctuation")
     if c.corpus is not None:
         check_corpus_keys(c, ("text", "separator", "drop", "header", "file_encoding", "on_disk"))

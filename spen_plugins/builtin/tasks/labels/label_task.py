@@ -51,27 +51,27 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """A label is predicted above this probability; "validation" picks the best of 0.05 to 0.95 on the
         validation part, in steps of 0.05."""
         decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
-        """"threshold": labels above it are predicted; "expected_f1": the label set of highest expected F1 under the
-        net's distribution; "validation": the one of both that is better on the validation part."""
+        """"threshold": labels above it are predicted; "expected_f1": the label set with the highest expected F1 under
+        the net's distribution; "validation": whichever scores better on the validation part."""
         decode_temperature: PositiveFloat | Literal["validation"] = "validation"
-        """T by which all scores of the distribution under which F1 is expected are divided, sigmoid(logit / T) of
-        independent labels; "validation" picks the best of 0.5 to 4 on the validation part. Probabilities that are
-        reported have another one, of calibration."""
+        """T that divides all scores of the distribution of expected F1 (sigmoid(logit / T) for independent labels);
+        "validation" picks the best of 0.5 to 4 on the validation part. Reported probabilities have a separate
+        temperature, from calibration."""
         hierarchy: str | dict[str, str] | None = None
-        """File of lines `child parent`, or a table {child: parent}, of labels that imply their parent; each has at most
-        one. Predicted sets without a label's parent are then counted. An ARFF file with a hierarchical class says
-        itself what its parents are; null: none."""
+        """File of lines `child parent`, or a table {child: parent}, for labels that imply their parent; each has at
+        most one. Predicted sets that lack a label's parent are then counted. An ARFF file with a hierarchical class
+        contains its own parents; null: none."""
         average_precision: bool = False
         """If true, also computes `micro_ap`, the average precision of all pairs of an example and a label together."""
         at: list[PositiveInt] = Field([1, 3, 5], min_length=1)
-        """Numbers k of likeliest labels: `ranking` has precision, recall, nDCG and R-precision of each k."""
+        """Numbers k of most probable labels: `ranking` has precision, recall, nDCG and R-precision at each k."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self._fit = Fit(config.decode, config.threshold, config.decode_temperature)
         self.decoder = self._fit.decoders()[0]  # of those to choose from the one at 0.5, or at temperature 1
         if config.decode == "threshold" and config.decode_temperature != "validation":
-            raise ConfigError("task.decode_temperature goes with task.decode=expected_f1 or validation")
+            raise ConfigError("task.decode_temperature requires task.decode=expected_f1 or validation")
         self._class_weights: Tensor | None = None
         self.law = ""  # of dependent labels, under which F1 is expected
 
@@ -118,7 +118,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         parents = self._list_parents()
         if hierarchy is not None:
             if parents is not None:
-                raise ConfigError("task.hierarchy: the labels are paths, which tell their parents; leave it out")
+                raise ConfigError("task.hierarchy: the labels are paths, which imply their parents; remove the key")
             parents = read_parents(hierarchy, labels)
             if isinstance(hierarchy, str):
                 self._files[hierarchy] = sha256(locate(hierarchy))

@@ -84,7 +84,7 @@ class MultiLabel(VectorParts, TakesMatrices):
     def _check_config(self) -> None:
         check_data(self.config, ("corpus", "in_memory"), ("labels", "label_count"))
         if isinstance(self.config.labels, int):
-            raise ConfigError(f"task.labels: found {self.config.labels}; expected names of columns, or label_count=")
+            raise ConfigError(f"task.labels: found {self.config.labels}; expected column names, or label_count=")
         if self.config.labels is not None and self.config.label_count is not None:
             raise ConfigError("task: found labels and label_count; expected one of them")
 
@@ -104,9 +104,9 @@ class MultiLabel(VectorParts, TakesMatrices):
     def _read(self, path: Path, gold: bool | None) -> tuple[str, list[Example]]:
         c = self.config
         if not self.columns.listed and (c.labels, c.separator) != self._labels_keys:
-            raise ConfigError("labels= and separator= name a column of lists; this run's labels are columns of 0 and 1")
+            raise ConfigError("labels= and separator= require a column of lists; this run has columns of 0 and 1")
         if learned := [name for name in c.unused if name in self.columns.features]:
-            raise ConfigError(f"drop=: the run learned from the column {learned[0]!r}; leave it in")
+            raise ConfigError(f"drop=: found {learned[0]!r}, a feature of the run; keep this column")
         columns = replace(self.columns, drop=(*self.columns.drop, *c.unused))
         lists = ListColumn(c.labels, c.separator, gold) if self.columns.listed else None
         table = read_table(path, columns.known, columns.drop, lists)

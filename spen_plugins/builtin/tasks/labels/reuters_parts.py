@@ -84,7 +84,7 @@ def _documents(path: Path) -> Iterator[Document]:
         place = match.end()
     if (start := text.find("<REUTERS", place)) >= 0:
         line += text.count("\n", place, start)
-        raise DataError(path, line, "a document without its end", "<REUTERS ...> ... </REUTERS>")
+        raise DataError(path, line, "a document without an end", "<REUTERS ...> ... </REUTERS>")
     if not place:
         raise DataError(path, None, "no document", "<REUTERS ...> ... </REUTERS>")
 

@@ -61,8 +61,8 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         sizes = [len(example.gold) for example in self._parts["train"] if example.gold is not None]
         if self.rules is not None and 2 * sizes.count(0) > len(sizes):
             self._notes.append(
-                "warning: most training texts have gold without any label, as an empty cell says; put texts that "
-                "no one has labelled in a file of their own, task.unlabelled=FILE"
+                "warning: most training texts have gold without any label (an empty cell); put unlabelled texts into a "
+                "separate file, task.unlabelled=FILE"
             )
 
     def _find_hits(self, example: Example) -> Any:
@@ -118,7 +118,7 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""
         item = {"text": item} if isinstance(item, str) else item
         if not isinstance(item, Mapping) or not isinstance(item.get("text"), str) or item.keys() - {"text", "labels"}:
-            raise DataError("item", None, f"{item!r:.80}", 'a text, or {"text": "..."}, perhaps with "labels"')
+            raise DataError("item", None, f"{item!r:.80}", 'a text, or {"text": "..."}, optionally with "labels"')
         names = item.get("labels")
         if names is None:
             return Example(item["text"], None)

@@ -68,7 +68,7 @@ class KnownLabels:
         names = list(names)
         for name in names:
             if name not in self.places:
-                expected = f"one of the {len(self.names)} labels known{', or its number' * self.numbered}"
+                expected = f"one of the {len(self.names)} known labels{', or its number' * self.numbered}"
                 near = did_you_mean(name, self.names)
                 raise DataError(path, line, f"label {name!r}", f"{expected}.{near}")
         return np.array(sorted({self.places[name] for name in names}), dtype=np.int32)
@@ -89,7 +89,7 @@ class TextParts(LabelTask):
         for name in ("text", "labels"):
             column = getattr(config, name)
             if isinstance(column, int) and column < 1:
-                raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
+                raise ConfigError(f"task.{name}: found {column}; expected a name, or a number from 1")
 
     def _finish(self) -> None:
         """Check the parts, and set what is known of their words."""
@@ -97,7 +97,7 @@ class TextParts(LabelTask):
         names = self.space.labels
         joined = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
         if joined is not None and self.config.separator is None:
-            self._notes.append(f"warning: label {joined!r} consists of other labels; give each label apart, in a list")
+            self._notes.append(f"warning: label {joined!r} consists of other labels; pass one list item per label")
         if not self.config.keep_empty:
             for name, examples in self._parts.items():
                 if not isinstance(examples, OnDisk):  # indexed without them
@@ -120,7 +120,7 @@ class TextParts(LabelTask):
     def _look_at_script(self, texts: Iterable[str]) -> None:
         self._unspaced = self.config.words == "rule" and is_unspaced(texts)
         if self._unspaced:
-            self._notes.append("each character of Han, Kana, Thai, Lao, Khmer and Myanmar is a word of its own")
+            self._notes.append("each character of Han, Kana, Thai, Lao, Khmer and Myanmar is a separate word")
 
     def words(self, text: str) -> list[str]:
         """A text's words, normalised for the look-up."""
@@ -158,7 +158,7 @@ class TextParts(LabelTask):
         if not self._labels.numbered:
             self._set_labels(self._list_file_labels(files))
         if not self.space.labels:
-            raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= is their column)")
+            raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= names their column)")
         self._notes += [f"{names[key]}: read as {file.said} ({len(file.rows)} texts)" for key, file in files.items()]
         self._set_parts({key: self._rows(places[key], file.rows) for key, file in files.items()})
         if self._index is not None:

@@ -63,7 +63,7 @@ class Scaling:
     def restore(cls, facts: Mapping[str, Any], real: np.ndarray) -> Scaling:
         mean, std = (np.array(facts[name], dtype=np.float64) for name in ("mean", "std"))
         if not mean.shape == std.shape == (int(np.sum(real)),):
-            raise ValueError(f"found {mean.shape} means and {std.shape} deviations of {int(np.sum(real))} features")
+            raise ValueError(f"found {mean.shape} means and {std.shape} deviations for {int(np.sum(real))} features")
         return cls(real, mean, std)
 
 
@@ -219,7 +219,7 @@ class VectorParts(LabelTask):
             return note
         names = list(self.columns.features)
         shown = ", ".join(names[:10]) + ", …" * (len(names) > 10)
-        return f"{note}; feature columns: {shown} (to leave some out: drop=NAME)"
+        return f"{note}; feature columns: {shown} (drop=NAME ignores one)"
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample

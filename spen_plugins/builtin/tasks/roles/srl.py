@@ -59,14 +59,14 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         validation: str | None = None
         """Validation file; without one, it is carved from the training file, stratified by roles."""
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
-        """Order of columns; auto: the format is recognised by its content, of columns brackets last, the predicate's
-        before them, the word's first."""
+        """Order of columns; auto: the format is recognised by its content; columns are the word first, brackets last
+        and the predicate before the brackets."""
         auxiliaries: bool = True
-        """If false, the frames of auxiliaries and modals, which have no arguments (be.03, do.01, have.01 and the like),
-        are left out, where the file has rolesets."""
+        """If false, the frames of auxiliaries and modals, which have no arguments (be.03, do.01, have.01, …), are
+        ignored if the file has rolesets."""
         unique_roles: bool = False
-        """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: predicted are the most
-        probable tags of which that is true (Punyakanok et al. 2008), or the best such set of spans."""
+        """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: the prediction is
+        the most probable tags with this property (Punyakanok et al. 2008), or the best such set of spans."""
 
     @with_file_encoding
     def load(self) -> None:
@@ -85,7 +85,7 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         for part in PARTS:
             where, part_sentences = self._read.parts[part]
             if not self._parts[part] and part_sentences:
-                raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+                raise DataError(where, None, f"no predicate (task.{part})", "sentences with marked predicates")
         self._read.notes.extend(self.apply_rules(self._find_hits, lambda example: example.tags))
         self.indexers.pop("rules", None)  # their hits differ from predicate to predicate
 
@@ -124,8 +124,8 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         examples = self._parts["train"]
         if examples and not any(example.sense in self._senses for example in examples):
             found = next((example.sense for example in examples if example.sense is not None), None)
-            named = "names no senses" if found is None else f"has other senses, such as {found!r}"
-            raise ConfigError(f"task.train {named}; expected some of {', '.join([*senses][:3])}, …")
+            named = "no senses" if found is None else f"other senses, such as {found!r}"
+            raise ConfigError(f"task.train: found {named}; expected some of {', '.join([*senses][:3])}, …")
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])

@@ -164,7 +164,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
         for name in self.config.columns:
             if name in inputs:
-                raise ConfigError(f"task.columns: the name {name!r} is that of the feature network's; take another")
+                raise ConfigError(f"task.columns: the feature network uses the name {name!r}; choose another one")
             inputs[name] = padded([example.columns[name] for example in examples], inside)
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), 0)
         weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}

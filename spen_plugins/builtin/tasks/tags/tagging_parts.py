@@ -37,17 +37,17 @@ class TaggingConfig(SentencesConfig, PredicatesConfig, OnDiskConfig, RulesConfig
     """Column of the words, from 0, or field of CoNLL-U or DocBin; null: the first column, the field form."""
     tags: int | str | None = None
     """Column of the tags, negative from the end, or field of CoNLL-U or DocBin, or several fields as in upos+xpos;
-    null: the last column, the field upos, of a DocBin under a scheme the entities (ents)."""
+    null: the last column, the field upos, or the entities (ents) of a DocBin under a scheme."""
     columns: dict[str, int | str] = Field(default_factory=dict)
-    """Further columns for the feature network, by a free name: {pos: 1, chunk: 2}."""
+    """Further columns for the feature network, by any name: {pos: 1, chunk: 2}."""
     scheme: Literal["none", "bio", "iob1", "bioes", "io"] = "none"
-    """Tagging scheme of spans; io: types without prefixes, none: tags are independent, as parts of speech."""
+    """Tagging scheme of spans; io: types without prefixes, none: tags are independent, such as parts of speech."""
     encoding: Literal["bio", "bioes"] | None = None
     """Tagging scheme for learning and decoding; null: that of the data, bio for iob1 and io."""
     constrained: bool = True
     """If true, decoded tags obey the encoding."""
     language: str = "en"
-    """Language whose spaCy tokeniser divides texts of JSON with spans of characters: en, de, …; xx for any."""
+    """Language of the spaCy tokeniser for JSON texts with character spans: en, de, …; xx for any."""
 
 
 class TagEncoding:
@@ -66,18 +66,18 @@ class TagEncoding:
 
     def __init__(self, config: Any) -> None:
         if "words" in config.columns:
-            raise ConfigError("task.columns: found the name 'words', which is taken by the words; take another")
+            raise ConfigError("task.columns: found the name 'words', which is reserved; choose another one")
         self._config = config
         self.has_spans = config.scheme != "none"
         if config.encoding is not None and not self.has_spans:
-            expected = "a task.scheme of spans beside it (bio, iob1, bioes or io)"
+            expected = "a task.scheme of spans with it (bio, iob1, bioes or io)"
             raise ConfigError(f"task.encoding: found {config.encoding!r}; expected {expected}")
         self._has_predicates = "predicates" in (config.format, config.corpus)
         if self._has_predicates and config.scheme != "bio":
-            raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")
+            raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates require 'bio'")
         self.decodes_spans = self.has_spans and config.constrained
         if config.decode == "expected_f1" and not self.decodes_spans:
-            expected = "viterbi, or a task.scheme of spans and task.constrained=true beside it"
+            expected = "viterbi, or a task.scheme of spans with task.constrained=true"
             raise ConfigError(f"task.decode: found {config.decode!r}; expected {expected}")
         usual = "bioes" if config.scheme == "bioes" else "bio"
         self.scheme = (config.encoding or usual) if self.has_spans else None

@@ -45,8 +45,8 @@ def test_a_file_or_a_table_says_the_parents(tmp_path: Path) -> None:
     ("text", "error", "says"),
     [
         ("{0} {1}\n{0} {2}", ConfigError, "'{0}' has two parents, '{1}' and '{2}'"),
-        ("{0} {1}\n{1} {0}", ConfigError, "expected parents that are no descendants"),
-        ("{0} {1} {2}", DataError, "a label and its parent, with a tab or a blank between them"),
+        ("{0} {1}\n{1} {0}", ConfigError, "expected no label to be its own ancestor"),
+        ("{0} {1} {2}", DataError, "a label and its parent, separated by a tab or a blank"),
         ("{0} {1}\n{0}x {1}", DataError, "parents:2: found label '{0}x'; expected one of the"),
     ],
 )

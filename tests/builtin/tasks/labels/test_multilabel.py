@@ -205,7 +205,7 @@ def test_configs_that_describe_no_data(fields, message):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"drop": ["idd"]}, sp.ConfigError, "'idd' of .* is no column. Did you mean 'id'"),
+        ({"drop": ["idd"]}, sp.ConfigError, "'idd' of .* is not a column. Did you mean 'id'"),
         ({"drop": []}, sp.DataError, "attribute 'id' of type text"),
         ({"label_count": 9}, sp.ConfigError, "label_count"),
         ({"label_count": None}, sp.ConfigError, "which of them are labels"),
@@ -220,8 +220,8 @@ def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ("[0, 1]", "not JSON of a table"),
-        ("{", "not JSON"),
+        ("[0, 1]", "no JSON object"),
+        ("{", "no JSON object"),
         ('{"train": [0], "dev": [1]}', "the parts train"),
         ('{"train": [0, 5], "valid": [1]}', "row 5 in train; expected numbers from 0 to 4"),
         ('{"train": [0, -1], "valid": [1]}', "row -1"),
@@ -386,7 +386,7 @@ def test_test_rows_that_repeat_a_training_row_can_be_left_out(tmp_path):
     unseen = task(**given, unseen=True)
     assert [example.gold.tolist() for example in unseen.part("test")] == [[], [0]]  # rows 3 (another label) and 5
     assert len(unseen.part("validation")) == 1
-    said = "the train part has {} of the {} test inputs, too"
+    said = "the train part also has {} of the {} test inputs"
     assert any(said.format(2, 3) in note for note in task(**given).notes())
     assert any(said.format(1, 2) in note for note in unseen.notes())
     assert unseen.protocol()["split"].endswith("1 of 3 test rows repeat a training row and are left out")
@@ -409,7 +409,7 @@ def test_only_some_training_rows_have_labels(mixed, tmp_path):
     assert it.protocol()["split"].endswith("; 2 training examples with gold, 7 without")
     assert str(tmp_path / "more.arff") in it.checksums() and "without" not in every.protocol()["split"]
     assert len(task(**some, rest=False).part("train")) == 6
-    with pytest.raises(sp.DataError, match=r"found 4 training examples; expected at least task\.labelled, 5"):
+    with pytest.raises(sp.DataError, match=r"found 4 training examples; expected at least task\.labelled=5"):
         task(**mixed, labelled=5)
     parts = {name: (np.eye(8), np.eye(8)[:, :2]) for name in ("train", "validation")}
     given = in_memory("multilabel", parts, labelled=3)
@@ -527,7 +527,7 @@ def test_a_column_that_was_learned_from_cannot_be_dropped_later(tmp_path):
     path.write_text("x,y,a\n1,2.5,1\n2,1.5,0\n")
     it = task(train=str(path), validation=str(path), labels="a")
     it.config = it.config.model_copy(update={"drop": ["x"]})
-    with pytest.raises(sp.ConfigError, match="drop=: the run learned from the column 'x'"):
+    with pytest.raises(sp.ConfigError, match="drop=: found 'x', a feature of the run"):
         it.read(str(path))
 
 

@@ -106,7 +106,7 @@ ONE = story(1, "TRAIN", "earn", BODY.format(1))
     ("text", "line", "found"),
     [
         (HEAD + ONE.replace("</REUTERS>\n", "") + ONE, 2, "another <REUTERS> in this document; expected </REUTERS>"),
-        (HEAD + ONE + ONE.replace("</REUTERS>\n", ""), 2 + ONE.count("\n"), "a document without its end"),
+        (HEAD + ONE + ONE.replace("</REUTERS>\n", ""), 2 + ONE.count("\n"), "a document without an end"),
         (HEAD + ONE.replace('LEWISSPLIT="TRAIN"', ""), 2, "expected attributes TOPICS and LEWISSPLIT"),
         (HEAD + ONE.replace("</TOPICS>", ""), 2, "and <TEXT>"),
         (HEAD + ONE + "\n\n" + ONE.replace("</TEXT>", ""), 4 + ONE.count("\n"), "and <TEXT>"),
@@ -154,14 +154,14 @@ def test_labels_by_name_are_those_of_all_files(files, tmp_path):
         (
             {"train": "a\t3\n"},
             DataError,
-            r"train\.tsv:1: found label '3'; expected one of the 3 labels .*or its number",
+            r"train\.tsv:1: found label '3'; expected one of the 3 known labels, or its number",
         ),
         ({"train": "a\tjoi\n"}, DataError, "label 'joi'.*Did you mean 'joy'"),
         ({"labels": None, "train": "a\t\n", "validation": "a\t\n", "test": "a\t\n"}, DataError, "no label in any line"),
         ({"train": None}, ConfigError, r"found task.validation, task.test, task.labels; expected one of"),
         ({"corpus": "sample"}, ConfigError, "found task.corpus, task.train"),
         ({"text": "body", "header": False}, DataError, "expected a text column named 'body'"),
-        ({"labels": 0}, ConfigError, r"task\.labels: found 0; expected a number from 1"),
+        ({"labels": 0}, ConfigError, r"task\.labels: found 0; expected a name, or a number from 1"),
         ({"threshold": 2.0}, ConfigError, r"task\.threshold"),
     ],
 )
@@ -223,7 +223,7 @@ def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tm
         path = written(tmp_path / name, text)
         assert [(e.text, e.gold) for e in it.read_inputs(path)] == [("hello there", None)]
         assert it.notes()[0].startswith(f"{path}: read as ") and it.notes()[0].endswith("(1 texts)")
-        with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 labels known"):
+        with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 known labels"):
             it.read(path)
 
 
@@ -427,7 +427,7 @@ def test_wrong_networks(fields, message):
 
 def test_networks_for_other_inputs_say_so():
     for toy in (ToyLabels(), ToyTags()):
-        with pytest.raises(ConfigError, match="'ngrams' takes texts"):
+        with pytest.raises(ConfigError, match="'ngrams' requires texts"):
             Ngrams(Ngrams.Config(), toy)
     texts_task = task(corpus="sample")
     for name in ("mlp", "bilstm", "encoder"):
@@ -456,7 +456,7 @@ def test_every_data_set_with_every_method_is_an_experiment(data, method):
 
 def test_a_config_of_files():
     assert evaluate(CONFIG, {"data": "mine.tsv"})["task"]["file"] == "mine.tsv"
-    with pytest.raises(ConfigError, match=r"go with a training file"):
+    with pytest.raises(ConfigError, match=r"require a training file"):
         evaluate(CONFIG, {"labels": "names.txt"})
     task_ = evaluate(CONFIG, {"task.train": "a.tsv", "task.validation": "b.tsv"})["task"]
     assert task_["train"] == "a.tsv" and "corpus" not in task_
@@ -551,7 +551,7 @@ def test_a_file_may_name_its_columns_in_its_own_way(run, tmp_path):
     for words, found in (
         (["text=title"], "expected a text column named 'title'"),
         (["body=text"], "a run of task 'text', whose files take text=, labels=, separator=, drop="),
-        (["text=0"], "task.text: found 0; expected a number from 1"),
+        (["text=0"], "task.text: found 0; expected a name, or a number from 1"),
     ):
         assert found in " ".join(spen("predict", run, path, *words, status=2).stderr.split())
 

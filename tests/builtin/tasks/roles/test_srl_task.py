@@ -292,7 +292,7 @@ def test_only_some_training_sentences_have_roles(task: sp.SemanticRoles, tmp_pat
     batch = found.collate(train[1:3])
     assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
     assert [len(made.part("train")) for made in (few(rest=False), few(unlabelled=None, repeat=1))] == [5, 3]
-    with pytest.raises(sp.DataError, match=r"expected at least task\.labelled, 3"):
+    with pytest.raises(sp.DataError, match=r"expected at least task\.labelled=3"):
         few(labelled=3)
     (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n")
     with pytest.raises(sp.DataError, match=r"no predicate \(task\.unlabelled\)"):

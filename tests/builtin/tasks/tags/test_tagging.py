@@ -233,9 +233,11 @@ def test_runs_say_which_column_has_the_tags(tmp_path):
 
 def test_a_last_column_that_is_no_tag_is_told_with_what_to_do(ner, tmp_path):
     path = written(tmp_path / "new", "Ann NNP\nsaw VBD\n")
-    with pytest.raises(DataError, match=r"new:1: found the tag 'NNP'; .*a file to predict may have no column of tags$"):
+    with pytest.raises(
+        DataError, match=r"new:1: found the tag 'NNP'; .*a file to predict does not need a column of tags$"
+    ):
         make(tmp_path, scheme="iob1").read(path)
-    with pytest.raises(DataError, match=r"new:1: found 1 column, so no column 1 for pos; .*\(task\.columns\.pos\)"):
+    with pytest.raises(DataError, match=r"new:1: found 1 column, so no column 1 for pos; expected task\.columns\.pos"):
         ner.read(written(tmp_path / "new", "Ann\nsaw\n"))
 
 
@@ -331,7 +333,7 @@ def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
         assert ner.collate(ner.part("train")).x.inputs["lengths"].tolist() == [5, 3]
     assert Counting.calls == 2
     ner.indexers["lengths"].collate = lambda items: {"pos": torch.tensor(items)}
-    with pytest.raises(ConfigError, match=r"task\.columns: the name 'pos'"):
+    with pytest.raises(ConfigError, match=r"task\.columns: the feature network uses the name 'pos'"):
         ner.collate(ner.part("train"))
 
 
@@ -342,8 +344,8 @@ def test_conllu_by_its_suffix(tmp_path):
     task = loaded("tagging", **files, words="lemma", tags="xpos")
     assert task.part("train")[0].entry.words == ("she", "run") and task.space.tags == ["PRP", "VBZ"]
     for options, message in (
-        ({"words": 1}, r"task\.words: found 1, and .*a\.conllu is read as CoNLL-U; fields .* by name"),
-        ({"format": "columns", "tags": "upos"}, r"task\.tags: found 'upos'.*by number.*task\.format"),
+        ({"words": 1}, r"task\.words: found 1, but .*a\.conllu is read as CoNLL-U; expected the name of a field"),
+        ({"format": "columns", "tags": "upos"}, r"task\.tags: found 'upos'.*the number of a column.*task\.format"),
     ):
         with pytest.raises(ConfigError, match=message):
             loaded("tagging", **files, **options)
@@ -353,9 +355,12 @@ def test_conllu_by_its_suffix(tmp_path):
     ("options", "message"),
     [
         ({}, r"neither corpus nor train; expected corpus: 'pos' or 'ner'"),
-        ({"corpus": "pos", "encoding": "bio"}, r"task\.encoding: found 'bio'; expected a task\.scheme of spans beside"),
+        ({"corpus": "pos", "encoding": "bio"}, r"task\.encoding: found 'bio'; expected a task\.scheme of spans with"),
         ({"corpus": "pos", "columns": {"words": 1}}, r"the name 'words'"),
-        ({"corpus": "pos", "tags": "nonsense"}, "task.tags: found .nonsense., which has no effect: it is of files"),
+        (
+            {"corpus": "pos", "tags": "nonsense"},
+            "task.tags: found .nonsense., which has no effect: it applies to files",
+        ),
         ({"corpus": "pos", "format": "conllu"}, r"task\.format: found .*no effect"),
         ({"corpus": "ner", "columns": {"lemma": 1}}, r"no column 'lemma' in the corpus 'ner'; it has pos, chunk"),
     ],
@@ -375,7 +380,9 @@ def test_broken_tags_are_reported_with_file_and_line(tmp_path):
 
 
 def test_a_training_part_without_spans_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"train: found the tag O throughout .*; expected some others, .*\(task\.tags"):
+    with pytest.raises(
+        DataError, match=r"train: found the tag O throughout .*; expected other tags, .* set task\.tags"
+    ):
         make(tmp_path, train="a O\nb O\n", test="c B-X\n", scheme="bio")
     task = make(tmp_path, train="a O\nb O\n", test="c O\n")
     assert task.space.tags == ["O"]
@@ -433,9 +440,9 @@ def test_predicates_are_tagged_and_scored_as_spans(tmp_path):
     first, second = task.part("train")
     assert first.names == ("O", "B-V", "O", "B-V") and second.names == ("O",)
     assert task.selection == "f1" and task.space.tags == ["O", "B-V"] and len(task.inputs.words) == 2
-    with pytest.raises(ConfigError, match=r"task\.scheme: found 'none'; predicates are tagged under 'bio'"):
+    with pytest.raises(ConfigError, match=r"task\.scheme: found 'none'; predicates require 'bio'"):
         loaded("tagging", **given)
-    with pytest.raises(ConfigError, match=r"task\.tags: files of predicates"):
+    with pytest.raises(ConfigError, match=r"task\.tags: task\.format=predicates has fixed columns"):
         loaded("tagging", **given, scheme="bio", tags=3)
 
 
@@ -461,7 +468,7 @@ def test_only_some_training_sentences_have_tags(tmp_path: Path) -> None:
     spans = make(tmp_path, scheme="iob1", columns={"pos": 1}, labelled=1)
     assert [len(example.spans) for example in spans.part("train")] == [2, 0]
     assert spans.part("train")[1].columns["pos"].tolist() == spans.part("train")[0].columns["pos"][:3].tolist()
-    with pytest.raises(DataError, match=r"train: found 2 training sentences; expected at least task\.labelled, 3"):
+    with pytest.raises(DataError, match=r"train: found 2 training sentences; expected at least task\.labelled=3"):
         make(tmp_path, tags=1, labelled=3)
 
 
