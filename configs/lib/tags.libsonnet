@@ -42,7 +42,7 @@ local word(data, has, given) =
   local has_vectors = wants.vectors != 'none';
   local has_clusters = wants.clusters != 'none' && (all || std.objectHas(given, 'clusters'));
   if all && !has_clusters then
-    error 'features=all requires Brown clusters, and data=%s has none of its own; give clusters=FILE, or use features=plusplus' % std.toString(data)
+    error 'features=all requires Brown clusters, and data=%s has none of its own; give clusters=FILE, or use features=affixes' % std.toString(data)
   else
     level { word_dim: if !has_vectors || (all && has.by_heart) then has.dim else 0 }
     + (if has_vectors then { vectors: vectors(wants.vectors) { tune: level.case_dim > 0 && (!all || has.by_heart) } } else {})

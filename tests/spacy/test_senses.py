@@ -99,7 +99,7 @@ def test_without_the_plugin_nothing_is_described(nlp: Language, monkeypatch: pyt
 
 
 def test_a_run_of_another_task_is_refused(runs: dict[str, Path]) -> None:
-    with pytest.raises(ConfigError, match="found senses_model, a run that finds no senses"):
+    with pytest.raises(ConfigError, match="found a senses_model that does not predict senses"):
         piped("spen_srl", model=runs["srl"], predicates_model=runs["predicates"], senses_model=runs["pos"])
 
 
@@ -111,7 +111,7 @@ def test_a_package_carries_the_run_and_names_the_lexicon(runs: dict[str, Path], 
     assert "its senses" in text and "frame.sense" in text and "PropBank frames" in text and "CC BY-SA 4.0" in text
     for words, message in (
         ([senses], "no roles to label"),
-        ([runs["srl"], runs["predicates"], senses, senses], "which do the same"),
+        ([runs["srl"], runs["predicates"], senses, senses], "which have the same use"),
     ):
         with pytest.raises(ConfigError, match=message):
             choose_components([str(path) for path in words])

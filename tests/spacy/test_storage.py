@@ -173,7 +173,7 @@ def test_few_bytes_are_not_unpacked_to_many(tmp_path: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model/config.json", b" " * 1_000_000)
-    with pytest.raises(RunError, match="stand for more than they are"):
+    with pytest.raises(RunError, match="unpack to more than they hold"):
         unpack(packed.getvalue(), tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -185,7 +185,7 @@ def test_overlapping_files_in_bytes_are_refused(tmp_path: Path) -> None:
         [only] = archive.infolist()
         archive.filelist += [only] * 50
         archive._didModify = True
-    with pytest.raises(RunError, match="stand for more than they are"):
+    with pytest.raises(RunError, match="unpack to more than they hold"):
         unpack(packed.getvalue(), tmp_path / "target")
     assert not (tmp_path / "target").exists()
 

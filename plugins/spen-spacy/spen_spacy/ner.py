@@ -31,11 +31,11 @@ class SpenNer(WordComponent):
     def check(self, part: str, run: Run) -> None:
         if not isinstance(run.task, Tagging) or run.task.config.scheme == "none":
             raise ConfigError(
-                f"{self.name}: found a run whose outputs are no spans of words; expected one of task 'tagging' with "
+                f"{self.name}: found a run whose outputs are not spans of words; expected one of task 'tagging' with "
                 "task.scheme bio, iob1 or bioes, as the config `names` trains"
             )
         if "predicates" in (run.task.config.format, run.task.config.corpus):
-            raise ConfigError(f"{self.name}: found a run that tags predicates; spen_srl takes it, as predicates_model")
+            raise ConfigError(f"{self.name}: found a run that tags predicates; use it in spen_srl, as predicates_model")
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         readings = [Reading(doc) for doc in docs]

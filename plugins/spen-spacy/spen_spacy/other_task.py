@@ -21,8 +21,8 @@ class SpenTask(Component):
     def check(self, part: str, run: Run) -> None:
         if not isinstance(run.task, ReadsDocs):
             raise ConfigError(
-                f"{self.name}: found a run of a task ({type(run.task).__name__}) that reads no docs; expected one that "
-                "inherits from sp.ReadsDocs"
+                f"{self.name}: found a run of a task ({type(run.task).__name__}) that cannot read docs; expected a "
+                "task that inherits from sp.ReadsDocs"
             )
 
     def annotate(self, docs: Sequence[Doc]) -> None:

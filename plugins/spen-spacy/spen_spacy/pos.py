@@ -42,7 +42,7 @@ class SpenPos(WordComponent):
         columns = choose_attributes(tags, self.settings["attribute"])
         if not columns:
             raise ConfigError(
-                f"{self.name}: found attribute='pos', and tags such as {tags[0]!r}, which are no Universal POS tags; "
+                f"{self.name}: found attribute='pos', but tags such as {tags[0]!r}, which are not Universal POS tags; "
                 "expected attribute='tag' or 'auto'"
             )
         self._columns = list(columns)

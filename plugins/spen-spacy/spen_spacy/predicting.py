@@ -33,7 +33,7 @@ class Run:
         if (energy or rerank) and sp.RunFolder.open(folder, mean=not rerank).config().get("energy") is None:
             asked = f"rerank={rerank}" if rerank else "energy=True"
             raise sp.ConfigError(
-                f"found {asked}, and {folder} has no energy; name a run that was trained, and saved, with one"
+                f"found {asked}, but {folder} has no energy; use a run that was trained and saved with one"
             )
         refine = {"type": "rerank", "k": rerank} if rerank else None
         self.predictor = sp.load(folder, device, refine, precision)

@@ -43,7 +43,9 @@ class SpenSrl(WordComponent):
         places = find_folders(self.name, self.factory, self.settings["model"])
         if self.settings["predicates"] != "model":
             if self.settings["predicates_model"] is not None:
-                raise ConfigError(f"{self.name}: found predicates other than 'model', and predicates_model; give one")
+                raise ConfigError(
+                    f"{self.name}: found both predicates_model and predicates other than 'model'; omit one"
+                )
             places.pop("predicates", None)
         others = ("predicates_model", "senses_model")
         places |= self._find_named(setting for setting in others if self.settings[setting] is not None)
@@ -58,18 +60,18 @@ class SpenSrl(WordComponent):
         if part == "senses":
             if not isinstance(run.task, SenseTask):
                 raise ConfigError(
-                    f"{self.name}: found senses_model, a run that finds no senses; expected one of task "
+                    f"{self.name}: found a senses_model that does not predict senses; expected one of task "
                     "'propbank.senses', as senses trains"
                 )
         elif part == "model":
             if not isinstance(run.task, SemanticRoles):
                 raise ConfigError(
-                    f"{self.name}: found a run that labels no semantic roles; expected one of task 'srl', as "
+                    f"{self.name}: found a run that does not label semantic roles; expected one of task 'srl', as "
                     "the config `roles` trains"
                 )
         elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
             raise ConfigError(
-                f"{self.name}: found predicates_model, a run that tags no predicates; expected one of task 'tagging' "
+                f"{self.name}: found a predicates_model that does not tag predicates; expected one of task 'tagging' "
                 "with task.format or task.corpus 'predicates', as the config `predicates` trains"
             )
 
@@ -132,7 +134,7 @@ class SpenSrl(WordComponent):
     def _find_verbs(self, reading: Reading) -> list[int]:
         if reading.words and not reading.doc.has_annotation("POS"):
             raise ConfigError(
-                f'{self.name}: found predicates="verbs", and a doc without token.pos_; put a component that sets it '
+                f'{self.name}: found predicates="verbs", but a doc without token.pos_; add a component that sets it '
                 "(spen_pos, or a tagger and an attribute ruler) before this one"
             )
         tokens = reading.doc.to_array("POS")

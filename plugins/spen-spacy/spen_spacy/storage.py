@@ -26,7 +26,7 @@ def unpack(data: bytes, folder: Path) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(info.file_size for info in archive.infolist()) > len(data):
-                raise RunError("the component's bytes stand for more than they are; expected what to_bytes wrote")
+                raise RunError("the component's bytes unpack to more than they hold; expected the output of to_bytes")
             archive.extractall(folder)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, RuntimeError, EOFError) as error:
         raise RunError(f"the component's bytes are damaged: {error}") from error

@@ -494,7 +494,7 @@ def test_what_has_changed_is_refused(pipeline: Path, tmp_path: Path, rows: Annot
     assert "found another pipeline, sha256" in refused(tmp_path / "changed", path, out=out)
     os.utime(path, ns=(1, 1))
     said = refused(pipeline, path, out=out)
-    assert f"{path} is new, gone or changed" in said and f"or remove {out} to begin anew" in said
+    assert f"{path} is new, gone or changed" in said and f"or remove {out} to start again" in said
     (out / "_plan.json").write_text("{")
     assert "_plan.json is damaged" in refused(pipeline, path, out=out)
     (out / "_plan.json").unlink()
@@ -537,8 +537,8 @@ def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path
     for name in ("a.txt", "b.html", "c.md"):
         (corpus / name).write_text("Anna\n")
     (empty := tmp_path / "empty").mkdir()
-    assert f"{empty}: found no file that ends in" in refused(pipeline, corpus, empty, out=tmp_path / "out")
-    note = f"skipped, of an unknown format: 2 of the files found ({corpus / 'b.html'}, {corpus / 'c.md'})\n"
+    assert f"{empty}: found no file whose name ends in" in refused(pipeline, corpus, empty, out=tmp_path / "out")
+    note = f"skipped 2 of the files found, whose formats are unknown ({corpus / 'b.html'}, {corpus / 'c.md'})\n"
     assert invoke(pipeline, corpus, out=corpus / "out").stderr == note
     assert invoke(pipeline, corpus, out=corpus / "out").stderr == note  # the output is no input
     assert not invoke(pipeline, corpus, out=tmp_path / "all", from_="text").stderr
@@ -546,7 +546,10 @@ def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path
     for name in ("d", "e.xml"):
         (corpus / name).write_text("Anna\n")
     named = ", ".join(str(corpus / name) for name in ("b.html", "c.md", "d"))
-    assert f"4 of the files found ({named}, …)\n" in invoke(pipeline, corpus, out=corpus / "out").stderr
+    assert (
+        f"4 of the files found, whose formats are unknown ({named}, …)\n"
+        in invoke(pipeline, corpus, out=corpus / "out").stderr
+    )
 
 
 def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
@@ -554,7 +557,7 @@ def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp
     lines += [b"[" * 9999, b'{"text": "x", "mark": "\\ud800"}', b'{"text": "a\\u0000"}', b'{"text": null, "id": 8}']
     wanted = ["is no JSON", "a table such as", "no field 'text'; expected a text there (--text names another field; "]
     wanted[-1] += "there are body)"
-    wanted += ["text: 3", "byte 0xff", "is no JSON", "half a character", "'a\\x00'"]
+    wanted += ["text: 3", "byte 0xff", "is no JSON", "unpaired surrogate", "'a\\x00'"]
     wanted += ["found text: None; expected a text there"]
     (path := tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     found = rows(path, errors="keep")
@@ -607,7 +610,7 @@ def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: s
         ({"columns": "ents", "to": "docbin"}, "--columns: a DocBin has all annotations"),
         ({"gpus": 1}, "expected --engine ray"),
         ({"address": "auto"}, "expected --engine ray"),
-        ({"language": "de"}, "is no run folder"),
+        ({"language": "de"}, "is not a run folder"),
         ({"from_": "parquet"}, "a damaged Parquet file"),
         ({"from_": "docbin"}, "a damaged file"),
     ],
@@ -621,10 +624,10 @@ def test_options_that_do_not_fit_are_refused(
 def test_what_is_not_there_is_named(pipeline: Path, tmp_path: Path) -> None:
     path, out = text_file(tmp_path), tmp_path / "out"
     assert "no pipeline and no folder 'spen_enn'. Did you mean 'spen_en'?" in refused("spen_enn", path, out=out)
-    assert "holds no config.json and no config.cfg" in refused(tmp_path, path, out=out)
+    assert "has no config.json and no config.cfg" in refused(tmp_path, path, out=out)
     assert "found no such file" in refused(pipeline, tmp_path / "no*.txt", out=out)
     (tmp_path / "empty").mkdir()
-    assert "found no file that ends in .txt" in refused(pipeline, tmp_path / "empty", out=out)
+    assert "found no file whose name ends in .txt" in refused(pipeline, tmp_path / "empty", out=out)
     parquet.write_table(pa.table({"body": ["x"]}), tmp_path / "a.parquet")
     assert "no column 'text'; expected one of body" in refused(pipeline, tmp_path / "a.parquet", out=out)
     assert "several formats" in refused(pipeline, path, tmp_path / "a.parquet", out=out)

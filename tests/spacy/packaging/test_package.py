@@ -225,9 +225,9 @@ SRL = {"type": "srl"}
     [
         ([{"type": "multilabel"}], None, r"run of task 'multilabel'.*, text or infnet.parsing, or a plugin"),
         ([NER, NER], None, r"run0 and .*run1 would both be the component 'spen_ner'; .* other_ner=.*run1"),
-        ([SRL], None, r"none that finds their predicates; give one .*format: predicates.*--predicates verbs"),
-        ([SRL], "verbs", r"--predicates verbs needs parts of speech"),
-        ([SRL, PREDICATES, PREDICATES], None, r"run1 and .*run2, which do the same"),
+        ([SRL], None, r"none that finds their predicates; add a run .*format: predicates.*--predicates verbs"),
+        ([SRL], "verbs", r"--predicates verbs requires parts of speech"),
+        ([SRL, PREDICATES, PREDICATES], None, r"run1 and .*run2, which have the same use"),
         ([SRL, PREDICATES], "verbs", r"run1 would not be used"),
         ([PREDICATES], None, r"run0: there are no roles to label"),
         ([NER], "verbs", r"--predicates: there are no roles"),

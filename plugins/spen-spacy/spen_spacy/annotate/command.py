@@ -116,7 +116,7 @@ def _follow(done: Generator[Done, None, None], job: Job, plan: Plan, todo: int, 
 def _note_skipped(skipped: Sequence[Path]) -> None:
     if skipped:
         shown = ", ".join(map(str, skipped[:3])) + (", …" if len(skipped) > 3 else "")
-        typer.echo(f"skipped, of an unknown format: {len(skipped):,} of the files found ({shown})", err=True)
+        typer.echo(f"skipped {len(skipped):,} of the files found, whose formats are unknown ({shown})", err=True)
 
 
 def _check(

@@ -74,8 +74,8 @@ def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[D
         except BrokenProcessPool as error:
             if len(left) == before:
                 raise RunError(
-                    "a process ended before it had finished a shard; was it killed for want of memory? Fewer "
-                    "--processes, or smaller shards in another --out, take less"
+                    "a process ended before it finished a shard, perhaps for lack of memory; use fewer --processes, or "
+                    "smaller shards in another --out"
                 ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

@@ -37,15 +37,15 @@ def find_sources(
                 skipped[path] = None
             else:
                 raise ConfigError(
-                    f"{path}: found no format of this name; expected one that ends in {', '.join(SUFFIXES)}, text "
-                    "formats also with .gz, or --from text for a text of another name"
+                    f"{path}: unknown file format; expected a name that ends in {', '.join(SUFFIXES)} (text formats "
+                    "also with .gz), or --from text"
                 )
         if kinds.keys().isdisjoint(paths):
-            raise ConfigError(f"{name}: found no file that ends in {', '.join(SUFFIXES)}; expected some")
+            raise ConfigError(f"{name}: found no file whose name ends in {', '.join(SUFFIXES)}")
     first = {format: path for path, format in reversed(kinds.items())}
     if len(first) > 1:
         several = ", ".join(f"{path} ({format})" for format, path in first.items())
-        raise ConfigError(f"found files of several formats: {several}; expected one format at a time, or --from")
+        raise ConfigError(f"found files of several formats: {several}; expected files of one format, or --from")
     return next(iter(first)), [_source(path) for path in kinds], list(skipped)
 
 

@@ -28,7 +28,7 @@ def require() -> None:
     try:
         import ray.data  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"--engine ray needs Ray Data ({error}): pip install 'spen-spacy[ray]'") from None
+        raise ConfigError(f"--engine ray requires Ray Data ({error}): pip install 'spen-spacy[ray]'") from None
 
 
 def run_on_ray(
@@ -64,6 +64,6 @@ def run_on_ray(
         for row in annotated.iter_rows():
             yield Done(**row)
     except RayError as error:
-        raise RunError(f"Ray gave up: {' '.join(str(error).split()):.500}") from error
+        raise RunError(f"Ray failed: {' '.join(str(error).split()):.500}") from error
     finally:
         ray.shutdown()

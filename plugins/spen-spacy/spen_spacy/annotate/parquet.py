@@ -19,7 +19,7 @@ def require() -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            f"Parquet needs pyarrow ({error}): pip install 'spen-plugins[tables]', or write --to jsonl"
+            f"Parquet requires pyarrow ({error}): pip install 'spen-plugins[tables]', or write --to jsonl"
         ) from None
 
 

@@ -103,10 +103,10 @@ def find_pipeline(source: str, predicates: str | None, language: str | None, dev
         return Pipeline(runs[0], tuple(runs), language or "en", device)
     for option, value in (("--predicates", predicates), ("--language", language)):
         if value is not None:
-            raise ConfigError(f"{option} {value}: {source} is no run folder; a pipeline has its own")
+            raise ConfigError(f"{option} {value}: {source} is not a run folder; a pipeline has its own")
     if path.is_dir():
         if not (path / "config.cfg").is_file():
-            raise ConfigError(f"{source} is no run folder and no pipeline: it holds no config.json and no config.cfg")
+            raise ConfigError(f"{source} is no run folder and no pipeline: it has no config.json and no config.cfg")
         return Pipeline(str(path.resolve()), device=device)
     if not spacy.util.is_package(source):
         known = spacy.util.get_installed_models()

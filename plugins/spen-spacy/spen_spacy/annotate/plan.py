@@ -98,8 +98,8 @@ def read_or_make_plan(
             raise sp.RunError(f"{path} is damaged and can't be read: {error}") from error
         if difference := next(_differences(plan, options, identity, sources, size), None):
             raise sp.ConfigError(
-                f"{out} holds annotations that were begun with other facts: {difference}. Annotate into another "
-                f"--out, or remove {out} to begin anew"
+                f"{out} holds annotations of another job: {difference}. Use another --out, or remove {out} to start "
+                "again"
             )
         return plan
     if others := [p.name for p in out.iterdir() if p.name != ".lock" and not _is_unfinished(p)]:
@@ -169,7 +169,7 @@ def _differences(
     if identity != plan.identity:
         yield f"found another pipeline, {describe_identity(identity)}; expected {describe_identity(plan.identity)}"
     if size is not None and size != plan.size:
-        yield f"found --shard-size {size / 1e6:g}; expected {plan.size / 1e6:g}, or none"
+        yield f"found --shard-size {size / 1e6:g}; expected {plan.size / 1e6:g}, or no --shard-size"
     before, now = ({s.path: (s.size, s.modified) for s in some} for some in (plan.sources, sources))
     for path in {**before, **now}:
         if before.get(path) != now.get(path):

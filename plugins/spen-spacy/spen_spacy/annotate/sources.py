@@ -150,7 +150,7 @@ class Reading:
         try:
             json.dumps(item, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            return _fail(source, row, "half a character, or a byte that is not UTF-8", "UTF-8 text")
+            return _fail(source, row, "an unpaired surrogate, or a byte that is not UTF-8", "UTF-8 text")
         return self._from_fields(source, row, item)
 
     def _from_fields(self, source: Source, row: int, fields: dict[str, Any]) -> Document:

@@ -148,7 +148,7 @@ def make_package(work: Path, full: str) -> None:
     try:
         spacy_package(work / "pipeline", work, code_paths=[check], create_sdist=False, silent=True)
     except SystemExit as error:
-        raise sp.RunError("`spacy package` refused the pipeline; see its message above") from error
+        raise sp.RunError("`spacy package` rejected the pipeline; see its message above") from error
     finally:
         sys.modules.pop(CHECK, None)  # spaCy imports it as a check
 
@@ -164,7 +164,9 @@ def build(folder: Path, kind: str) -> str | None:
     )
     if done.returncode != 0:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
-        raise sp.RunError(f"the {kind} could not be built (it needs setuptools>=70.1; --build none does not):\n{last}")
+        raise sp.RunError(
+            f"the {kind} could not be built (this requires setuptools>=70.1; --build none does not):\n{last}"
+        )
     for left in [folder / "build", *folder.glob("*.egg-info")]:
         shutil.rmtree(left, ignore_errors=True)
     [built] = (folder / "dist").iterdir()

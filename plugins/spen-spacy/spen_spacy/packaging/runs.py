@@ -66,7 +66,7 @@ def choose_components(words: Sequence[str], predicates: str | None = None) -> li
         if name in components:
             raise ConfigError(
                 f"{components[name].run.path} and {run.path} would both be the component {name!r}; "
-                f"name one of them otherwise, as in other_{kind.removeprefix('spen_')}={run.path}"
+                f"give one of them another name, as in other_{kind.removeprefix('spen_')}={run.path}"
             )
         components[name] = Component(name, kind, run)
     factories = {component.factory for component in components.values()}
@@ -115,18 +115,18 @@ def _only(runs: Sequence[RunFolder], factories: Collection[str]) -> RunFolder | 
     if runs and "spen_srl" not in factories:
         raise ConfigError(f"{paths}: there are no roles to label; give a run of task srl, too")
     if len(runs) > 1:
-        raise ConfigError(f"found {paths}, which do the same for roles; give one of them")
+        raise ConfigError(f"found {paths}, which have the same use for roles; give only one")
     return runs[0] if runs else None
 
 
 def _check_predicates(tagger: RunFolder | None, predicates: str | None, factories: Collection[str]) -> None:
     """Raise a `ConfigError` unless the role labellers have one source of predicates."""
     if predicates == "verbs" and tagger is not None:
-        raise ConfigError(f"--predicates verbs: {tagger.path} would not be used; leave one of both out")
+        raise ConfigError(f"--predicates verbs: {tagger.path} would not be used; omit one of the two")
     if predicates == "verbs" and "spen_pos" not in factories:
-        raise ConfigError("--predicates verbs needs parts of speech; give a run that tags them (tags=upos), too")
+        raise ConfigError("--predicates verbs requires parts of speech; add a run that tags them (tags=upos)")
     if predicates != "verbs" and tagger is None:
         raise ConfigError(
-            "found a run of roles, and none that finds their predicates; give one of task tagging with format: "
-            "predicates (or corpus: predicates), too, or --predicates verbs and a run of parts of speech"
+            "found a run of roles, but none that finds their predicates; add a run of task tagging with format: "
+            "predicates (or corpus: predicates), or use --predicates verbs and a run of parts of speech"
         )

@@ -24,7 +24,7 @@ class SpenParser(WordComponent):
     def check(self, part: str, run: Run) -> None:
         if run.task.selection != "bracket_f1":  # the tasks of other plugins are not imported
             raise ConfigError(
-                f"{self.name}: found a run whose outputs are no trees; expected one of task {TASK!r}, as the config "
+                f"{self.name}: found a run whose outputs are not trees; expected one of task {TASK!r}, as the config "
                 "`parsing` trains"
             )
 
