@@ -89,7 +89,7 @@ class FileTask(Task):
             examples = self.part(part)
             batches = (self.collate(examples[i : i + 64]) for i in range(0, len(examples), 64))
             if not all(batch.labelled.all() for batch in batches):
-                raise DataError(self.files()[part], None, "examples without gold", "gold for all, as it is scored")
+                raise DataError(self.files()[part], None, "examples without gold", "gold for all, as scores require it")
 
     def part(self, name: str) -> Sequence[Any]:
         return self.parts.get(name, [])

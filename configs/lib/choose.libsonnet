@@ -20,7 +20,7 @@
     if !$.is_path(data) && (more != {} || split != null) then
       error '%s and %s require a training file, data=FILE; found data=%s' % [std.join(', ', names[:std.length(names) - 1]), names[std.length(names) - 1], data]
     else if $.is_path(data) && split != null && parts != {} then
-      error 'split=%s divides data=%s into all parts, but %s names a separate file; omit one of the two' % [split, data, std.join(' and ', [key + '=' for key in std.objectFields(parts)])]
+      error 'split=%s divides data=%s into all parts; omit split=, or %s' % [split, data, std.join(' and ', [key + '=' for key in std.objectFields(parts)])]
     else
       $.data(table, data).task
       + (if !$.is_path(data) then {} else if parts == {} then { file: data } + $.given({ split: split }) else { train: data })

@@ -137,12 +137,12 @@ def _check_together(experiment: Experiment, source: object) -> None:
                 f"`spen describe {need}` lists the installed types."
             )
     if experiment.energy_loss is not None and experiment.energy is None:
-        raise ConfigError(f"{source}: found 'energy_loss' without 'energy'; give both or neither.")
+        raise ConfigError(f"{source}: found 'energy_loss' without 'energy'; give 'energy', or omit 'energy_loss'.")
     if experiment.energy is None:
         if net.cls.uses_energy:
             raise ConfigError(f"{source}: inference_net {net.type!r} requires an energy; give 'energy'.")
         if experiment.init.energy is not None:
-            raise ConfigError(f"{source}: found init.energy without 'energy'; give both or neither.")
+            raise ConfigError(f"{source}: found init.energy without 'energy'; give 'energy', or omit init.energy.")
     elif isinstance(experiment.init.energy, list) and not experiment.energy.cls.takes_runs:
         raise ConfigError(
             f"{source}: init.energy: found a list, but energy {experiment.energy.type!r} starts from one run; expected "

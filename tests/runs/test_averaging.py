@@ -196,7 +196,7 @@ def test_a_folder_of_methods_and_seeds_predicts_with_a_mean(both: Path, tmp_path
     record = json.loads((folder / "methods.json").read_text())
     assert record["run"] == best == record["mean"]["candidates"][0]
     seconds = sum(time["seconds"] for run in list_runs(folder) for time in RunFolder(run).times())
-    assert record["mean"]["seconds"] == pytest.approx(seconds) and f"all runs trained for {seconds:.0f} s" in said
+    assert record["mean"]["seconds"] == pytest.approx(seconds) and f"training took {seconds:.0f} s in total" in said
     assert sp.load(folder).folder.path == folder / MEAN and len(sp.load(folder).model.inference_net.nets) == 4
     assert RunFolder.open(folder).path == folder / best
     assert f"| {MEAN} |" in spen("compare", folder).stdout

@@ -80,7 +80,7 @@ class TagFile(NamedTuple):
 def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     """Sentences of a file; `places` is a `TagPlaces`, or a config with its names."""
     if not places.auxiliaries and places.format != "predicates":
-        raise ConfigError("task.auxiliaries requires task.format=predicates")
+        raise ConfigError("task.auxiliaries=false requires task.format=predicates")
     if places.format == "predicates":
         return _read_predicates(places, path, gold)
     if places.format == "auto" and (is_sharded(path) or path.is_dir()):

@@ -78,5 +78,5 @@ def keep_mean(
     )
     return KeptMean(
         before,
-        [line, f"all runs trained for {before['seconds']:.0f} s; to predict with the best run alone, give --best"],
+        [line, f"training took {before['seconds']:.0f} s in total; to predict with the best run alone, give --best"],
     )

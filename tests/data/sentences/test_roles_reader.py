@@ -418,7 +418,7 @@ def test_auxiliaries_are_left_out_where_asked(tmp_path):
         assert [example.predicate for example in roles.part("train")] == [1, 2][not auxiliaries :]
         tags = loaded("tagging", **files, auxiliaries=auxiliaries, format="predicates", scheme="bio")
         assert tags.part("train")[0].names == ("O", "B-V" if auxiliaries else "O", "B-V", "O", "O")
-    with pytest.raises(ConfigError, match=r"task\.auxiliaries requires task\.format=predicates"):
+    with pytest.raises(ConfigError, match=r"task\.auxiliaries=false requires task\.format=predicates"):
         loaded("tagging", **files, auxiliaries=False)
 
 

@@ -224,7 +224,7 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         c = self.config
         if c.corpus is not None or named_files(c).keys() != {"train"}:
             others = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
-            raise sp.ConfigError(f"task.parts requires task.train and nothing else; found {others or 'neither'}")
+            raise sp.ConfigError(f"task.parts requires task.train and nothing else; found {others or 'no file'}")
         where = sp.locate(c.train)
         sentences = read_citations(where, c.fields)
         if len(sentences) < sum(c.parts):

@@ -103,7 +103,7 @@ class TextsConfig(DataConfig, LookUpConfig, OnDiskConfig, RulesConfig):
     blanks, so that the tokeniser of a pretrained encoder reads the text unchanged. N-grams beside such an encoder, for
     example of an energy, then include punctuation."""
     punctuation: bool = True
-    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word; requires words:
+    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word; only for words:
     rule."""
 
 
