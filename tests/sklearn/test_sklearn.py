@@ -196,7 +196,7 @@ def test_a_validation_frame_of_other_labels_is_refused() -> None:
 
 
 def test_as_many_names_as_columns() -> None:
-    with pytest.raises(sp.DataError, match=r"found 2 names \(a, b\); expected 3 different ones"):
+    with pytest.raises(sp.DataError, match=r"found 2 names \(a, b\); expected 3 different names"):
         Matrix(Y, ("a", "b"))
 
 

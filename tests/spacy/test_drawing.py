@@ -11,7 +11,7 @@ from spacy import displacy
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spen_spacy import DISPLACY_OPTIONS, displacy_frames, draw, set_extensions
-from spen_spacy.drawing import COLOURS, LETTER
+from spen_spacy.drawing.svg import COLOURS, LETTER
 from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from spen_plugins import Functions, hookimpl, lazy_names
 
 if TYPE_CHECKING:
-    from spen_spacy.displaying import DISPLACY_OPTIONS, displacy_frames
-    from spen_spacy.drawing import draw
+    from spen_spacy.drawing.displacy import DISPLACY_OPTIONS, displacy_frames
+    from spen_spacy.drawing.svg import draw
     from spen_spacy.extensions import set_extensions
     from spen_spacy.frame import Argument, Frame
     from spen_spacy.serialising import to_json

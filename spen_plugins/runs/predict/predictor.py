@@ -225,7 +225,7 @@ def _use_float32() -> Iterator[None]:
 def _add_energy(prediction: Any, energy: float) -> dict[str, Any]:
     if not isinstance(prediction, Mapping):
         raise ConfigError(
-            f"this run's task predicts a {type(prediction).__name__}, and only a table has room for its energy"
+            f"this run's task predicts a {type(prediction).__name__}, but only a table can hold its energy"
         )
     return {**prediction, "energy": round(energy, 6)}
 

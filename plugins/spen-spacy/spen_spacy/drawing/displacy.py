@@ -6,7 +6,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from spen_spacy.drawing import COLOURS
+from spen_spacy.drawing.svg import COLOURS
 from spen_spacy.extensions import frames
 from spen_spacy.frame import Frame
 

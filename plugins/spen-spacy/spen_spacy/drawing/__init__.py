@@ -1,0 +1,1 @@
+"""Pictures of frames: as SVG, and for displaCy."""
