@@ -170,7 +170,7 @@ def test_verbs_are_predicates_if_they_are_asked_for(runs: dict[str, Path]) -> No
     doc = nlp(Doc(nlp.vocab, words=WORDS, pos=poses))
     assert [(frame.predicate.text, frame.score) for frame in doc._.srl] == [("told", 1.0), ("sent", 1.0)]
     assert nlp("")._.srl == []
-    with pytest.raises(ConfigError, match=r"without token\.pos_; put a component that sets it"):
+    with pytest.raises(ConfigError, match=r"without token\.pos_; add a component that sets it"):
         nlp("No tags")
 
 
@@ -189,7 +189,7 @@ def test_a_registered_function_says_what_predicates_are(runs: dict[str, Path]) -
 
 
 def test_energies_of_frames(runs: dict[str, Path]) -> None:
-    with pytest.raises(ConfigError, match=r"found energy=True, and .* has no energy"):
+    with pytest.raises(ConfigError, match=r"found energy=True, but .* has no energy"):
         roles(runs, predicates="verbs", energy=True)
 
 
