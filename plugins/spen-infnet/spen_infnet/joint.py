@@ -92,9 +92,7 @@ class Joint(sp.Trainer):
         @model_validator(mode="after")
         def _check_stages(self) -> Joint.Config:
             if self.pretrain_epochs and not self.cross_entropy_weight:
-                raise ValueError(
-                    "pretrain_epochs requires a cross_entropy_weight above 0: that stage has no other loss"
-                )
+                raise ValueError("pretrain_epochs requires cross_entropy_weight above 0: that stage has no other loss")
             if not self.same_batch and self.cost_net is not None and self.cost_net.steps not in (1, self.net.steps):
                 raise ValueError(f"same_batch=false requires cost_net.steps=1; found {self.cost_net.steps}")
             return self
