@@ -36,7 +36,7 @@ AsMean = Annotated[
 Choose = Annotated[
     bool,
     typer.Option(
-        "--choose", help="With --mean: of these runs only those whose mean scores best on validation (greedily)."
+        "--choose", help="With --mean: average only the runs whose mean scores best on validation (chosen greedily)."
     ),
 ]
 
@@ -64,15 +64,15 @@ def decode(
     from spen_plugins.runs.train.decoding import decode_by_energy
 
     if choose and not mean:
-        raise ConfigError("--choose is of the runs of a mean: add --mean, or omit it")
+        raise ConfigError("--choose requires --mean; add it, or omit --choose")
     if refine is not None and mean:
-        raise ConfigError("--refine lets an energy decide, and a mean of runs has none: omit --refine or --mean")
+        raise ConfigError("--refine decides by an energy, which a mean of runs lacks; omit --refine or --mean")
     if len(runs) > 1 and not mean:
         raise ConfigError(f"found {len(runs)} runs and OUT; expected one run, or --mean for the mean of all")
     run = runs[0]
     if refine is not None:
         if (by, threshold, temperature) != ("validation", "validation", "validation"):
-            raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
+            raise ConfigError("--refine decides by the energy; omit --by, --threshold and --temperature")
         decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
     settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}

@@ -96,7 +96,7 @@ def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
         try:
             about = path.stat()
             if (about.st_size, about.st_mtime_ns) != (piece.source.size, piece.source.modified):
-                raise sp.DataError(path, None, "a file that has changed", "the one that the plan was made of")
+                raise sp.DataError(path, None, "a file that has changed", "the file that the plan was made from")
             yield from job.reading.read(piece, nlp.vocab)
         except OSError as error:
             found = f"a file that can't be read ({error.strerror or error})"

@@ -129,7 +129,7 @@ class Reading:
             for line, cells, end, _ in tables.read_records(file, head.separator, piece.start, piece.first):
                 if isinstance(cells, str):
                     found = f"a record that can't be read ({cells})"
-                    yield _fail(source, line, found, 'cells quoted by ", a quote inside doubled')
+                    yield _fail(source, line, found, 'cells quoted by ", with quotes inside them doubled')
                 elif cells and len(cells) != len(head.names):
                     yield _fail(source, line, f"{len(cells)} cells", f"{len(head.names)}, as in the header")
                 elif cells:
@@ -141,7 +141,7 @@ class Reading:
         try:
             value = json.loads(line, parse_constant=lambda _: None)  # NaN and Infinity are not JSON
         except (ValueError, RecursionError) as error:
-            return _fail(source, row, f"a line that is no JSON ({error})", "JSON, a table a line")
+            return _fail(source, row, f"a line that is no JSON ({error})", "one JSON object per line")
         return self._from_item(source, row, value)
 
     def _from_item(self, source: Source, row: int, item: Any) -> Document:

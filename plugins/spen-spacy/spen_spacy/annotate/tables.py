@@ -52,7 +52,7 @@ def read_items(path: str | Path) -> list[Any]:
         return json.loads(read_bytes(path).decode("utf-8-sig"), parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         found = f"a file that is no JSON ({error})"
-        raise DataError(path, None, found, "a list of texts or of tables with a text") from None
+        raise DataError(path, None, found, "a list of texts, or of objects with a text") from None
 
 
 class Header(NamedTuple):
@@ -91,7 +91,7 @@ def read_header(path: str | Path, field: str) -> Header:
     if field not in names:
         raise DataError(path, 1, f"no column {field!r}", f"a header with it, or --text with one of {names!s:.300}")
     if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(path, 1, f"two columns {twice[0]!r}", "a name of its own for each")
+        raise DataError(path, 1, f"two columns {twice[0]!r}", "different names")
     return Header(names, separator, record.end, record.next_line)
 
 
