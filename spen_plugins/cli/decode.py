@@ -64,7 +64,7 @@ def decode(
     from spen_plugins.runs.train.decoding import decode_by_energy
 
     if choose and not mean:
-        raise ConfigError("--choose requires --mean; add it, or omit --choose")
+        raise ConfigError("--choose requires --mean; add --mean, or omit --choose")
     if refine is not None and mean:
         raise ConfigError("--refine decides by an energy, which a mean of runs lacks; omit --refine or --mean")
     if len(runs) > 1 and not mean:
