@@ -43,7 +43,7 @@ function(
   tags=null,  // column of the tags: a number from 0, negative from the end; null: the last column
   columns=null,  // extra columns as features, with features=plus and above: {"pos": 1, "chunk": 2}
   columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as written by spen data tag-columns
-  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, mpnet, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // the paper's NER, NER+ and NER++: words (only vectors), plus (tuned vectors, case, columns), plusplus (adds characters); affixes (adds affixes), all (adds clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none

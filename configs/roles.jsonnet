@@ -16,7 +16,7 @@ function(
   test=null,  // test file; without validation and test, data= is divided into all three parts
   split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
   encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
-  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, mpnet, the name or folder of a Hugging Face model, or a table {type: …} of any other
   reading='predicate',  // predicate: the encoder reads a sentence once per predicate; sentence: once for all its predicates
   method=null,  // null: crf, the best on the validation part of ewt, or nce if energy or schedule is given; cross_entropy, crf, segments (scores each span), nce, ranking, margin, margin_compound, regression, regression_s, static_crf, static_segments (taught by a CRF or segments), static_mean, distillation (taught by finished runs, init.energy=RUNS), structured_tuning (a CRF tuned so that core roles occur at most once); with a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   energy=null,  // self_attention, local, linear_chain; constraints (for structured_tuning); or a table {type: …} of any other

@@ -10,7 +10,7 @@ function(
   test=null,  // test file; without validation and test, data= is divided into all three parts
   split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
   encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
-  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, mpnet, the name or folder of a Hugging Face model, or a table {type: …} of any other
   reading='predicate',  // predicate: the encoder reads a sentence once per predicate; sentence: once for all its predicates
   method='nce',  // as in configs/roles.jsonnet
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other

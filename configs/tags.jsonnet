@@ -40,7 +40,7 @@ function(
   encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   tags=null,  // column of the tags: upos or xpos in CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, with features=plus and above: {"lemma": 1}
-  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, mpnet, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // words (only vectors), plus (tuned vectors, case, columns), plusplus (adds characters), affixes (adds affixes), all (adds clusters), or paper: words
   vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none

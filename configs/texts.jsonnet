@@ -24,7 +24,7 @@ function(
   threshold=null,  // a number, or "validation" (the same as null): chosen on the validation part
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: whichever scores better on the validation part; null: validation for your own file without a threshold, else threshold
   method=null,  // null: nce for the sample, else cross_entropy, which scored better on every text corpus; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), dependent labels: counts, hierarchy (task.hierarchy=FILE), star, mixture, gspen; label sequences: seq2seq, sgm, ocd; labels read as words with the text: seqtag, seqtag_crf, laco; nce_seq2seq (SEAL-NCE with that net's samples), nce, ranking, margin, margin_compound, regression, regression_s, partition; taught by finished runs, init.energy=RUNS: static_mean, distillation; end to end: unrolled; implicit training: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; gradient steps from a net: alen, ialen; with a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
-  encoder=null,  // ngrams, bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other; null: ngrams, or bilstm for a method that reads words
+  encoder=null,  // ngrams, bilstm, minilm, mpnet, the name or folder of a Hugging Face model, or a table {type: …} of any other; null: ngrams, or bilstm for a method that reads words
   class_weight=null,  // weights of labels in the cross entropy: balanced, or a table {"rare": 5}; null: none
   precision='no',  // no, bf16 or fp16
   seed=0  // seed of initial weights, row order, dropout and sampling

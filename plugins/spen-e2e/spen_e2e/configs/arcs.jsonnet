@@ -13,7 +13,7 @@ function(
   test=null,  // test file; without validation and test, data= is divided into all three parts
   split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
   trees=null,  // files of the sentences' dependency trees, in CoNLL-U; null: candidates are all spans of at most task.longest words
-  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, mpnet, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='spen',  // spen, icnn, spen_ssvm, local
   precision='no',  // no, bf16 or fp16
   seed=0  // seed of initial weights, row order and dropout

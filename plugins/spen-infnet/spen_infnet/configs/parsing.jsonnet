@@ -34,7 +34,7 @@ function(
   test=null,  // test file; without validation and test, data= is divided into all three parts
   split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
   encoding=null,  // encoding of the text files, if not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
-  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, mpnet, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // words (only vectors), plus (tuned vectors, case), plusplus (adds characters), affixes (adds affixes), all (adds clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none
