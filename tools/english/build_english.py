@@ -6,8 +6,8 @@
 
 spen_en: trains the config `english` part by part into runs/english (finished parts are kept, interrupted ones
 resumed; about two hours on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
-tools/english/train_words.py). Its roles also learn from what spen_en_md, as it is packaged, finds in more text
-(teach_roles.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
+tools/english/train_words.py). Its roles and names also learn from what spen_en_md, as it is packaged, finds in more
+text (distil.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
 the config `english_md`, all parts together, into runs/english_md (an interrupted training is resumed), and takes
 `words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
 """
@@ -41,9 +41,9 @@ from spen_spacy.packaging.package import make_pipeline, write_pipeline
 from spen_spacy.packaging.runs import choose_components
 from tools.bench.spacy_docs import plain, read
 from tools.bench.spacy_scores import score
+from tools.english.distil import distil
 from tools.english.english_data import FILES, write_all
 from tools.english.english_scores import by_corpus, score_again, table
-from tools.english.teach_roles import teach
 from tools.english.train_words import PARTS as WORDS
 from tools.english.train_words import gold as ewt
 from tools.english.train_words import train
@@ -143,11 +143,12 @@ seqeval in strict mode.
 
 """
 TAUGHT = """
-## What its roles learned from
+## What its roles and names learned from
 
 `taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
 sentences of the corpora of names with the predicates and roles that the larger pipeline `spen_en_md` finds in them
-(`tools/english/teach_roles.py`).
+(`tools/english/distil.py`). `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's
+training sentences with the names that `spen_en_md` finds in them.
 """
 ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
 WHOLE = """
@@ -189,7 +190,9 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         train_together(runs)
     else:
         if "srl" not in keep:
-            teach(taught)
+            distil("roles", taught)
+        if "ner" not in keep:
+            distil("names", DATA / "ner.taught.conll")
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)

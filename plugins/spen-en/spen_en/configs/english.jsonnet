@@ -41,7 +41,7 @@ local parts(names, taught) = {
     inference_net: { type: 'independent' },
     trainer: training { epochs: 12 },
   },
-  // Gold roles, and those that spen_en_md finds in text without labels, as tools/english/teach_roles.py writes them.
+  // Gold roles, and those that spen_en_md finds in text without labels, as tools/english/distil.py writes them.
   srl: {
     precision: 'bf16',
     task: { type: 'srl', unique_roles: true } + roles { train: taught },
@@ -62,13 +62,14 @@ local parts(names, taught) = {
     inference_net: { type: 'choice', dim: 40 },
     trainer: training { batch_size: 64, epochs: 9, net+: { lr: 3e-3, clip: 5 } },
   },
-  // Names of four corpora, as tools/english/english_data.py joins them.
+  // Names of four corpora, as tools/english/english_data.py joins them, and those that spen_en_md finds in EWT's training
+  // part, as tools/english/distil.py adds them.
   ner: {
     task: {
       type: 'tagging',
       scheme: 'bio',
       encoding: 'bioes',
-      train: names + '/ner.train.conll',
+      train: names + '/ner.taught.conll',
       validation: names + '/ner.dev.conll',
       test: names + '/ner.test.conll',
     } + no_vocabulary,
@@ -80,8 +81,8 @@ local parts(names, taught) = {
 
 function(
   part='pos',  // pos, predicates, srl, senses or ner
-  names='runs/english/data',  // output folder of tools/english/english_data.py
-  taught='runs/english/taught.jsonl',  // output of tools/english/teach_roles.py
+  names='runs/english/data',  // output folder of tools/english/english_data.py and, for spen_en's names, of distil.py
+  taught='runs/english/taught.jsonl',  // output of tools/english/distil.py
   seed=0  // seed of initial weights, row order, dropout and sampling
 )
   { seed: seed } + choose.from(parts(names, taught), part, 'part')

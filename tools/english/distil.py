@@ -1,11 +1,13 @@
-"""Roles of unlabelled text by spen_en_md, for a smaller net to learn from: run by `make english`.
+"""Labels of unlabelled text by spen_en_md, for spen_en's smaller nets to learn from: run by `make english`.
 
-    SPEN_DATA=... python -m tools.english.teach_roles runs/english/taught.jsonl
+    SPEN_DATA=... python -m tools.english.distil roles runs/english/taught.jsonl
+    SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
 
-The text is GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into
-sentences and words by spen_en_md, and the training sentences of the four corpora of names (english_data.py). The
-predicates and roles that spen_en_md finds are written as JSONL, one line a predicate. They follow EWT PropBank's
-training part, whose roles are gold, in the same form.
+Roles: of GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into sentences
+and words by spen_en_md, and of the training sentences of the four corpora of names (english_data.py). They follow EWT
+PropBank's training part, whose roles are gold; JSONL, one line a predicate.
+
+Names: of EWT's training sentences. They follow the training parts of the corpora of names, which are gold; BIO.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from spen_plugins.data.catalogue import locate
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.files import writing
-from tools.english.english_data import FILES
+from tools.english.english_data import FILES, write_all
 
 PIPELINE = Path("plugins/spen-en-md/spen_en_md/pipeline")
 GOLD = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
@@ -35,25 +37,43 @@ NAMES = ("Anna", "James", "Maria", "David", "Sarah", "Peter", "Laura", "Ahmed", 
 SHORTEST, LONGEST = 3, 60
 """Words of a sentence; longer ones are mostly several, or lists."""
 AT_ONCE = 2000
-"""Sentences whose roles are found together."""
+"""Sentences that are read together."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", choices=WRITERS, help="labels to write")
     parser.add_argument("out", type=Path, help="file to write")
     parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the nets; see sp.load")
     options = parser.parse_args()
-    teach(options.out, options.precision)
+    distil(options.labels, options.out, options.precision)
 
 
-def teach(out: Path, precision: str = "no") -> Path:
+def distil(labels: str, out: Path, precision: str = "no") -> Path:
     """Write the file; nothing is done if it is there."""
     if not out.exists():
         out.parent.mkdir(parents=True, exist_ok=True)
         with writing(out) as part, part.open("w", encoding="utf-8") as file:
-            for items in (gold(), taught(precision)):
-                file.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+            file.writelines(WRITERS[labels](out.parent, precision))
     return out
+
+
+def roles(_: Path, precision: str) -> Iterator[str]:
+    for items in (gold(), taught(precision)):
+        yield from (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+
+
+def names(folder: Path, precision: str) -> Iterator[str]:
+    write_all(folder)
+    yield (folder / "ner.train.conll").read_text(encoding="utf-8")
+    net = sp.load(PIPELINE / "spen_ner" / "model", precision=precision)
+    for words in groups(list(sentence.words) for sentence in read_roles(locate(GOLD), "auto").sentences):
+        for some, one in zip(words, net.predict(words), strict=True):
+            yield "".join(f"{word}\t{tag}\n" for word, tag in zip(some, one["tags"], strict=True)) + "\n"
+
+
+WRITERS = {"roles": roles, "names": names}
+"""The lines of a file, by what it labels; from the file's folder, and the nets' precision."""
 
 
 def gold() -> Iterator[dict[str, Any]]:
