@@ -100,7 +100,8 @@ def decode_unique(run: Path, folder: Path) -> Path:
     """A copy of a run that predicts each core role at most once, with its scores."""
     if not (folder / "metrics.json").exists():
         with writing_folder(folder) as fresh:
-            shutil.copytree(run, fresh, dirs_exist_ok=True)
+            # Without the examples' ratios, which are of the run's own decoding.
+            shutil.copytree(run, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns("examples.safetensors"))
             config = json.loads((run / "config.json").read_text(encoding="utf-8"))
             config["task"]["unique_roles"] = True
             write(json.dumps(config), fresh / "config.json")
