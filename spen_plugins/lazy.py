@@ -12,6 +12,8 @@ from typing import Any
 def lazy_names(package: dict[str, Any]) -> tuple[Callable[[str], Any], list[str]]:
     """The `__getattr__` of a package, and the sorted list of the names that its source imports `if TYPE_CHECKING`.
 
+    `dir()` of the package then lists these names, too.
+
     Args:
         package: its `globals()`, where imported names are stored.
     """
@@ -27,4 +29,5 @@ def lazy_names(package: dict[str, Any]) -> tuple[Callable[[str], Any], list[str]
         package[name] = value
         return value
 
+    package["__dir__"] = lambda: sorted({*package, *modules})
     return get, sorted(modules)

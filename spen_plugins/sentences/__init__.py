@@ -11,11 +11,6 @@ from spen_plugins.lazy import lazy_names
 
 __getattr__, __all__ = lazy_names(globals())
 
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 if TYPE_CHECKING:
     from spen_plugins.data.equal_inputs import shared_inputs
     from spen_plugins.data.formats import Format, Head

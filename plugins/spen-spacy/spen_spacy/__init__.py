@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 __getattr__, __all__ = lazy_names(globals())
 
 
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
-
-
 @hookimpl
 def spen_command() -> Functions:
     return {"annotate": "spen_spacy.annotate.command:annotate", "package": "spen_spacy.packaging.command:package"}
