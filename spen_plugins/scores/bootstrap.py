@@ -126,17 +126,3 @@ def interval(differences: np.ndarray) -> Interval:
     low, high = np.percentile(differences, (2.5, 97.5))
     rarer = min((differences <= 0).sum(), (differences >= 0).sum())
     return Interval(float(low), float(high), float(min(1.0, 2 * (rarer + 1) / (len(differences) + 1))))
-
-
-def differences(numerator: np.ndarray, denominator: np.ndarray, baseline: int) -> list[tuple[float, Interval]]:
-    """Mean differences of methods to one of them, with intervals over seeds and examples together.
-
-    Args:
-        numerator, denominator: `(method, seed, example)`, as of `resampled_scores`; seeds are paired.
-        baseline: the method that the others are compared to, and itself.
-    """
-    methods, seeds, examples = numerator.shape
-    flat = (part.reshape(methods * seeds, examples) for part in (numerator, denominator))
-    drawn = resampled_scores(*flat).reshape(-1, methods, seeds)
-    gaps = [drawn[:, method] - drawn[:, baseline] for method in range(methods)]
-    return [(float(gap.mean()), interval(with_seeds(gap) if seeds > 1 else gap[:, 0])) for gap in gaps]

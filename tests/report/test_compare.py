@@ -25,7 +25,7 @@ from spen_plugins.runs.folder.environment import FORMAT, count_parameters
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.scores import bootstrap
-from spen_plugins.scores.bootstrap import differences, estimate, interval, resampled_scores, with_seeds
+from spen_plugins.scores.bootstrap import estimate, interval, resampled_scores, with_seeds
 from spen_plugins.scores.spans import find_arguments
 from spen_plugins.testing import ToyTags
 from tests.loaded import ROOT, built, spen, trained
@@ -548,18 +548,6 @@ def test_the_interval_over_seeds_and_examples_covers_the_truth_and_that_over_exa
 def test_seeds_that_agree_are_as_examples_alone():
     one = np.random.default_rng(0).normal(0.5, 1, size=(4000, 1))
     assert interval(with_seeds(np.repeat(one, 4, 1))) == interval(one[:, 0])
-
-
-def test_differences_of_methods_are_paired_by_seed_and_example():
-    rng = np.random.default_rng(0)
-    first = rng.integers(2, size=(3, 50)).astype(float)
-    second = np.minimum(first + (rng.random((3, 50)) < 0.2), 1)
-    found = differences(np.stack([second, first]), np.ones((2, 3, 50)), baseline=1)
-    assert found[1] == (0.0, interval(np.zeros(bootstrap.RESAMPLES)))
-    mean, over = found[0]
-    assert mean == pytest.approx((second - first).mean(), abs=0.01) and over.low < mean < over.high
-    alone, apart = differences(np.stack([second, first])[:, :1], np.ones((2, 1, 50)), baseline=1)[0]
-    assert alone == pytest.approx((second - first)[0].mean(), abs=0.01) and apart.low < alone < apart.high
 
 
 def test_both_intervals_are_kept_and_one_seed_has_one(pair):

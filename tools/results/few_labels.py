@@ -46,7 +46,8 @@ from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.scores.bootstrap import differences, estimate
+from spen_plugins.scores.bootstrap import estimate
+from tools.results.differences import differences
 from tools.results.run_records import record, run_lines
 
 CONTROL = "self-training"

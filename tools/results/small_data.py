@@ -33,7 +33,7 @@ from spen_plugins.data.schemes import Scheme, convert
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.scores.bootstrap import differences
+from tools.results.differences import differences
 from tools.results.run_records import record, run_lines
 
 TWICE = "_twice"
