@@ -46,23 +46,18 @@ class Node:
         """The node of its own feature network; None if it uses the experiment's."""
         return self.features if self.features is not None and self.features.where == f"{self.where}.features" else None
 
-    def table(self) -> dict[str, Any]:
-        """The table as JSON values, with its defaults; parsing it again gives an equal node."""
-        table = {"type": self.type, **self.config.model_dump(mode="json")}
-        if self.own_features is not None:
-            table["features"] = self.own_features.table()
-        for key, part in self.parts.items():
-            table[key] = part.table() if isinstance(part, Node) else {name: n.table() for name, n in part.items()}
-        return table
+    def table(self, whole: bool = False) -> dict[str, Any]:
+        """The table as JSON values, with its defaults; parsing it again gives an equal node.
 
-    def whole_table(self) -> dict[str, Any]:
-        """The table, in which each component has its feature network, so that it means the same in any experiment."""
-        table = self.table()
-        if self.features is not None:
-            table["features"] = self.features.table()
+        With `whole` each component has its feature network, so that the table means the same in any experiment.
+        """
+        table = {"type": self.type, **self.config.model_dump(mode="json")}
+        features = self.features if whole else self.own_features
+        if features is not None:
+            table["features"] = features.table()
         for key, part in self.parts.items():
             one = isinstance(part, Node)
-            table[key] = part.whole_table() if one else {name: n.whole_table() for name, n in part.items()}
+            table[key] = part.table(whole) if one else {name: n.table(whole) for name, n in part.items()}
         return table
 
 

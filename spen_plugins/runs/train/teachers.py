@@ -38,7 +38,7 @@ def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
         source = str(run.path / "config.json")
         node = check(run.config(), source, registry).inference_net
         check_alone(node.cls, f"init.energy: {run.path}")
-        nets[name] = parse(registry, "inference_net", node.whole_table(), f"energy.nets.{name}", source)
+        nets[name] = parse(registry, "inference_net", node.table(whole=True), f"energy.nets.{name}", source)
     init = experiment.init.model_copy(update={"energy": [str(run.path) for run in runs]})
     return replace(experiment, energy=replace(energy, parts={"nets": nets}), init=init)
 

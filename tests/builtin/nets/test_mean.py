@@ -61,7 +61,7 @@ def test_a_whole_table_has_the_experiments_features() -> None:
     config = {**CONFIG, "features": NETS["a"]["features"], "inference_net": {"type": "mean", "nets": bare}}
     node = check(config, "test", Registry()).inference_net
     assert "features" not in node.table()["nets"]["a"]
-    assert node.whole_table()["nets"]["a"]["features"]["hidden"] == [3]
+    assert node.table(whole=True)["nets"]["a"]["features"]["hidden"] == [3]
 
 
 def test_of_one_net_it_is_that_nets_distribution() -> None:
