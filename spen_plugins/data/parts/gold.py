@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -67,7 +67,6 @@ def hide_gold(
     return list(examples[:count]), list(map(hidden, others)), {name: checksum(locate(name)) for name in names}
 
 
-_AT_ONCE = 1024  # training examples, which may be on disk
 Weight = Annotated[float, Field(ge=0)]
 
 
@@ -89,7 +88,7 @@ def weigh_labels(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -
         present = _look_up(setting, labels, "labels")
         return torch.from_numpy(np.stack([np.ones_like(present), present]))
     count, total = np.zeros(len(labels)), 0.0
-    for example in _iterate(examples):
+    for example in examples:
         if example.gold is not None:
             count[example.gold] += example.weight
             total += example.weight
@@ -109,7 +108,7 @@ def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequenc
         weights = _look_up(setting, classes, "entity types and O" if spans else "tags")
     else:
         count = np.zeros(len(tags))
-        for example in _iterate(examples):
+        for example in examples:
             if example.tags is not None:
                 count += example.weight * np.bincount(example.tags, minlength=len(tags))
         count = np.bincount(place, count, len(classes))
@@ -127,11 +126,6 @@ def _look_up(setting: Mapping[str, float], known: Sequence[str], what: str) -> n
                 f"{did_you_mean(name, known)}"
             )
     return np.array([setting.get(name, 1.0) for name in known], dtype=np.float32)
-
-
-def _iterate(examples: Sequence[Any]) -> Iterator[Any]:
-    for start in range(0, len(examples), _AT_ONCE):
-        yield from examples[start : start + _AT_ONCE]
 
 
 def collate_weights(examples: Sequence[Any]) -> Tensor | None:
