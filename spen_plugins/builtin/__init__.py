@@ -33,10 +33,10 @@ def spen_feature_network() -> Classes:
 @hookimpl
 def spen_inference_net() -> Classes:
     return {
-        "independent": "spen_plugins.builtin.nets.independent:Independent",
-        "choice": "spen_plugins.builtin.nets.choice:Choice",
+        "independent": "spen_plugins.builtin.nets.basic:Independent",
+        "choice": "spen_plugins.builtin.nets.basic:Choice",
         "crf": "spen_plugins.builtin.nets.crf:Crf",
-        "mean": "spen_plugins.builtin.nets.mean:Mean",
+        "mean": "spen_plugins.builtin.nets.basic:Mean",
         "gbi": "spen_plugins.inference.gbi:Gbi",
         "rerank": "spen_plugins.builtin.nets.choosers:Rerank",
         "reweight": "spen_plugins.builtin.nets.choosers:Reweight",
@@ -48,7 +48,7 @@ def spen_energy() -> Classes:
     return {
         "local": "spen_plugins.builtin.energies.basic:Local",
         "linear_chain": "spen_plugins.builtin.energies.basic:LinearChain",
-        "mean": "spen_plugins.builtin.energies.mean:MeanOfRuns",
+        "mean": "spen_plugins.builtin.energies.basic:MeanOfRuns",
         "sum": "spen_plugins.builtin.energies.basic:Sum",
     }
 

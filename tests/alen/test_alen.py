@@ -13,7 +13,7 @@ from spen_alen.margin import Margin
 from spen_alen.refine import Refine
 from spen_infnet.objectives import Margin as InfnetMargin
 from spen_plugins.builtin.energies.basic import LinearChain
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.nn import margin_cost
 from spen_seal.labels import Labels
 from tests.seal.toys import make, proposal_for, toy

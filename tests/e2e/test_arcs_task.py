@@ -15,7 +15,7 @@ from spen_e2e.arc_repair import Pairs, find_violations, repair_roles, solve_exac
 from spen_e2e.arcs_task import RoleArcs
 from spen_e2e.trees import Tree, all_spans, read_trees, tree_candidates
 from spen_plugins.builtin.features.bilstm import BiLstm
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.predict.tokenised import TokenisedText
 from tests.builtin.tasks.roles.test_srl_task import TEST, TRAIN, UNSEEN

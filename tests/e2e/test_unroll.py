@@ -12,7 +12,7 @@ from spen_e2e.unroll import Unroll
 from spen_e2e.unrolled import Unrolled, iterates
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.losses.basic import Ssvm
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.trainers.basic import EnergyAlone
 from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.testing import check_trainer

@@ -15,7 +15,7 @@ import spen_plugins as sp
 from spen_e2e.images import DeepPrior, Input
 from spen_e2e.unrolled import Unrolled
 from spen_plugins.builtin.energies.basic import LinearChain
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.errors import Interrupted
 from spen_plugins.loop import Loop
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags

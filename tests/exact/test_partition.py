@@ -13,7 +13,7 @@ import torch
 import spen_plugins as sp
 from spen_exact.partition import Partition, _tangent_exp
 from spen_plugins.builtin.energies.basic import LinearChain
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.loop.evaluation import average_likelihoods
 from spen_plugins.nn import effective_samples, estimate_likelihoods, log_weights
 from spen_plugins.report.compare import compare

@@ -16,7 +16,7 @@ from spen_gspen.mirror import Mirror, MirrorNet, find_beliefs
 from spen_gspen.staged import Staged
 from spen_plugins.builtin.energies.basic import Local
 from spen_plugins.builtin.losses.basic import Ssvm
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.nn import Star, StarLabels
 from spen_plugins.testing import ToyLabels, ToyTags, check_energy, check_energy_loss, check_inference_net, check_trainer
 from tests.exact.toys import all_sets

@@ -10,7 +10,7 @@ import spen_plugins as sp
 from spen_implicit.bilevel import Bilevel
 from spen_implicit.divergence import ContrastiveDivergence
 from spen_implicit.gradient import ImplicitGradient
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.testing import check_trainer
 from spen_seal.contrast import Nce
 from spen_seal.margin import CompoundMargin, Margin

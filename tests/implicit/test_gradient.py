@@ -14,7 +14,7 @@ import spen_plugins as sp
 from spen_implicit.bilevel import Bilevel
 from spen_implicit.divergence import ContrastiveDivergence
 from spen_implicit.gradient import ImplicitGradient
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.testing import ToyMasks
 from spen_plugins.testing.comparing import collate, pick_by_length
 from tests.e2e.toys import energy_for, make, toy

@@ -13,7 +13,7 @@ import spen_plugins as sp
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.builtin.losses.basic import Dvn, Ssvm
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, RunError

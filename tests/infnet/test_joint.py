@@ -14,7 +14,7 @@ from spen_infnet.joint import FineTune, Joint, TagLmPretraining, name_tag_lm_par
 from spen_infnet.objectives import Compound, Margin
 from spen_infnet.tag_lm import TagLm
 from spen_plugins.builtin.energies.basic import LinearChain, Sum
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop.recipe import assign
 from spen_plugins.nn import entropy

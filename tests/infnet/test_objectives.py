@@ -10,7 +10,7 @@ import torch
 import spen_plugins as sp
 from spen_infnet.cost_nets import Separated, Shared, Stacked, StackedBiLstm
 from spen_infnet.objectives import Compound, Contrastive, Margin, Perceptron, Slack
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from tests.e2e.toys import make
 from tests.infnet.toys import Linear, model_for
 from tests.seal.toys import toy

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.nets.choice import Choice
+from spen_plugins.builtin.nets.basic import Choice
 from spen_plugins.data.sentences.srl import AUXILIARIES, Proposition, Sentence
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.testing import ToyFeatures, ToyTags, check_inference_net

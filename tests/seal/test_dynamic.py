@@ -7,7 +7,7 @@ import torch
 from pydantic import ValidationError
 
 import spen_plugins as sp
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.trainers.basic import CrossEntropy
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.trainer import Context

@@ -9,7 +9,7 @@ import torch
 from pydantic import ValidationError
 
 import spen_plugins as sp
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.trainer import OneBatch
 from spen_seal.contrast import Nce
 from spen_seal.dynamic import Dynamic

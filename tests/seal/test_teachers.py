@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies.mean import MeanOfRuns
+from spen_plugins.builtin.energies.basic import MeanOfRuns
 from spen_plugins.builtin.losses.basic import Likelihood
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.nets.crf import Crf
-from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags, check_energy
 from spen_plugins.testing.comparing import collate

@@ -15,7 +15,7 @@ TOTAL = 600
 HEAD = "import torch, spen_plugins as sp\n"
 SOUND = {
     "energy": "from spen_seal.labels import Labels as Sound",
-    "inference_net": "from spen_plugins.builtin.nets.independent import Independent as Sound",
+    "inference_net": "from spen_plugins.builtin.nets.basic import Independent as Sound",
     "energy_loss": "from spen_seal.contrast import Nce as Sound",
     "trainer": "from spen_seal.dynamic import Dynamic as Sound",
 }

@@ -12,7 +12,7 @@ from pydantic import Field, PositiveFloat
 
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.features.ngrams import Bag
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
 from spen_plugins.spaces import LabelSet

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.mlp import BagLinear, Mlp
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.spaces.sparse import Lists
 from tests.loaded import parsed
 

@@ -11,7 +11,7 @@ import torch
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.builtin.losses.basic import Likelihood
-from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
 from tests.loaded import trained

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.builtin.nets.mean import Mean
+from spen_plugins.builtin.nets.basic import Mean
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry

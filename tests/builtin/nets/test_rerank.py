@@ -14,9 +14,9 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.nets.choosers import Rerank
 from spen_plugins.builtin.nets.crf import CrfProposal
-from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.spaces.chain import Chain
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net

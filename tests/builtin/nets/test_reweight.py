@@ -13,9 +13,9 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
+from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.nets.choosers import BLOCK, TEMPERATURES, WEIGHTS, Rerank, Reweight, _draw_by_token
 from spen_plugins.builtin.nets.crf import Crf
-from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.loop import evaluate as scored
 from spen_plugins.report.compare import compare
 from spen_plugins.runs.many.groups import read_groups

@@ -1,21 +1,75 @@
-"""Inference net `choice`: one of some candidates, each known by its attributes."""
+"""Basic inference nets: independent variables, the mean of several nets, and one of some candidates."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import ChoiceInputs, X
+from spen_plugins.component import Component, name_parts
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.inference_net import InferenceNet
+from spen_plugins.inference_net import InferenceNet, check_alone
+from spen_plugins.nn import output_size
 from spen_plugins.settings.config import Config
-from spen_plugins.spaces import Proposal
+from spen_plugins.spaces import LabelSet, Proposal
+from spen_plugins.spaces.mixture import average
 from spen_plugins.task import Task
+
+
+class Independent(InferenceNet):
+    """Logits `(batch, 1, *variables)`: label embeddings times features (Lee et al. 2022, Sec. 4.1)."""
+
+    uses_features = True
+
+    class Config(Config):
+        bias: bool | None = None
+        """If true, the output layer has a bias; null: none for labels (as in SEAL's released code), one for tags."""
+
+    def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        assert features is not None
+        bias = config.bias if config.bias is not None else not isinstance(task.space, LabelSet)
+        self.output = nn.Linear(features.output_dim, output_size(self), bias=bias)
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        features = self.features(x)
+        return self.space.independent(self.output(features).unsqueeze(1), x.mask, features=features)
+
+
+class Mean(InferenceNet):
+    """q(y | x) = 1/K Σ_k q_k(y | x) of the nets in the table `nets`, whose keys are free names (Hansen & Salamon 1990).
+
+    `spen decode RUNS OUT --mean` makes one of finished runs. Trained, the nets learn together, as a mixture.
+    """
+
+    parts: ClassVar[Mapping[str, str]] = {"nets": "inference_net*"}
+
+    def __init__(
+        self,
+        config: Any,
+        task: Task,
+        features: FeatureNetwork | None = None,
+        nets: Mapping[str, Component] | None = None,
+    ) -> None:
+        super().__init__(config, task, features)
+        if not nets:
+            raise ConfigError(
+                "inference_net 'mean' found no nets; expected a table of named inference nets, such as "
+                '"nets": {"a": {"type": "independent"}, "b": {"type": "independent"}}'
+            )
+        for name, net in nets.items():
+            check_alone(net, f"inference_net.nets.{name}")
+        self.nets = name_parts(nets, "inference_net.nets")
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        return average([net(x) for net in self.nets.values()])
+
 
 IMPOSSIBLE = -1e4
 """Logit of a place without a candidate: its probability is 0, and what is computed with it stays finite."""
