@@ -58,20 +58,12 @@ def read_strata(
     """
     form = _recognise(path)
     names = _names(path, form)
-    if _is_of_sentences(path, form, names):
-        _reject(
-            path,
-            form,
-            min(keys.given().keys() - _OF_WORDS, default=None),
-            "which has no such column; tags= names the tags",
-        )
+    is_of_sentences, given = _is_of_sentences(path, form, names), keys.given().keys()
+    if wrong := given - _OF_WORDS if is_of_sentences else given & _OF_WORDS:
+        reason = "no such column; tags= names the tags" if is_of_sentences else "no word tags; labels= names the labels"
+        raise ConfigError(f"{min(wrong)}=: {path} is read as {form.name}, which has {reason}")
+    if is_of_sentences:
         return read_sentence_strata(path, form, keys)
-    _reject(
-        path,
-        form,
-        max(keys.given().keys() & _OF_WORDS, default=None),
-        "which has no word tags; labels= names the labels",
-    )
     if kind is None and names:
         kind = "vectors" if _has_features(path, form, names, keys) else "texts"
     if form in (ARFF, LIBSVM) or kind == "vectors":
@@ -95,11 +87,6 @@ def _is_of_sentences(path: Path, form: Format, names: Sequence[str]) -> bool:
     if form is PARQUET:
         return not {*TEXT} & {*names} and bool({*LIST_WORDS} & {*names})
     return form in SENTENCES or (form is JSON_LINES and _has_words(path))
-
-
-def _reject(path: Path, form: Format, key: str | None, reason: str) -> None:
-    if key is not None:
-        raise ConfigError(f"{key}=: {path} is read as {form.name}, {reason}")
 
 
 def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> bool:
