@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
@@ -18,6 +18,8 @@ FILES = ("file", *PARTS)
 """Fields of a task's config that name files of examples: one with all parts, or one for each."""
 HELD_OUT = 0.2
 """Share of the training examples that validate where no validation part is given in Python."""
+COUNTED = 100_000
+"""About the most training examples in which labels and tags are counted; of more, some evenly apart."""
 
 
 class Indexer(ABC):
@@ -184,3 +186,14 @@ class Task(ABC):
 def _convert_to_json(value: Any) -> Any:
     """Arrays and tensors as lists, anything else as text; for `json.dumps`."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def read_gold(task: Task, batch_size: int) -> Iterator[Tensor]:
+    """Gold of the training examples that have it, `(example, 1, *variables)` for each batch; of a large part, in some
+    batches, evenly apart, with about `COUNTED` examples. None of a restored task."""
+    examples = task.part("train")
+    every = max(1, -(-len(examples) // COUNTED))
+    for start in range(0, len(examples), every * batch_size):  # rows side by side are read at once from disk
+        batch = task.collate(examples[start : start + batch_size])
+        if batch.gold is not None:
+            yield batch.gold[batch.labelled]

@@ -23,7 +23,7 @@ from spen_plugins.loop.torch_modes import flush_denormals
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
-from spen_plugins.task import Metric, Task
+from spen_plugins.task import Metric, Task, read_gold
 from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder, Rewards
 from spen_plugins.trainer import Stage, TrainerConfig
 
@@ -181,10 +181,6 @@ def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[
     return {name: values[back] for name, values in zip(("numerator", "denominator"), ratios, strict=True)}
 
 
-COUNTED = 100_000
-"""About the most training examples in which values are counted; of more, some batches, evenly apart."""
-
-
 class Constant:
     """A constant predictor, which gives every input the same output: each value has its frequency in the training part.
 
@@ -216,16 +212,10 @@ class Constant:
 
     @cached_property
     def _frequencies(self) -> Tensor | None:
-        """Share of each value in the training part's gold; of a large part, in about `COUNTED` examples of it."""
+        """Share of each value in the training part's gold; None if the task's space counts none."""
         total, count = torch.zeros(()), torch.zeros(())
-        examples = self.task.part("train")
-        every = max(1, -(-len(examples) // COUNTED))
-        for start in range(0, len(examples), every * self.batch_size):  # rows side by side are read at once from disk
-            batch = self.task.collate(examples[start : start + self.batch_size])
-            if batch.gold is None:
-                continue
-            tally = self.task.space.tally(batch.gold[batch.labelled])
-            if tally is None:
+        for gold in read_gold(self.task, self.batch_size):
+            if (tally := self.task.space.tally(gold)) is None:
                 return None
             total, count = total + tally[0], count + tally[1]
         return total / count if count > 0 else None

@@ -10,9 +10,7 @@ from spen_plugins.data.disk.on_disk import chosen
 from spen_plugins.data.tables.table_columns import ROOT
 from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
-
-COUNTED = 100_000
-"""About the most training examples whose labels are counted; of more, some evenly apart."""
+from spen_plugins.task import COUNTED
 
 
 def find_largest(examples: Sequence[Any]) -> int:
