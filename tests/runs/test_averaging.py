@@ -125,7 +125,7 @@ def test_greedy_selection_is_what_its_definition_says() -> None:
 
 def test_of_chosen_runs_the_mean_scores_as_selection_said(both: Path, tmp_path: Path) -> None:
     members = averaging.open_members(list_runs(both))
-    task = averaging.load_task(members[0])
+    task = averaging.load_own_data(members[0].experiment, members[0].folder, "Train again")
     chosen, scores = averaging.choose_members(members, task, QUIET)
     assert max(scores) == scores[-1] >= max(run.folder.metrics()["validation"]["example_f1"] for run in members)
     spen("decode", both, tmp_path / "x", "--mean", "--choose", "--by", "threshold")

@@ -11,7 +11,8 @@ from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.runs.folder.folder import MEAN, RunFolder, read_methods
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train.averaging import average_runs, choose_members, load_task, open_members, write_mean
+from spen_plugins.runs.predict.own_data import load_own_data
+from spen_plugins.runs.train.averaging import average_runs, choose_members, open_members, write_mean
 from spen_plugins.scores.bootstrap import scale
 
 
@@ -55,7 +56,7 @@ def keep_mean(
         shutil.rmtree(place, ignore_errors=True)
         try:
             members = open_members(paths)
-            task = load_task(members[0])
+            task = load_own_data(members[0].experiment, members[0].folder, "Train again")
             chosen, scores = choose_members(members, task, options)
             if len(chosen) == 1:
                 reason = f"no mean of its runs scores better on validation than {chosen[0].name} alone"

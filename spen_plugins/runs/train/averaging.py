@@ -78,7 +78,7 @@ def average_runs(
     """
     RunFolder.check_free(out, INSTEAD)
     members = open_members(runs, settings)
-    task = load_task(members[0])
+    task = load_own_data(members[0].experiment, members[0].folder, "Train again")
     if not choose:
         return write_mean(members, members, task, out, options)
     chosen, _ = choose_members(members, task, options)
@@ -126,11 +126,6 @@ def _check_alike(first: Member, other: Member) -> None:
             f"{first.folder.path} and {other.folder.path} can't be averaged, as they differ in {', '.join(unlike)}; "
             "expected runs of one task on the same data"
         )
-
-
-def load_task(first: Member) -> Task:
-    """The task of the runs, with its data."""
-    return load_own_data(first.experiment, first.folder, "Train again")
 
 
 def choose_members(members: Sequence[Member], task: Task, options: RunOptions) -> tuple[list[Member], list[float]]:
@@ -192,7 +187,7 @@ def write_mean(
     Args:
         members: the runs that are averaged.
         candidates: all runs from which validation chose them; the same if it chose none.
-        task: with its data, as of `load_task`.
+        task: with its data.
         out, options: as of `average_runs`.
     """
     first = members[0]
