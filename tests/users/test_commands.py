@@ -40,6 +40,7 @@ RUN = [
     "README.md",
     "docs/configs.md",
     "docs/encoders.md",
+    "docs/first_run.md",
     "docs/images.md",
     "docs/label_sets.md",
     "docs/own_data.md",

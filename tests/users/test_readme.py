@@ -126,7 +126,7 @@ def test_the_config_in_the_docs_is_an_experiment() -> None:
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+            assert (page.parent / target).is_file(), f"{page.name}: {target}"
 
 
 HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(value) and name.startswith("spen_")]
