@@ -132,13 +132,21 @@ def _names(groups: Sequence[GroupScores], wanted: Sequence[str], selection: str)
 def _list_differences(first: GroupScores, other: GroupScores) -> list[str]:
     """Reasons why scores of two groups may not be comparable."""
     notes = []
-    if first.data != other.data:
+    same_files = first.data != other.data and first.undivided_data == other.undivided_data
+    divided = [group.label for group in (other, first) if group.data != group.undivided_data]
+    if one_divides := same_files and len(divided) == 1:
+        notes.append(
+            f"WARNING: {other.label} and {first.label} read the same data files, but only {divided[0]} has a split "
+            "file. Run folders do not record rows, so their parts may or may not be the same. Train both with the same "
+            "split=FILE"
+        )
+    elif first.data != other.data:
         notes.append(f"WARNING: {other.label} and {first.label} did not read the same data files (environment.json)")
     counts = [{len(numerator) for numerator, _ in group.ratios.values()} for group in (first, other)]
     if all(counts) and counts[0] != counts[1]:
         sizes = " and ".join("/".join(map(str, sorted(count))) for count in counts[::-1])
         notes.append(f"WARNING: {other.label} and {first.label} were scored on {sizes} examples")
-    for key in sorted(first.protocols.keys() & other.protocols.keys()):
+    for key in sorted((first.protocols.keys() & other.protocols.keys()) - ({"split"} if one_divides else set())):
         theirs, ours = other.protocols[key], first.protocols[key]
         if theirs != ours:
             both = f"{'; '.join(sorted(theirs))} against {'; '.join(sorted(ours))}"

@@ -126,6 +126,11 @@ class GroupScores:
         return frozenset(_checksums(run) for run in self.runs.values())
 
     @cached_property
+    def undivided_data(self) -> frozenset[tuple[str, ...]]:
+        """As `data`, without the files that only say which rows are in which part."""
+        return frozenset(_checksums(run, split=False) for run in self.runs.values())
+
+    @cached_property
     def protocols(self) -> dict[str, frozenset[str]]:
         """The protocols of the scores; for a fitted threshold how it was fitted, as its value differs between runs."""
         protocols: dict[str, set[str]] = {}
@@ -153,10 +158,13 @@ def find_score(scores: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _checksums(run: RunFolder) -> tuple[str, ...]:
-    """Checksums of a run's data files; for a corpus of the package the task's type."""
-    checksums = run.environment().get("data_sha256", {}).values()
-    return tuple(sorted(checksums)) or (run.config()["task"]["type"],)
+def _checksums(run: RunFolder, split: bool = True) -> tuple[str, ...]:
+    """Checksums of a run's data files, perhaps without `task.split`; for a corpus of the package the task's type."""
+    task = run.config()["task"]
+    checksums = dict(run.environment().get("data_sha256", {}))
+    if not split:
+        checksums.pop(str(task.get("split")), None)
+    return tuple(sorted(checksums.values())) or (task["type"],)
 
 
 @dataclass(frozen=True)

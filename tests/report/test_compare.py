@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -235,6 +236,23 @@ def test_what_can_not_be_compared_is_said(tmp_path, other, said, resampled):
     assert others in ([], ["b and a: no bootstrap, as their examples are not the same"])
     difference = found.rows[1].differences["a"]
     assert (difference is not None and difference.examples is not None) == resampled
+
+
+def test_a_split_file_of_one_run_may_or_may_not_make_a_difference(tmp_path):
+    """Rows are not recorded, so that a run with the file's own division may have those of the split file."""
+    make(tmp_path / "a", 0, 0.5, ([1.0], [1.0]))
+    for name, checksum in (("b", "34"), ("c", "56")):
+        path = make(tmp_path / name, 0, 0.5, ([1.0], [1.0]), data={"a.arff": "12", "rows.json": checksum})
+        task = {"type": "multilabel", "file": "a.arff", "split": "rows.json"}
+        (path / "config.json").write_text(json.dumps({"seed": 0, "task": task}))
+        metrics = json.loads((path / "metrics.json").read_text())
+        metrics["protocol"]["split"] = "rows.json"
+        (path / "metrics.json").write_text(json.dumps(metrics))
+    b_alone = "only b has a split file"
+    for words, said in (("ab", b_alone), ("ba", b_alone), ("bc", "did not read the same data files")):
+        notes = compare(read_groups([str(tmp_path / word) for word in words])).notes
+        [warning] = [note for note in notes if note.startswith("WARNING")]
+        assert said in warning and ("may or may not be the same" in warning) == (words != "bc")
 
 
 def test_thresholds_that_validation_picked_are_one_policy(tmp_path):
