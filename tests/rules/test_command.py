@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.loaded import spen, written
+from spen_plugins.settings.fields import fields
+from tests.loaded import parsed, spen, written
 
 NAMES = """\
 from spen_rules import lexicon, pattern, rule
@@ -225,6 +227,14 @@ def test_without_gold_there_is_no_accuracy(rules, texts, tmp_path):
     assert read_rows(spen("rules", texts[0], plain, "--kind", "texts").stdout)[0][4:] == [
         "100.00", "2", "50.0", "50.0", "–",
     ]  # fmt: skip
+
+
+def test_the_help_says_which_examples_are_the_labelled_ones():
+    """The first of FILE, where a run that divides FILE takes the first of its training part."""
+    said = " ".join(re.sub(r"[│|]", " ", spen("rules", "--help").output).split())
+    assert "a run that divides FILE takes the first of its training part" in said
+    [labelled] = [field for field in fields(parsed("task", "tagging")[0].Config) if field.name == "labelled"]
+    assert "training part" in labelled.doc and "`spen rules`" in labelled.doc
 
 
 def test_examples_without_gold_count_for_coverage_alone(rules, names, texts, tmp_path):

@@ -34,8 +34,9 @@ def require_votes(x: sp.X) -> Tensor:
     """The votes of a batch; raises ConfigError if there are none."""
     if sp.VOTES not in x.inputs:
         raise sp.ConfigError(
-            "found no rules; set task.rules to a file of rules, such as mine.py. Prediction does not read rules: it "
-            "requires a net other than 'rules.majority', and no energy 'rules.votes'"
+            "the outputs are the rules' votes (net 'rules.majority' or energy 'rules.votes'), and only training reads "
+            "task.rules. Such a run has scores, for spen compare, but can't predict or score other files: train a net "
+            "by the same rules, such as method=rules_energy, votes or expectation"
         )
     return x.inputs[sp.VOTES]
 

@@ -24,7 +24,8 @@ class PartlyLabelledConfig(Config):
     """The training examples that have gold; from the others an energy learns, or teaches, by inputs alone."""
 
     labelled: int | None = Field(None, ge=1)
-    """Number of training examples, from the first, whose gold is used; null: all."""
+    """Number of training examples, from the first of the training part, whose gold is used; null: all. `spen rules`
+    takes the first of its file, which is not divided."""
     rest: bool = True
     """If true, training examples after the labelled ones are trained on without gold; otherwise they are ignored."""
     unlabelled: str | list[str] | None = None
