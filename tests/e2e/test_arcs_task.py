@@ -263,6 +263,7 @@ def test_parse(task):
         ({"words": ["Bo", "saw"], "predicates": [1], "tags": [["B-V"]]}, "one tag per word"),
         ({"words": ["Bo", "saw"], "predicates": [1], "heads": [1]}, "2 of each"),
         ({"words": ["Bo", "saw"], "predicates": [1], "heads": [1, 0]}, "its own ancestor at word 0"),
+        ({"words": ["Bo", "saw"], "predicates": [1], "heads": [2, -1]}, "head 2 of 2 words at word 0"),
     ],
 )
 def test_a_wrong_item(task, item, says):

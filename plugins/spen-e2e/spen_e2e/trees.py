@@ -31,14 +31,14 @@ def read_trees(path: Path) -> dict[tuple[str, ...], Tree]:
     return trees
 
 
-def make_tree(heads: Sequence[int], relations: Sequence[str]) -> Tree:
+def make_tree(heads: Sequence[int], relations: Sequence[str], first: int = 0) -> Tree:
     """A tree of heads from 0, -1 for none; `ValueError`, whose first argument is a word's number, from 0, if its head
-    is no word, or it is below itself."""
+    is no word, or it is below itself. Its second says why, with heads as the user's file counts them, from `first`."""
     n = len(heads)
     above = np.array(heads, dtype=np.int64)
     wrong = np.flatnonzero((above < -1) | (above >= n))
     if len(wrong):
-        raise ValueError(int(wrong[0]), f"head {heads[wrong[0]] + 1} of {n} words")
+        raise ValueError(int(wrong[0]), f"head {heads[wrong[0]] + first} of {n} words")
     at = above
     for _ in range(n):
         at = np.where(at >= 0, above[at], -1)
@@ -55,7 +55,7 @@ def _check_tree(path: Path, sentence: TaggedSentence) -> Tree:
             raise DataError(path, sentence.line_of(i), f"{head!r} as a word's head", wanted)
         heads.append(int(head) - 1)
     try:
-        return make_tree(heads, sentence.tags or ())
+        return make_tree(heads, sentence.tags or (), first=1)
     except ValueError as error:
         word, problem = error.args
         raise DataError(path, sentence.line_of(word), problem, wanted) from None
