@@ -27,7 +27,7 @@ local data_sets = {
     },
   },
   ewt: tagging.plain { task: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') } },
-  // Your own files, named by task.train=… task.validation=… task.test=…
+  // Your own files, named by task.train=… task.validation=… task.test=…, or by task.file=… and perhaps task.split=…
   // Endings say much where words are few.
   files: tagging.own { words+: { features: 'affixes' } },
 };
@@ -52,6 +52,7 @@ function(
   local chosen =
     if split == null || choose.is_path(data) then {}
     else if data == 'twitter_pos' then choose.from(splits, split, 'split')
+    else if data == 'files' then error 'split= requires data=twitter_pos or data=FILE; with data=files, give task.file=FILE and task.split=FILE'
     else error 'split= requires data=twitter_pos or your own file; data=%s has a fixed split, so omit it' % std.toString(data);
   local rows = if choose.is_path(data) then split else null;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }

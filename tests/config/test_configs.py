@@ -496,6 +496,8 @@ def test_splits_of_twitter() -> None:
     assert files(split="reference") == ["oct27.traindev", "oct27.test", "daily547.conll"]
     with pytest.raises(ConfigError, match=r"split= requires data=twitter_pos or .*; data=ewt has a fixed split"):
         evaluate(POS, {"data": "ewt", "split": "reference"})
+    with pytest.raises(ConfigError, match=r"with data=files, give task\.file=FILE and task\.split=FILE"):
+        evaluate(POS, {"data": "files", "split": "rows.json"})
 
 
 def test_tags_and_formats() -> None:

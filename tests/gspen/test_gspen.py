@@ -199,6 +199,8 @@ def test_parts_of_other_methods_are_an_error() -> None:
     for call in (make(MirrorNet, task), make(MirrorNet, task).training_proposal):
         with pytest.raises(sp.ConfigError, match=r"requires energy 'gspen\.star'; found Local"):
             call(batch.x, other.at(batch.x))
+        with pytest.raises(sp.ConfigError, match=r"found no energy\. Set energy\.type to 'gspen\.star'"):
+            call(batch.x)
     with pytest.raises(sp.ConfigError, match=r"requires energy 'gspen\.star'; found Local"):
         make(Gap, task)(other.at(batch.x), batch, None)
     model = sp.Model(make(MirrorNet, task), make_energy(), make(Ssvm, task))

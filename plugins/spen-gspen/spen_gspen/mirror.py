@@ -83,5 +83,6 @@ def require_star(energy: sp.BoundEnergy | None, where: str) -> StarGraph:
     """
     found = None if energy is None else energy.energy
     if not isinstance(found, StarGraph):
-        raise sp.ConfigError(f"{where} requires energy 'gspen.star'; found {type(found).__name__}")
+        kind = "no energy" if found is None else type(found).__name__
+        raise sp.ConfigError(f"{where} requires energy 'gspen.star'; found {kind}. Set energy.type to 'gspen.star'")
     return found
