@@ -279,7 +279,11 @@ def parse_spen_run(words: list[str]) -> None:
 
 # docs/results, whose commands need the data sets.
 
-RESULTS = ["docs/results.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/results").glob("*.md"))]
+RESULTS = [
+    "docs/gallery.md",
+    "docs/results.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/results").glob("*.md")),
+]
 
 
 def published() -> Iterator[tuple[str, str]]:

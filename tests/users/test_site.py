@@ -53,6 +53,17 @@ def test_the_site_has_every_page() -> None:
     assert re.findall(r"<!-- names of (\S+) -->", API.read_text()) == list(PACKAGES)
 
 
+def test_the_gallery_has_every_figure() -> None:
+    shown = re.findall(r"!\[([^]]*)\]\(figures/([^)]+)\)", (ROOT / "docs/gallery.md").read_text())
+    assert sorted(name for _, name in shown) == sorted(path.name for path in (ROOT / "docs/figures").iterdir())
+
+
+def test_every_image_has_a_text_in_its_place() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for text, name in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", page.read_text()):
+            assert len(text.split()) > 2, f"{page.name}: {name}"
+
+
 def test_the_page_on_architecture_names_files_that_exist() -> None:
     text = (ROOT / "docs/architecture.md").read_text()
     paths = re.findall(r"`([\w./-]+(?:\.py|/))`", text)
