@@ -44,6 +44,7 @@ def hessian_figure(pairs: Pairs) -> Figure:
     """Both matrices, each on a scale of its own that is centred on 0; red is positive: together."""
     size = min(7.0, max(3.2, 0.09 * len(pairs.names) + MARGIN))
     figure = new_figure(2 * size + 1.2, size + 1.2)
+    figure.set_layout_engine("compressed")  # no empty band around squares
     figure.suptitle(f"{pairs.run}: pairs in the energy and in the data\n{pairs.summarise()}", x=0.01, ha="left")
     left, right = figure.subplots(1, 2)
     learned, counted = (

@@ -158,6 +158,7 @@ def gradients_figure(data: Couplings) -> Figure:
     columns = 2 if panels == 4 else min(3, panels)
     rows = -(-panels // columns)
     figure = new_figure(4.1 * columns, 0.5 + 3.3 * rows)
+    figure.get_layout_engine().set(w_pad=0.15)  # inches; labels of neighbours must not touch
     title = f"{data.run}: gradient that teaches label k while label i changes"
     figure.suptitle(f"{title}\n{data.of}; other labels: {data.others}", x=0.01, ha="left", fontsize=10)
     cells = figure.add_gridspec(rows, columns)
