@@ -28,7 +28,7 @@ from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.sentences.batches import Vocabulary
 from spen_plugins.sentences.on_disk import Encode, column_key, tagged_index
-from spen_plugins.sentences.tag_warnings import warn_of_blank_tags
+from spen_plugins.sentences.tag_warnings import warn_of_blank_tags, warn_of_spans
 from spen_plugins.settings.config import Config
 from spen_plugins.task import PARTS
 
@@ -73,6 +73,8 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
     notes = [note for part in PARTS for note in warn_of_blank_tags(*found.parts[part])] if files else []
+    if files and config.scheme == "none":
+        notes += warn_of_spans(*found.parts["train"])
     found = found._replace(notes=[*found.notes, *notes])
     if not on_disk:
         return _with_hidden(config, found), None

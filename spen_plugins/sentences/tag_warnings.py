@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,15 @@ def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> li
         return []
     share = f"{blank:,} of {len(tags):,} tags in {where} are '_'"
     return [f"warning: {share}, CoNLL's sign for no value; is task.tags the right column?"]
+
+
+def warn_of_spans(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
+    """A warning if tags that are learned one by one are those of spans."""
+    tags = {tag for sentence in sentences for tag in sentence.tags or ()}
+    if "O" not in tags or len(tags) == 1 or not all(re.fullmatch(r"O|[BIES]-.+", tag) for tag in tags):
+        return []
+    found = f"the tags in {where} are those of spans ({_list(tags)})"
+    return [f"warning: {found}, but are scored one by one; `spen-run names` learns and scores whole spans"]
 
 
 def unseen_tags(
