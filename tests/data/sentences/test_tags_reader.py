@@ -210,9 +210,9 @@ def test_conllu_is_recognised_by_its_content(tmp_path):
 
 def test_tags_of_spans_that_are_learned_one_by_one_are_warned_of(tmp_path):
     path = tmp_path / "names.conll"
-    path.write_text("Anna B-PER\nWeber I-PER\nsleeps O\n\nBob S-PER\n", encoding="utf-8")
+    path.write_text("Anna B-PER\nWeber E-PER\nsleeps O\n\nBob S-PER\n", encoding="utf-8")
     [warning] = [note for note in tagger(path).notes() if "of spans" in note]
-    assert "those of spans (B-PER, I-PER, O, S-PER)" in warning and "`spen-run names`" in warning
+    assert "those of spans (B-PER, E-PER, O, S-PER)" in warning and "`spen-run names`" in warning
     assert not any("of spans" in note for note in tagger(path, scheme="bioes").notes())
     path.write_text("she O\nsaw V\nit O\n", encoding="utf-8")  # Twitter's pronouns
     assert not any("of spans" in note for note in tagger(path).notes())
