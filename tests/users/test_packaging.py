@@ -1,17 +1,17 @@
-"""The installed package: metadata, pins, contracts on imports, the Makefile on machines that lack things."""
+"""The installed packages: versions, metadata, licences, pins, the citation, contracts on imports."""
 
 from __future__ import annotations
 
 import configparser
-import os
+import json
 import re
-import shutil
-import subprocess
 import tomllib
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -21,6 +21,14 @@ from tests.loaded import ROOT
 
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("spen-*/setup.cfg"))
 DISTRIBUTIONS = [ROOT, *PLUGINS]
+
+
+LICENCES = {
+    "Apache-2.0": "Version 2.0, January 2004",
+    "CC-BY-4.0": "Creative Commons Attribution 4.0 International",
+    "CC-BY-SA-4.0": "Attribution-ShareAlike 4.0 International",
+}
+"""Words of each licence's text."""
 
 
 def setup(folder: Path) -> configparser.ConfigParser:
@@ -42,17 +50,68 @@ def pins() -> dict[str, Version]:
     return {name: Version(version) for name, version in (line.split("==") for line in lines)}
 
 
+def citation() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+
+
 def test_versions_agree() -> None:
-    assert metadata.version("spen-plugins") == spen_plugins.__version__
-    assert f"version: {spen_plugins.__version__}" in (ROOT / "CITATION.cff").read_text()
-    assert f"## {spen_plugins.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    """The plugins have the core's version, except pipelines, whose packages have one of their own."""
+    version = spen_plugins.__version__
+    assert setup(ROOT)["metadata"]["version"] == "attr: spen_plugins.__version__"
+    assert metadata.version("spen-plugins") == version == citation()["version"]
+    assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[0] == version
+    for folder in PLUGINS:
+        parser, name = setup(folder), package(folder)
+        own, is_pipeline = parser["metadata"]["version"], (folder / name / "meta.json").exists()
+        if is_pipeline:
+            assert own == f"attr: {name}.__version__"
+            meta = json.loads((folder / name / "meta.json").read_text(encoding="utf-8"))
+            assert meta["version"] == import_module(name).__version__
+            assert (folder / "README.md").read_text(encoding="utf-8").startswith(f"# {name} {meta['version']}\n")
+        else:
+            assert own == version, folder
+        for requirement in map(Requirement, listed(parser["options"]["install_requires"])):
+            if requirement.name.startswith("spen-"):
+                assert requirement.specifier.contains(version, prereleases=True), f"{folder}: {requirement}"
+                assert is_pipeline or str(requirement.specifier) == f">={version.rpartition('.')[0]}"
+
+
+def test_extras_agree() -> None:
+    """`all` has what users choose from, and messages name extras that there are."""
+    extras = setup(ROOT)["options.extras_require"]
+    requirements = [Requirement(line) for name in ("all", "encoders") for line in listed(extras[name])]
+    whole = set().union(*(requirement.extras for requirement in requirements))
+    assert extras.keys() - whole == {"all", "docs", "test"}
+    for source in (*ROOT.glob("spen_plugins/**/*.py"), *ROOT.glob("plugins/*/spen_*/**/*.py")):
+        for named in re.findall(r"spen-plugins\[(\w+)\]", source.read_text(encoding="utf-8")):
+            assert named in extras, f"{source}: {named}"
+
+
+def test_the_citation_is_valid_and_has_the_papers() -> None:
+    """The keys that version 1.2.0 of the format requires, and the papers that docs/paper_methods.md describes."""
+    cited = citation()
+    assert cited["cff-version"] == "1.2.0" and {"message", "title", "authors"} <= cited.keys()
+    for reference in cited["references"]:
+        assert reference["type"] in ("article", "conference-paper", "unpublished") and reference["title"]
+        assert isinstance(reference["year"], int) and reference["authors"]
+        for author in reference["authors"]:
+            assert author.keys() == {"family-names", "given-names"} or author.keys() == {"name"}
+        assert "name" in reference.get("conference", {"name": ""})
+        assert (reference["type"] == "conference-paper") == ("conference" in reference)
+    titles = {reference["title"].casefold() for reference in cited["references"]}
+    described = re.findall(r"^\*([^*]+)\* \(", (ROOT / "docs/paper_methods.md").read_text(encoding="utf-8"), re.M)
+    assert len(described) == 5 and {title.casefold() for title in described} <= titles
 
 
 @pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
 def test_each_distribution_is_complete(folder: Path) -> None:
     parser, name = setup(folder), package(folder)
-    # A package with weights names their data's licences, too.
-    assert parser["metadata"]["license"].split(" AND ")[0] == "Apache-2.0"
+    # A package with weights or a lexicon names their licences, too, and has the text of each.
+    licences = parser["metadata"]["license"].split(" AND ")
+    patterns = listed(parser["metadata"].get("license_files", "LICENSE"))
+    texts = [path.read_text(encoding="utf-8") for pattern in patterns for path in folder.glob(pattern)]
+    assert licences[0] == "Apache-2.0" and len(licences) == len(texts)
+    assert all(any(LICENCES[licence] in text for text in texts) for licence in licences)
     assert parser["options"]["python_requires"] == ">=3.11"
     assert (folder / name / "py.typed").exists() and "py.typed" in listed(parser["options.package_data"][name])
     assert tomllib.loads((folder / "pyproject.toml").read_text())["build-system"]["build-backend"]
@@ -124,105 +183,3 @@ def test_console_scripts_lead_to_functions() -> None:
     scripts = metadata.entry_points(group="console_scripts")
     for name in ("spen", "spen-run"):
         assert callable(scripts[name].load())
-
-
-# The Makefile, in a folder of its own with stand-ins for Python.
-
-NEW = '#!/bin/sh\ncase $2 in *version_info*) exit 0;; esac\nmkdir -p .venv/bin && cp "$FAKE" .venv/bin/python\n'
-OLD = "#!/bin/sh\nexit 1\n"
-VENV = '#!/bin/sh\ncase "$*" in *pip*) echo "$@" >> pip.log;; *urllib*) exit 1;; esac\n'
-
-
-class Machine:
-    """A checkout with a PATH of our own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root, self.bin = folder / "checkout", folder / "bin"
-        self.bin.mkdir()
-        for name in ("Makefile", "setup.cfg", "pyproject.toml", "constraints.txt"):
-            (self.root / name).parent.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, self.root / name)
-        for plugin in PLUGINS:
-            (self.root / "plugins" / plugin.name).mkdir(parents=True)
-            for name in ("setup.cfg", "pyproject.toml"):
-                shutil.copy(plugin / name, self.root / "plugins" / plugin.name / name)
-        for tool in ("make", "sh", "mkdir", "cp", "rm", "touch", "uname", "test", "chmod"):
-            (self.bin / tool).symlink_to(shutil.which(tool))
-        self.script(folder / "fake", VENV)
-        self.environment = {"PATH": str(self.bin), "HOME": str(folder), "FAKE": str(folder / "fake")}
-
-    def script(self, path: Path, text: str) -> None:
-        path.write_text(text)
-        path.chmod(0o755)
-
-    def python(self, name: str, text: str) -> None:
-        self.script(self.bin / name, text)
-
-    def make(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self.bin / "make"), *words]
-        return subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
-
-    @property
-    def pip_calls(self) -> list[str]:
-        log = self.root / "pip.log"
-        return log.read_text().splitlines() if log.exists() else []
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
-
-
-def test_make_without_a_python_says_what_to_do(machine: Machine) -> None:
-    machine.python("python3", OLD)
-    done = machine.make("install")
-    assert done.returncode != 0 and "not a Python of at least 3.11" in done.stderr and "make PYTHON=" in done.stderr
-    assert not (machine.root / ".venv").exists()
-
-
-def test_make_takes_the_first_python_that_is_new_enough(machine: Machine) -> None:
-    machine.python("python3", OLD)
-    machine.python("python3.12", NEW)
-    done = machine.make("install")
-    assert done.returncode == 0, done.stderr
-    assert "with python3.12" in done.stdout
-
-
-def test_make_takes_the_python_it_is_given_and_no_other(machine: Machine) -> None:
-    machine.python("python3", NEW)
-    machine.python("mine", OLD)
-    done = machine.make("install", "PYTHON=mine")
-    assert done.returncode != 0 and "mine is not a Python of at least 3.11" in done.stderr
-    machine.python("mine", NEW)
-    assert "with mine" in machine.make("install", "PYTHON=mine").stdout
-
-
-def test_make_installs_all_in_one_call_and_once(machine: Machine) -> None:
-    machine.python("python3", NEW)
-    assert machine.make("install").returncode == 0
-    [call] = machine.pip_calls
-    assert "--constraint constraints.txt" in call and "-e .[research,test]" in call
-    assert all(f"-e ./plugins/{plugin.name}" in call for plugin in PLUGINS)
-    assert machine.make("install", "PYTHON=another").returncode == 0
-    assert machine.make(".venv/installed").returncode == 0
-    assert len(machine.pip_calls) == 1
-    os.utime(machine.root / "setup.cfg", (2**31, 2**31))
-    machine.make("install")
-    assert len(machine.pip_calls) == 2
-
-
-def test_make_browser_takes_what_is_there_installs_it_or_says_how(machine: Machine) -> None:
-    done = machine.make("browser")
-    assert done.returncode != 0 and "sudo make browser" in done.stderr
-    machine.script(machine.bin / "id", "#!/bin/sh\necho 0\n")
-    machine.script(machine.bin / "apt-get", '#!/bin/sh\necho "apt-get $*"\n')
-    done = machine.make("browser")
-    assert done.returncode == 0 and "apt-get install -y --no-install-recommends chromium" in done.stdout
-    machine.script(machine.bin / "chromium-browser", "#!/bin/sh\n")
-    done = machine.make("browser")
-    assert done.returncode == 0 and "there is one" in done.stdout and "apt-get" not in done.stdout
-
-
-def test_what_ci_runs_is_make_test_and_its_slow_part() -> None:
-    script = ROOT / ".ci/run"
-    assert os.access(script, os.X_OK) and script.read_text().splitlines()[-2:] == ["make test", "make test-slow"]
