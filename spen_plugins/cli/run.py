@@ -10,7 +10,7 @@ import typer
 
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import columns, report_errors, run_program, show_version
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, PluginError, say
 from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
@@ -196,7 +196,12 @@ def _list_arguments(config: Path, words: list[str]) -> None:
     from spen_plugins.config.experiment import check, keys
     from spen_plugins.registry import Registry
 
-    rows = [_row(field) for field in keys(check(evaluated, str(config), Registry()))]
+    try:
+        experiment = check(evaluated, str(config), Registry())
+    except PluginError as error:  # another method may need no such plugin
+        say(f"note: the keys of this method are not listed. {error}")
+        return
+    rows = [_row(field) for field in keys(experiment)]
     typer.echo("\n".join(["keys, each set by its name (trainer.epochs=3):", *columns(rows, "  ")]))
 
 

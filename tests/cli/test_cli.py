@@ -321,6 +321,16 @@ def test_the_arguments_of_a_config_that_is_wrong(config):
     assert "data  'sample'" in done.stdout and "'inference_net' is missing" in done.stderr
 
 
+def test_the_arguments_of_a_config_whose_plugin_is_missing(config):
+    config.write_text(
+        "function(data='sample') { task: { type: 'multilabel' }, features: { type: 'mlp' }, "
+        "inference_net: { type: 'independent' }, trainer: { type: 'nope.joint' } }"
+    )
+    done = spen_run(config, "--arguments")
+    assert "data  'sample'" in done.stdout and "keys" not in done.stdout
+    assert "pip install spen-nope" in done.stderr
+
+
 def test_a_line_of_documentation_ends_with_its_sentence():
     from spen_plugins.cli.run import first_sentence
 
