@@ -25,7 +25,12 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = [ROOT, *sorted(path.parent for path in (ROOT / "plugins").glob("spen-*/setup.cfg"))]
 """The folder of each distribution, the core's first."""
 FILES = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "licences")
-BUILD = "import sys; from setuptools import build_meta as b; print(*(getattr(b, f)(sys.argv[1]) for f in sys.argv[2:]))"
+BUILD = """
+import sys
+from setuptools import build_meta
+out, *hooks = sys.argv[1:]  # setuptools changes it
+print(*(getattr(build_meta, hook)(out) for hook in hooks))
+"""
 """Prints the names of the built files on its last line."""
 
 
