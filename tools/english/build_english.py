@@ -138,8 +138,8 @@ ADDRESSES = {
 NAMES = """
 ## Names by corpus
 
-On the corpora's own tokens, under the three types they have in common (`english_data.py` joins them). F1 by
-seqeval in strict mode.
+On the corpora's own tokens, under the three types they have in common (`tools/english/english_data.py` joins them).
+F1 by seqeval in strict mode.
 
 """
 TAUGHT = """
@@ -149,6 +149,12 @@ TAUGHT = """
 sentences of the corpora of names with the predicates and roles that the larger pipeline `spen_en_md` finds in them
 (`tools/english/distil.py`). `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's
 training sentences with the names that `spen_en_md` finds in them.
+"""
+CHUNKS = """
+## Noun chunks and dependencies
+
+This pipeline has no dependency parser, so `doc.noun_chunks` fails. `nlp.add_pipe("parser", source=english)` takes that
+of `english = spacy.load("en_core_web_sm")`, after `english.replace_listeners("tok2vec", "parser", ["model.tok2vec"])`.
 """
 ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
 WHOLE = """
@@ -219,7 +225,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
     names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
     text = card(meta, pipeline.name, components)
-    added = ("" if pipeline is MD else TAUGHT) + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline))
+    added = ("" if pipeline is MD else TAUGHT) + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline)) + CHUNKS
     text = text.replace("\n## Licences", added + "\n## Licences", 1)
     for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):
         with writing(target) as part:
