@@ -75,7 +75,11 @@ local parts(names, taught) = {
     } + no_vocabulary,
     features: bilstm { hidden: 128, dropout: 0.5, char_widths: [2, 3, 4] },
     inference_net: { type: 'independent' },
-    trainer: training { epochs: 20, net+: { weight_decay: 1e-4, plateau+: { patience: 1 } } },
+    trainer: training {
+      epochs: 6,
+      patience: null,
+      net: { type: 'adam', lr: 2e-3, weight_decay: 1e-4, schedule: { type: 'linear', warmup: 0.03 } },
+    },
   },
 };
 
