@@ -64,7 +64,7 @@ NOT_RUN = {
     r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora|horses)\b": "needs data from $SPEN_DATA",
     r" task\.reuters=": "needs Reuters-21578",
     r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
-    r"[ .]encoder=minilm\b|\"minilm\"": "needs a pretrained encoder's package",
+    r"[ .]encoder=(minilm|mpnet)\b|\"minilm\"": "needs a pretrained encoder's package",
 }
 """Commands that are parsed, evaluated and checked, but not run: a pattern and the reason."""
 
