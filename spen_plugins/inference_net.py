@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from torch import nn
+
 from spen_plugins.batch import Batch, X
-from spen_plugins.component import Component
+from spen_plugins.component import Component, name_parts
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import Proposal
@@ -55,6 +57,19 @@ def check_alone(net: InferenceNet | type[InferenceNet], where: str) -> None:
             f"{where}: {kind} predicts with an energy, but a mean averages probabilities; expected a net that predicts "
             "by itself, such as 'independent' or 'crf'"
         )
+
+
+def join_nets(nets: Mapping[str, Component] | None, where: str, missing: str) -> nn.ModuleDict:
+    """The nets of a mean, as modules.
+
+    Raises:
+        ConfigError: there are none, with `missing` as its message, or one predicts by an energy.
+    """
+    if not nets:
+        raise ConfigError(missing)
+    for name, net in nets.items():
+        check_alone(net, f"{where}.{name}")
+    return name_parts(nets, where)
 
 
 class CostNet(Component):

@@ -15,7 +15,7 @@ from spen_plugins.component import Component, name_parts
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.inference_net import check_alone
+from spen_plugins.inference_net import join_nets
 from spen_plugins.nn import LazyScores, lazy_scores, local_layer, local_scores, local_sum, require_tags
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal, SparseLabels, viterbi
@@ -183,14 +183,11 @@ class MeanOfRuns(Energy):
         nets: Mapping[str, Component] | None = None,
     ) -> None:
         super().__init__(config, task, features)
-        if not nets:
-            raise ConfigError(
-                "energy 'mean' combines finished runs, but init.energy names none; expected a run folder, a folder "
-                'of runs, or a list: init.energy=runs/both, init.energy=\'["runs/a", "runs/b"]\''
-            )
-        for name, net in nets.items():
-            check_alone(net, f"energy.nets.{name}")
-        self.nets = name_parts(nets, "energy.nets")
+        missing = (
+            "energy 'mean' combines finished runs, but init.energy names none; expected a run folder, a folder "
+            'of runs, or a list: init.energy=runs/both, init.energy=\'["runs/a", "runs/b"]\''
+        )
+        self.nets = join_nets(nets, "energy.nets", missing)
         self.requires_grad_(False)
 
     def train(self, mode: bool = True) -> MeanOfRuns:

@@ -10,11 +10,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import ChoiceInputs, X
-from spen_plugins.component import Component, name_parts
+from spen_plugins.component import Component
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.inference_net import InferenceNet, check_alone
+from spen_plugins.inference_net import InferenceNet, join_nets
 from spen_plugins.nn import output_size
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import LabelSet, Proposal
@@ -58,14 +58,11 @@ class Mean(InferenceNet):
         nets: Mapping[str, Component] | None = None,
     ) -> None:
         super().__init__(config, task, features)
-        if not nets:
-            raise ConfigError(
-                "inference_net 'mean' found no nets; expected a table of named inference nets, such as "
-                '"nets": {"a": {"type": "independent"}, "b": {"type": "independent"}}'
-            )
-        for name, net in nets.items():
-            check_alone(net, f"inference_net.nets.{name}")
-        self.nets = name_parts(nets, "inference_net.nets")
+        missing = (
+            "inference_net 'mean' found no nets; expected a table of named inference nets, such as "
+            '"nets": {"a": {"type": "independent"}, "b": {"type": "independent"}}'
+        )
+        self.nets = join_nets(nets, "inference_net.nets", missing)
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         return average([net(x) for net in self.nets.values()])
