@@ -27,6 +27,11 @@ hookimpl = pluggy.HookimplMarker("spen_plugins")
 __getattr__, _NAMES = lazy_names(globals())
 __all__ = ["__version__", "hookimpl", "lazy_names", *_NAMES]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 if TYPE_CHECKING:
     from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
     from spen_plugins.builtin.losses.basic import Dvn
