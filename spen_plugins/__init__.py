@@ -19,7 +19,7 @@ import pluggy
 
 from spen_plugins.lazy import lazy_names
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 hookimpl = pluggy.HookimplMarker("spen_plugins")
 """Marks a plugin's hook implementations."""
