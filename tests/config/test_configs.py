@@ -377,20 +377,6 @@ def test_a_method_by_another_name_or_misspelt_is_answered_with_ours(path: Path, 
         evaluate(path, {"method": typed})
 
 
-PAGES = {
-    "label_sets": ("labels", "texts"),
-    "roles": ("arcs", "predicates", "roles", "senses", "srl_seal"),
-    "word_tags": ("citations", "names", "parsing", "tags"),
-}
-
-
-@pytest.mark.parametrize(("page", "config"), [(page, config) for page, configs in PAGES.items() for config in configs])
-def test_docs_name_every_argument(page: str, config: str) -> None:
-    text, path = (ROOT / f"docs/{page}.md").read_text(), find(Path(config))
-    named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
-    assert {parameter.name for parameter in parameters(path)} <= named
-
-
 GROUPS = yaml.safe_load((ROOT / "tools/results/results.yaml").read_text(encoding="utf-8"))
 
 

@@ -15,7 +15,7 @@ import spen_plugins as sp
 from spen_images import image_rows
 from spen_images import segmentation_sample as sample
 from spen_images.figures import images_figure
-from spen_plugins.config.evaluation import evaluate, parameters
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.testing import ToyLabels
@@ -69,15 +69,6 @@ def test_files_of_ones_own() -> None:
     assert (task["file"], task["train"], task["validation"], task["test"]) == (None, "a.npz", "b.npz", "c.npz")
     with pytest.raises(ConfigError, match=r"masks.jsonnet: validation= and test= require a training file"):
         evaluate(CONFIG, {"test": "c.npz"})
-
-
-def test_docs_name_every_argument() -> None:
-    section = (ROOT / "docs/images.md").read_text().split("### `masks`")[1].split("\n### ")[0]
-    assert all(
-        f"`{parameter.name}`" in section
-        for parameter in parameters(CONFIG)
-        if parameter.name not in ("precision", "seed")
-    )
 
 
 OTHERS = ("cross_entropy", "regression", "cglow", "nce_cglow")

@@ -12,11 +12,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from spen_plugins.config.evaluation import parameters
+from spen_plugins.config.shipped import find, summaries
 from tests.loaded import ROOT
 from tools import docs_reference
 
 API = ROOT / "docs/api.md"
 PACKAGES = ("spen_plugins", "spen_plugins.nn", "spen_plugins.sentences", "spen_plugins.figures", "spen_plugins.testing")
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, str]:
+    return docs_reference.pages()
 
 
 @pytest.mark.slow
@@ -38,7 +45,7 @@ def test_the_site(tmp_path: Path) -> None:
         assert not loaded, f"{page}: {loaded}"
 
 
-def test_the_site_has_every_page() -> None:
+def test_the_site_has_every_page(reference: dict[str, str]) -> None:
     def pages(entry: object) -> list[str]:
         if isinstance(entry, str):
             return [entry]
@@ -46,11 +53,19 @@ def test_the_site_has_every_page() -> None:
 
     text = re.sub(r"!!\S+ ?", "", (ROOT / "mkdocs.yml").read_text())  # tags of mkdocs' own
     written = ["index.md", *(path.name for path in (ROOT / "docs").glob("*.md"))]
-    written += [f"reference/{name}.md" for name in docs_reference.pages()]
+    written += [f"reference/{name}.md" for name in reference]
     notebooks = [f"notebooks/{path.stem}.md" for path in (ROOT / "docs/notebooks").glob("*.ipynb")]
     results = [f"results/{path.name}" for path in (ROOT / "docs/results").glob("*.md")]
     assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks, *results])
     assert re.findall(r"<!-- names of (\S+) -->", API.read_text()) == list(PACKAGES)
+
+
+@pytest.mark.parametrize("name", summaries())
+def test_the_reference_has_every_argument_of_a_config(name: str, reference: dict[str, str]) -> None:
+    """Guides have those that a reader chooses; here is each with its default and its documentation."""
+    section = reference["configs"].split(f"\n## `{name}`\n")[1].split("\nKeys by default:")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| \S.*? \| (.*) \|$", section, re.MULTILINE))
+    assert {parameter.name for parameter in parameters(find(Path(name)))} <= rows.keys() and all(rows.values())
 
 
 def test_the_gallery_has_every_figure() -> None:
