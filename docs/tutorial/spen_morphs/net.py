@@ -13,13 +13,11 @@ class Windows(sp.InferenceNet):
 
     class Config(sp.Config):
         width: int = Field(5, ge=1)
-        """Letters in a window, an odd number."""
+        """Letters in a window."""
 
     def __init__(self, config, task, features=None):
         super().__init__(config, task, features)
-        if config.width % 2 == 0:
-            raise sp.ConfigError(f"morphs.windows: found width={config.width}; expected an odd number")
-        self.windows = torch.nn.Conv1d(features.output_dim, 1, config.width, padding=config.width // 2)
+        self.windows = torch.nn.Conv1d(features.output_dim, 1, config.width, padding="same")
 
     def forward(self, x, energy=None):
         vectors = self.features(x) * x.mask.unsqueeze(-1)  # (batch, letter, size), and padding tells nothing
