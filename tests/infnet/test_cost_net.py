@@ -18,6 +18,8 @@ from spen_plugins.spaces import LabelSet, TagSequence
 from tests.infnet.toys import tagging_run
 from tests.loaded import spen, trained
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 
 def train(folder: Path, loss: str, **trainer: object) -> RunFolder:
     trainer |= {"epochs": 1, "batch_size": 64, "energy": {"type": "adam", "weight_decay": 0.0}}

@@ -480,12 +480,12 @@ def test_parameters_are_counted_once_and_only_those_that_train():
     ("config", "score", "words"),
     [
         ("labels", "example_f1", {"features.hidden": "[8]", "threshold": "validation"}),
-        ("srl_seal", "span_f1", {}),
+        ("srl_seal", "span_f1", {"trainer.epochs": "8"}),
     ],
 )
 def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
     few = {"method": "cross_entropy", "trainer.epochs": "2"}
-    run = RunFolder.open(trained(config, tmp_path / "run", **few, **words))
+    run = RunFolder.open(trained(config, tmp_path / "run", **(few | words)))
     ratios = run.ratios("test")
     sums = [ratios[name].sum().item() for name in ("numerator", "denominator")]
     assert run.environment()["parameters"]["trained"] > 0 < run.environment()["training_examples"]

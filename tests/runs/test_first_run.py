@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -17,20 +16,18 @@ import spen_plugins as sp
 from spen_plugins.samples import srl
 from tests.loaded import ROOT, loaded, spen, spen_run
 
-
-def call(program: str, *arguments: str) -> str:
-    code = f"import sys; from spen_plugins.cli.{program} import main; sys.exit(main())"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    line = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+pytestmark = pytest.mark.usefixtures("whole_samples")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """In a process of its own, on the whole corpus."""
     folder = tmp_path_factory.mktemp("runs") / "first"
-    return folder, call("run", "configs/srl_seal.jsonnet", "--out", str(folder))
+    code = "import sys; from spen_plugins.cli.run import main; sys.exit(main())"
+    line = [sys.executable, "-c", code, "configs/srl_seal.jsonnet", "--out", str(folder)]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, done.stdout
 
 
 def majority() -> dict[str, Any]:
@@ -96,19 +93,17 @@ def test_it_learns(run: tuple[Path, str]) -> None:
 @pytest.mark.slow
 def test_a_file_is_annotated_evaluated_and_scored(run: tuple[Path, str], tmp_path: Path) -> None:
     folder = run[0]
-    [first, *_] = [
-        json.loads(line) for line in call("main", "predict", str(folder), "examples/sentences.conll").splitlines()
-    ]
+    [first, *_] = map(json.loads, spen("predict", folder, ROOT / "examples/sentences.conll").stdout.splitlines())
     found = {(argument["role"], argument["text"]) for argument in first["arguments"]}
     assert ("ARG0", "Anna") in found and first["predicate"]["word"] == "sent"
     file = tmp_path / "gold.conll"
     file.write_text(GOLD)
-    answer = json.loads(call("main", "evaluate", str(folder), str(file)))
+    answer = json.loads(spen("evaluate", folder, file).stdout)
     assert answer["scores"]["span_f1"] == 1.0 and "1 examples" in answer["protocol"]["split"]
-    [energies] = [json.loads(line) for line in call("main", "score", str(folder), str(file)).splitlines()]
+    energies = json.loads(spen("score", folder, file).stdout)
     wrong = tmp_path / "wrong.conll"
     wrong.write_text(GOLD.replace("ARG0", "ARG1"))
-    [worse] = [json.loads(line) for line in call("main", "score", str(folder), str(wrong)).splitlines()]
+    worse = json.loads(spen("score", folder, wrong).stdout)
     predictor = sp.load(folder)
     for path, scored in ((file, energies), (wrong, worse)):
         batch = predictor.task.collate(predictor.task.read(str(path)))

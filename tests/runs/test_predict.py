@@ -19,6 +19,8 @@ from spen_plugins.testing import ToyLabels
 from tests.builtin.features.test_encoders import save_model
 from tests.loaded import trained
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 SMALL = {"features.hidden": "[16]", "energy_loss.samples": "3", "energy.hidden": "4"}
 SENTENCE = {"words": ["Ann", "saws", "the", "cats", "."], "predicate": 1}
 

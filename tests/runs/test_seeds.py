@@ -18,6 +18,8 @@ from spen_plugins.runs.many import jobs as parallel
 from spen_plugins.runs.train import runner
 from tests.loaded import spen_run
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 SMALL = ["method=cross_entropy", "trainer.epochs=2", "trainer.epoch_updates=8", "features.hidden=[8]"]
 SMALL += ["trainer.batch_size=128"]
 

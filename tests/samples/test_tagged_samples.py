@@ -8,8 +8,10 @@ from collections import Counter, defaultdict
 import pytest
 
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.samples import labels, srl
-from spen_plugins.samples.tagged import SIZES, sample_corpus
+from spen_plugins.samples import labels, srl, tagged
+from spen_plugins.samples.tagged import sample_corpus
+
+pytestmark = pytest.mark.usefixtures("whole_samples")
 
 KINDS = ("pos", "ner")
 
@@ -21,7 +23,7 @@ def everything(kind: str) -> list[TaggedSentence]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_sizes_and_no_sentence_twice(kind: str) -> None:
     corpus = sample_corpus(kind)
-    assert {part: len(sentences) for part, sentences in corpus.items()} == SIZES
+    assert {part: len(sentences) for part, sentences in corpus.items()} == tagged.SIZES
     sentences = everything(kind)
     assert len({sentence.words for sentence in sentences}) == len(sentences)
     for sentence in sentences:

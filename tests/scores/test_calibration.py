@@ -33,6 +33,8 @@ from spen_plugins.scores.spans import SpanTable, chunks
 from spen_plugins.spaces.chain import Chain
 from tests import loaded
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 WORDS = ("Ann", "Lee", "met", "Bo", "Oslo", "in", "Rome")
 
 

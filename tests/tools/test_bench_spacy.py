@@ -23,6 +23,8 @@ from spen_plugins.scores.spans import Argument
 from tests.loaded import trained
 from tools.bench.spacy_contestant import Contestant, measure
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 
 def tool(name: str) -> ModuleType:
     return importlib.import_module(f"tools.bench.{name}")

@@ -21,6 +21,8 @@ from spen_plugins.testing import ToyTags, check_feature_network
 from tests.builtin.features.test_encoders import check_second, ready
 from tests.loaded import parsed, trained, written
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 GLOVE = "the 0.5 1 -2\nDogs 1 1 1\ndogs 2 2 2\n0000 3 0 0\n. . 4 0 0\nthe 9 9 9\n"
 PATHS = "00\tthe\t9\n0100\tdogs\t5\n0111\tchase\t4\n10\t<@MENTION>\t3\n110\t<URL-bit.ly>\t2\n111\t<URL->\t1\n"
 

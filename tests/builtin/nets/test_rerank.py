@@ -241,19 +241,19 @@ def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
 
 
 RUNS = {
-    "tags": {},
+    "tags": {"trainer.epochs": "5"},
     "labels": {"method": "nce", "features.hidden": "[16]", "energy.hidden": "8", "energy_loss.samples": "3"},
-    "srl_seal": {"energy_loss.samples": "2"},
+    "srl_seal": {"trainer.epochs": "5", "energy_loss.samples": "2"},
 }
 
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Trains one epoch on the embedded corpus of a config, once."""
+    """Trains on the embedded corpus of a config, once."""
 
     @cache
     def train_once(name: str) -> Path:
-        return trained(name, tmp_path_factory.mktemp("r") / "run", **{"trainer.epochs": "1", **RUNS[name]})
+        return trained(name, tmp_path_factory.mktemp("r") / "run", **({"trainer.epochs": "1"} | RUNS[name]))
 
     return train_once
 

@@ -24,6 +24,8 @@ from spen_spacy.packaging.meta import performance, requirements, sources, tag_at
 from spen_spacy.packaging.runs import Component, choose_components
 from tests.loaded import spen, trained
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 SENTENCE = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter"]
 LOADED = """
 import json, sys

@@ -26,6 +26,8 @@ from spen_plugins.samples import labels as sample
 from spen_plugins.testing import ToyLabels, ToyTags
 from tests.loaded import ROOT, loaded, parquet_file, parsed, spen, trained, written
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 CONFIG = ROOT / "configs/texts.jsonnet"
 task = partial(loaded, "text")
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")

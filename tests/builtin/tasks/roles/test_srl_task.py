@@ -15,6 +15,8 @@ import spen_plugins as sp
 from tests.builtin.tasks.tags.test_tagging import says
 from tests.loaded import loaded
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 TRAIN = """0\tAnn\tNNP\t*\t-\t-\t(A0*)\t(A0*)
 1\tcame\tVBD\t*\tcome\t-\t(V*)\t*
 2\tand\tCC\t*\t-\t-\t*\t*
