@@ -77,18 +77,18 @@ class PluginHost:
 
     def _discover(self, paths: Sequence[str] | None) -> None:
         installed = metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
-        distributions: dict[str, metadata.Distribution] = {}
-        for distribution in filter(_has_plugins, installed):  # an earlier folder of the path wins, as for imports
-            distributions.setdefault(distribution.name.lower().replace("_", "-"), distribution)
-        claims: dict[str, list[metadata.Distribution]] = {}
-        for distribution in distributions.values():
-            for entry in distribution.entry_points.select(group=GROUP):
+        owners: dict[str, _Owner] = {}
+        for owner in filter(None, map(_read, installed)):  # an earlier folder of the path wins, as for imports
+            owners.setdefault(owner.name.lower().replace("_", "-"), owner)
+        claims: dict[str, list[_Owner]] = {}
+        for owner in owners.values():
+            for entry in owner.entries:
                 self._entries[entry.name] = entry
-                claims.setdefault(entry.name, []).append(distribution)
-        for name, owners in sorted(claims.items()):
-            self._claim(name, owners)
+                claims.setdefault(entry.name, []).append(owner)
+        for name, claimants in sorted(claims.items()):
+            self._claim(name, claimants)
 
-    def _claim(self, name: str, owners: list[metadata.Distribution]) -> None:
+    def _claim(self, name: str, owners: list[_Owner]) -> None:
         plugin = Plugin(name, "found", owners[0].name, owners[0].version, entry=self._entries[name].value)
         who = " and ".join(sorted(f"{owner.name} {owner.version}" for owner in owners))
         if name != CORE and name.isidentifier() and len(owners) == 1:
@@ -207,12 +207,24 @@ class PluginHost:
         return table
 
 
-def _has_plugins(distribution: metadata.Distribution) -> bool:
-    """True if a distribution has entry points of ours; false, too, if its metadata can't be read."""
+@dataclass(frozen=True)
+class _Owner:
+    """A distribution with plugins."""
+
+    name: str
+    version: str
+    entries: metadata.EntryPoints
+
+
+def _read(distribution: metadata.Distribution) -> _Owner | None:
+    """A distribution that has entry points of ours; None for others, and where the metadata can't be read."""
     try:
-        return bool(distribution.entry_points.select(group=GROUP)) and distribution.name is not None
+        if entries := distribution.entry_points.select(group=GROUP):
+            head = distribution.metadata  # parsed at each access
+            return _Owner(head["Name"], head["Version"], entries) if head["Name"] is not None else None
     except Exception:
-        return False
+        pass
+    return None
 
 
 @contextmanager
