@@ -1,4 +1,4 @@
-"""What all tests share: one thread, the same random numbers, and packages installed into a folder of their own."""
+"""What all tests share: one thread, the same random numbers, small sample corpora, and packages in their own folder."""
 
 from __future__ import annotations
 

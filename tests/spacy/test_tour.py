@@ -16,6 +16,8 @@ from spacy.language import Language
 
 from tests.loaded import ROOT
 
+pytestmark = pytest.mark.usefixtures("whole_samples")
+
 PAGE = ROOT / "docs/spacy.md"
 SHORT = {
     "names": ["trainer.epochs=6"],
