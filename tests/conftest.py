@@ -1,4 +1,4 @@
-"""What all tests share: one thread, the same random numbers, small sample corpora, and packages in their own folder."""
+"""Settings and fixtures of all tests: one thread, fixed random numbers, small sample corpora, a folder for packages."""
 
 from __future__ import annotations
 

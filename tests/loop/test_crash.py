@@ -139,7 +139,7 @@ def resumed(image: Image, place: Path, whole: Path) -> bool:
     return begun
 
 
-@pytest.mark.parametrize("share", [pytest.param(40, id="some"), pytest.param(5, id="more", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [pytest.param(40, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
 def test_a_run_resumes_exactly_from_what_a_crash_leaves(
     trained: tuple[Path, list[Image]], tmp_path: Path, share: int
 ) -> None:
