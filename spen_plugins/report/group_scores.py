@@ -209,7 +209,7 @@ def compare_resampled(
             notes.append(f"{label} and {baseline} share no seed: no difference")
             return None
         if ours.keys() != theirs.keys():
-            seeds = ", ".join(map(str, shared))
+            seeds = f"seed{'s' if len(shared) > 1 else ''} {', '.join(map(str, shared))}"
             unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
         seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
         lacking = [name for name in (label, baseline) if any((name, seed) not in drawn for seed in shared)]

@@ -200,7 +200,7 @@ def test_a_comparison_by_hand(pair):
     # lowest mean is 0.25 in 1/16, the highest 0.5 in 1/16, both beyond the 2.5 % tails, and none is at or below zero.
     assert (difference.examples.low, difference.examples.high) == (0.25, 0.5)
     assert difference.examples.p == pytest.approx(2 / (bootstrap.RESAMPLES + 1))
-    assert any("over 0, 1" in note for note in found.notes)
+    assert any("over seeds 0, 1" in note for note in found.notes)
 
 
 def test_the_first_group_is_the_baseline_and_signs_turn(pair):
