@@ -93,4 +93,7 @@ def spen_command() -> Functions:
 
 @hookimpl
 def spen_figure() -> Functions:
-    return {"training": "spen_plugins.cli.plot:training"}
+    return {
+        "training": "spen_plugins.cli.plot:training",
+        "calibration": "spen_plugins.cli.plot:calibration",
+    }

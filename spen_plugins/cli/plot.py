@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from spen_plugins.figures.options import Out, Runs, find_groups, save_figure
 
 app = make_app(group=Figures)
 
+Part = Annotated[Literal["test", "validation"], typer.Option(help="Part whose decisions are shown.")]
 ScoreOnly = Annotated[
     bool, typer.Option("--score-only", help="Plot only the validation score, not losses and gradient norms.")
 ]
@@ -34,3 +35,14 @@ def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None
 
     groups = find_groups(runs)
     save_figure(training_figure(groups, score_only), groups[0], "training", out)
+
+
+def calibration(runs: Runs, part: Part = "test", out: Out = None) -> None:
+    """Draw how often decisions are right, by their probability.
+
+    Example: spen plot calibration runs/first
+    """
+    from spen_plugins.report.calibration_plots import calibration_figure
+
+    groups = find_groups(runs)
+    save_figure(calibration_figure(groups, part), groups[0], "calibration", out)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -39,17 +39,18 @@ STYLE = {
 Record = dict[str, Any]
 Curve = Callable[[Record], float | None]
 Scale = Literal["linear", "log", "fitting"]
+Made = TypeVar("Made")
 
 
-def styled(make: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Decorate a function that makes a figure: it runs under `STYLE`.
+def styled(make: Callable[..., Made]) -> Callable[..., Made]:
+    """Decorate a function that makes figures: it runs under `STYLE`.
 
     Raises:
         ConfigError: matplotlib isn't installed.
     """
 
     @functools.wraps(make)
-    def run(*args: Any, **kwargs: Any) -> Figure:
+    def run(*args: Any, **kwargs: Any) -> Made:
         try:
             import matplotlib
         except ImportError as error:

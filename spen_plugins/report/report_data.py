@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, SpenError
+from spen_plugins.registry import Registry
 from spen_plugins.report.compare import LIKELIHOODS, check_baselines, compare
 from spen_plugins.report.tables import caption, cells, heads
-from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.many.groups import Group
+from spen_plugins.runs.folder.folder import RunFolder, read_methods
+from spen_plugins.runs.many.groups import Group, find_task_selection
 from spen_plugins.scores.bootstrap import estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NONE = "–"
 """Placeholder for a missing value."""
@@ -20,10 +24,11 @@ NONE = "–"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; the first cell of a row is its heading."""
+    """A table of texts; the first cell of a row is its heading. `best` are the row and column of cells in bold."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    best: Collection[tuple[int, int]] = ()
 
 
 def format_scores(values: Iterable[float | None], unit: str) -> str:
@@ -48,16 +53,49 @@ def list_parts(groups: Sequence[Group]) -> list[str]:
 
 
 def make_score_table(groups: Sequence[Group], part: str) -> Table:
-    """Table of groups by scores, mean ± standard error over seeds."""
+    """Table of groups by scores, mean ± standard error over seeds; the score that chose the epochs comes first."""
     scores = {group.label: [_read_part(run, part) for run in group.runs] for group in groups}
     names = list_keys(table for seeds in scores.values() for table in seeds)
     names = [n for n in names if not any(isinstance(t.get(n), dict) for seeds in scores.values() for t in seeds)]
+    chosen, low = _read_directions(groups)
+    names.sort(key=lambda name: name not in chosen)
     units = {group.label: group.runs[0].unit() for group in groups}
     rows = [
         [label, str(len(seeds)), *(format_scores((table.get(name) for table in seeds), units[label]) for name in names)]
         for label, seeds in scores.items()
     ]
-    return Table(["", "seeds", *names], [*rows, *_make_constant_rows(groups, part, names)])
+    best = [(row, 2 + i) for i, name in enumerate(names) for row in _find_best([r[2 + i] for r in rows], name in low)]
+    comparable = len(groups) > 1 and len(set(units.values())) == 1
+    return Table(["", "seeds", *names], [*rows, *_make_constant_rows(groups, part, names)], best if comparable else ())
+
+
+def _read_directions(groups: Sequence[Group]) -> tuple[set[str], set[str]]:
+    """The scores that choose epochs, and those of which low values are good; none if a run's plugin is missing."""
+    registry, tasks = Registry(), [group.runs[0].config()["task"] for group in groups]
+    try:
+        low = {name for task in tasks for name in registry.resolve("task", task["type"]).lower_is_better}
+        return {find_task_selection(task, registry) for task in tasks}, low
+    except SpenError:
+        return set(), set()
+
+
+def _find_best(cells: Sequence[str], low: bool) -> list[int]:
+    """The rows of a column whose mean, as printed, is the best."""
+    means = {row: float(cell.partition(" ")[0]) for row, cell in enumerate(cells) if cell != NONE}
+    best = (min if low else max)(means.values(), default=None)
+    return [row for row, mean in means.items() if mean == best]
+
+
+def describe_choice(groups: Sequence[Group]) -> str:
+    """What validation chose in a folder of several methods, and what the folder predicts with; empty for others."""
+    [*above] = {run.path.resolve().parents[i] for group in groups for run in group.runs for i in (0, 1)}
+    [*found] = {path: methods for path in above if "chosen" in (methods := read_methods(path))}.values()
+    if len(found) != 1:
+        return ""
+    text, mean = f"Validation chooses {found[0]['reason']}.", found[0].get("mean")
+    if mean:
+        text += f" The folder predicts with the mean of {', '.join(mean['runs'])}."
+    return text
 
 
 def _make_constant_rows(groups: Sequence[Group], part: str, names: Sequence[str]) -> list[list[str]]:
@@ -123,16 +161,35 @@ def make_differences(groups: Sequence[Group], part: str, against: Sequence[str] 
     return Table(head, rows), [caption(comparison), *(note for note in comparison.notes if note not in known)]
 
 
-def draw_training(groups: Sequence[Group]) -> str:
-    """Training curves as inline SVG; empty if no run has a history."""
-    if not any(run.history() for group in groups for run in group.runs):
-        return ""
+def draw_training(groups: Sequence[Group]) -> list[str]:
+    """Training curves as inline SVG; none if no run has a history."""
+    if not any(run.history() for run in _all(groups)):
+        return []
+    from spen_plugins.report.training_plots import training_panels
+
+    return [_inline(figure) for figure in training_panels(groups)]
+
+
+def draw_calibration(groups: Sequence[Group], parts: Sequence[str]) -> list[str]:
+    """A reliability diagram of each part as inline SVG; none without bins."""
+    known = [part for part in parts if any("bins" in (run.calibration() or {}).get(part, {}) for run in _all(groups))]
+    if not known:
+        return []
+    from spen_plugins.report.calibration_plots import calibration_figure
+
+    return [_inline(calibration_figure(groups, part)) for part in known]
+
+
+def _inline(figure: Figure) -> str:
     from spen_plugins.figures.kit import svg
-    from spen_plugins.report.training_plots import training_figure
 
     # Otherwise each figure contains web addresses.
-    text = svg(training_figure(groups), ("Date", "Creator", "Type", "Format"))
+    text = svg(figure, ("Date", "Creator", "Type", "Format"))
     return text[text.index("<svg") :]
+
+
+def _all(groups: Sequence[Group]) -> list[RunFolder]:
+    return [run for group in groups for run in group.runs]
 
 
 def check_part(part: str | None, groups: Sequence[Group]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spen_plugins.errors import ConfigError
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from spen_plugins.runs.many.groups import Group
 
+Histories = Mapping[str, Sequence[Sequence[Record]]]
+"""Of each group's runs, by the group's label."""
+Panel = tuple[str, str, Curve, Scale]
+
 
 @styled
 def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure:
@@ -23,8 +27,8 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     One colour per group (beyond eight, lines are dashed). The epochs of a run with several stages follow one another.
     What no run has measured has no panel. With `score_only` the validation score alone has one, which is larger.
     """
-    histories = {group.label: [run.history() for run in group.runs] for group in groups}
-    panels = _panels([record for seeds in histories.values() for history in seeds for record in history])
+    histories = _read(groups)
+    panels = _panels(histories)
     if not panels:
         raise ConfigError("nothing to plot: found no finished epoch in " + ", ".join(histories))
     panels = panels[:1] if score_only else panels
@@ -34,22 +38,45 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     title = "Training: " + ", ".join(histories)
     figure.suptitle(title if len(title) < 14 * figure.get_figwidth() else "Training", x=0.01, ha="left")
     axes = filled(figure, len(panels), columns)
-    for axis, (title, unit, curve, scale) in zip(axes, panels, strict=True):
-        for (colour, style), (label, seeds) in zip(looks(), histories.items(), strict=False):
-            draw_seeds(axis, [points(history, curve) for history in seeds], label, colour, style)
-        axis.set(title=title, xlabel="epoch", ylabel=unit)
-        whole_numbers(axis)
-        set_scale(axis, scale)
-        mark_stages(axis, (history for seeds in histories.values() for history in seeds))
-    for (colour, _), seeds in zip(looks(), histories.values(), strict=False):
-        if len(seeds) == 1:
-            _mark_best(axes[0], seeds[0], panels[0][2], colour)
+    for axis, panel in zip(axes, panels, strict=True):
+        _draw(axis, panel, histories, best=axis is axes[0])
     legend_below(figure, axes[0])
     return figure
 
 
-def _panels(records: list[Record]) -> list[tuple[str, str, Curve, Scale]]:
-    """Title, unit, curve and scale of every quantity in the records."""
+@styled
+def training_panels(groups: Sequence[Group]) -> list[Figure]:
+    """The panels of `training_figure`, each as a figure of its own: on a phone they stand one below the other."""
+    histories = _read(groups)
+    figures = []
+    for panel in _panels(histories):
+        figures.append(figure := new_figure(4.2, 3))
+        _draw(axis := figure.add_subplot(), panel, histories, best=len(figures) == 1)
+        legend_below(figure, axis)
+    return figures
+
+
+def _read(groups: Sequence[Group]) -> Histories:
+    return {group.label: [run.history() for run in group.runs] for group in groups}
+
+
+def _draw(axis: Axes, panel: Panel, histories: Histories, best: bool) -> None:
+    """One quantity of all groups; with `best` the kept epoch of groups with one run has a dot."""
+    title, unit, curve, scale = panel
+    for (colour, style), (label, seeds) in zip(looks(), histories.items(), strict=False):
+        draw_seeds(axis, [points(history, curve) for history in seeds], label, colour, style)
+    axis.set(title=title, xlabel="epoch", ylabel=unit)
+    whole_numbers(axis)
+    set_scale(axis, scale)
+    mark_stages(axis, (history for seeds in histories.values() for history in seeds))
+    for (colour, _), seeds in zip(looks(), histories.values(), strict=False):
+        if best and len(seeds) == 1:
+            _mark_best(axis, seeds[0], curve, colour)
+
+
+def _panels(histories: Histories) -> list[Panel]:
+    """Title, unit, curve and scale of every quantity in the histories."""
+    records = [record for seeds in histories.values() for history in seeds for record in history]
 
     def within(table: str, name: str) -> Curve:
         return lambda record: record.get(table, {}).get(name)
@@ -61,7 +88,7 @@ def _panels(records: list[Record]) -> list[tuple[str, str, Curve, Scale]]:
         return []
     chosen = selection(records)
     score = within("validation", chosen) if chosen else lambda record: record["score"]
-    panels: list[tuple[str, str, Curve, Scale]] = [
+    panels: list[Panel] = [
         (f"validation {chosen or 'score'}", chosen or "score", score, "linear"),
         *((f"loss {name}", "mean per example", within("losses", name), "fitting") for name in names("losses")),
         *((f"gradient of {name}", "norm", within("gradient_norms", name), "log") for name in names("gradient_norms")),

@@ -144,12 +144,23 @@ def expected_calibration_error(decisions: Sequence[Decisions], temperature: floa
     0 without decisions. Guo et al. 2017, Eq. 3. Equal to torchmetrics' `binary_calibration_error`, which needs all
     decisions in one tensor: gigabytes for thousands of labels.
     """
-    gap, n = np.zeros(BINS), 0
+    count, probability, right = _sum_bins(decisions, temperature)
+    return float(np.abs(right - probability).sum() / max(count.sum(), 1))
+
+
+def _sum_bins(decisions: Sequence[Decisions], temperature: float) -> np.ndarray:
+    """Number of decisions, sum of their probabilities and number of right ones, `(3, bin)`."""
+    sums = np.zeros((3, BINS))
     for p, right in _apply_temperature(decisions, temperature):
         bins = np.clip(np.ceil(p * BINS).astype(int) - 1, 0, BINS - 1)
-        gap += np.bincount(bins, right, BINS) - np.bincount(bins, p, BINS)
-        n += len(p)
-    return float(np.abs(gap).sum() / max(n, 1))
+        sums += [np.bincount(bins, weights, BINS) for weights in (None, p, right)]
+    return sums
+
+
+def _list_bins(decisions: Sequence[Decisions], temperature: float) -> list[list[float]]:
+    """Each bin's number of decisions, mean probability and share of right ones; without empty bins."""
+    rows = _sum_bins(decisions, temperature).T.tolist()
+    return [[int(count), round(p / count, 4), round(right / count, 4)] for count, p, right in rows if count]
 
 
 def fit_temperature(decisions: Sequence[Decisions]) -> float:
@@ -176,8 +187,9 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
         parts: each part's batches of decisions, by the part's name.
 
     Returns:
-        `temperature`, `decisions` (their kind), and for each part `ece`, `ece_uncalibrated` and `decisions` (their
-        number); None without decisions.
+        `temperature`, `decisions` (their kind), and for each part `ece`, `ece_uncalibrated`, `decisions` (their
+        number) and `bins` (number of decisions, mean probability and share of right ones of each bin with T); None
+        without decisions.
     """
     fitted_on = next(iter(parts.values()))
     if not fitted_on:
@@ -191,6 +203,7 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
                 "ece": expected_calibration_error(decisions, temperature),
                 "ece_uncalibrated": expected_calibration_error(decisions),
                 "decisions": sum(len(batch.right) for batch in decisions),
+                "bins": _list_bins(decisions, temperature),
             }
             for part, decisions in parts.items()
         },

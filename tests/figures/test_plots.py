@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from spen_plugins.errors import ConfigError
 from spen_plugins.figures.kit import save, styled, svg
 from spen_plugins.figures.layout import decades, new_figure, shortened
-from spen_plugins.report.training_plots import training_figure
+from spen_plugins.report.calibration_plots import calibration_figure
+from spen_plugins.report.training_plots import training_figure, training_panels
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group, read_groups
 from tests import loaded
@@ -190,6 +191,39 @@ def test_files_open_and_are_the_same_each_time(tmp_path: Path) -> None:
     save(training_figure([Group("mine", [run])]), tmp_path / "new" / "plot.v1")
     assert svg.read_bytes() == first and png.read_bytes() == data
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["plot.v1.png", "plot.v1.svg"]
+
+
+def test_panels_are_those_of_the_figure(tmp_path: Path) -> None:
+    groups = [Group(name, [written(tmp_path / name, [0.2, 0.4])]) for name in ("a", "b")]
+    figure, single = training_figure(groups), training_panels(groups)
+    assert [axis.get_title() for axis in figure.axes] == [each.axes[0].get_title() for each in single]
+    assert [curves(axis) for axis in figure.axes] == [curves(each.axes[0]) for each in single]
+    assert all(legend(each) == ["a", "b"] for each in single)
+
+
+def calibrated(folder: Path, bins: list[list[float]]) -> RunFolder:
+    run = written(folder, [0.2])
+    error = sum(n * abs(p - right) for n, p, right in bins) / sum(n for n, *_ in bins)
+    run.write("calibration.json", {"temperature": 1.5, "test": {"ece": error, "bins": bins}})
+    return run
+
+
+def test_bins_of_seeds_are_joined(tmp_path: Path) -> None:
+    runs = [
+        calibrated(tmp_path / "0", [[30, 0.2, 0.1], [10, 0.95, 1.0]]),
+        calibrated(tmp_path / "1", [[10, 0.16, 0.5], [10, 0.5, 0.5]]),
+    ]
+    axis = calibration_figure([Group("two", runs)]).axes[0]
+    [(label, (x, y))] = curves(axis).items()
+    assert x == pytest.approx([0.19, 0.5, 0.95]) and y == pytest.approx([0.2, 0.5, 1.0])
+    assert label == "two (error 12.9 %)", "mean of (30 · 0.1 + 10 · 0.05) / 40 and 10 · 0.34 / 20"
+    areas = axis.collections[0].get_sizes()
+    assert areas.argmax() == 0 and areas[1] == areas[2], "40, 10 and 10 decisions"
+
+
+def test_without_bins_there_is_no_diagram(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no run has calibration bins of part validation"):
+        calibration_figure([Group("mine", [calibrated(tmp_path / "mine", [[1, 0.2, 1.0]])])], "validation")
 
 
 def test_the_score_alone(tmp_path: Path) -> None:

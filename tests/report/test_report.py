@@ -108,6 +108,50 @@ def test_scores_are_those_of_the_run_folders(page, roles, runs):
         assert found[role]["gold"] == str(values["gold"]) and found[role]["f1"] == f"{100 * values['f1']:.2f}"
 
 
+def test_the_best_scores_are_bold_and_the_choosing_one_comes_first(page, roles, runs):
+    source = (runs / "page.html").read_text(encoding="utf-8")
+    assert page.tables["Test"][0][2] == "example_f1" and roles.tables["Test"][0][2] == "span_f1"
+    for part in ("Validation", "Test"):
+        head, *rows, _ = page.tables[part]
+        bold = re.findall(r"<td><b>(.*?) ±.*?</b></td>", source.split(f"<h3>{part}</h3>")[1].split("</table>")[0])
+        means = {name: [row[head.index(name)].split()[0] for row in rows] for name in head[2:]}
+        best = {name: (min if name == "hamming" else max)(map(float, m)) for name, m in means.items()}
+        assert sorted(map(float, bold)) == sorted(
+            float(m) for name in means for m in means[name] if float(m) == best[name]
+        )
+    assert "<td><b>" not in (runs / "srl" / "report.html").read_text(encoding="utf-8"), "one group"
+
+
+def test_the_chosen_method_is_named(runs, tmp_path):
+    both = tmp_path / "both"
+    for method in ("ce", "seal"):
+        shutil.copytree(runs / method, both / method)
+    methods = {"methods": ["ce", "seal"], "chosen": "ce", "reason": "ce (50.00), which scores best"}
+    for more, told in (
+        ({}, ""),
+        ({"mean": {"runs": ["ce/0", "ce/1"]}}, " The folder predicts with the mean of ce/0, ce/1."),
+    ):
+        (both / "methods.json").write_text(json.dumps(methods | more))
+        text = report(both, "--examples", 0).text
+        assert f"Validation chooses ce (50.00), which scores best.{told}" in text and ("predicts with" in text) == bool(
+            told
+        )
+    assert "Validation chooses" not in report(runs / "ce", "--examples", 0).text
+
+
+def test_curves_and_calibration_are_pictures_of_their_own(page, roles, runs):
+    for found, run in ((page, runs / "seal" / "0"), (roles, runs / "srl")):
+        terms = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+        curves = 1 + sum(
+            len({name for line in terms for name in line[table]}) for table in ("losses", "gradient_norms")
+        )
+        assert [tag for tag, _ in found.tags].count("svg") >= curves + 2 and "Calibration" in found.text
+    old = shutil.copytree(runs / "srl", runs / "old")
+    fit = json.loads((old / "calibration.json").read_text())
+    (old / "calibration.json").write_text(json.dumps({"temperature": fit["temperature"]}))
+    assert "Calibration" not in report(old, "--examples", 0).text, "a run of 0.1"
+
+
 def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
     """A run stores its metric's unit; the page needs the metric itself only for its examples."""
     monkeypatch.setattr(LabelMetric, "unit", "dB")

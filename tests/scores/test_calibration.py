@@ -76,6 +76,9 @@ def test_the_error_of_a_few_decisions_by_hand() -> None:
     batches = [Decisions("labels", LabelConfidences(p[some]), right[some]) for some in (slice(0, 4), slice(4, 6))]
     assert expected_calibration_error(batches) == pytest.approx((abs(1 - 1.02) + abs(2 - 1.82) + 1 + 0) / 6)
     assert expected_calibration_error([]) == 0
+    all_right = Decisions("labels", LabelConfidences(p), np.ones(6, bool))  # nothing to fit: T = 1
+    [bins] = [calibrate({"validation": [all_right]})["validation"]["bins"]]
+    assert bins == [[1, 0.0, 1.0], [2, 0.51, 1.0], [2, 0.91, 1.0], [1, 1.0, 1.0]]
 
 
 @pytest.mark.parametrize("drawn", [tags_drawn, labels_drawn])
@@ -92,9 +95,16 @@ def test_batches_do_not_matter() -> None:
     p = whole.confidences.at(1.0)
     parts = [Decisions("labels", LabelConfidences(p[i::3]), whole.right[i::3]) for i in range(3)]
     found, expected = (calibrate({"validation": some, "test": []}) for some in (parts, [whole]))
+    for fit in (found, expected):
+        bins = np.array(fit["validation"].pop("bins"))
+        assert (
+            bins[:, 0].sum() == 3000 and len(bins) == BINS and (np.ceil(bins[:, 1] * BINS) == 1 + np.arange(BINS)).all()
+        )
+        error = np.average(np.abs(bins[:, 1] - bins[:, 2]), weights=bins[:, 0])
+        assert error == pytest.approx(fit["validation"]["ece"], abs=1e-4)
     assert found["temperature"] == pytest.approx(expected["temperature"], abs=2e-4)
     assert found["validation"] == pytest.approx(expected["validation"], abs=1e-4)
-    assert found["test"] == {"ece": 0.0, "ece_uncalibrated": 0.0, "decisions": 0}
+    assert found["test"] == {"ece": 0.0, "ece_uncalibrated": 0.0, "decisions": 0, "bins": []}
 
 
 def test_without_wrong_ones_or_right_ones_or_any_there_is_nothing_to_fit() -> None:
@@ -278,7 +288,12 @@ def test_a_run_is_calibrated_on_its_validation_part(trained: Any, name: str, tmp
     written = json.loads((run / "calibration.json").read_text())
     *_, item, kind = RUNS[name]
     assert list(written) == ["temperature", "decisions", "validation", "test"] and written["decisions"] == kind
-    assert written["validation"]["decisions"] > 50 and set(written["test"]) == {"ece", "ece_uncalibrated", "decisions"}
+    assert written["validation"]["decisions"] > 50 and set(written["test"]) == {
+        "ece",
+        "ece_uncalibrated",
+        "decisions",
+        "bins",
+    }
     predictor = sp.load(run)
     assert predictor.task.temperature == written["temperature"]
     (run / "calibration.json").unlink()

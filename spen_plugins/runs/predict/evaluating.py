@@ -147,8 +147,8 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
 
     Returns:
         `temperature`, `decisions` (their kind), the `file`, if given, and `validation`: for any data, the expected
-        calibration error with the temperature (`ece`) and without (`ece_uncalibrated`), and the number of
-        `decisions`.
+        calibration error with the temperature (`ece`) and without (`ece_uncalibrated`), the number of `decisions`,
+        and `bins`: number of decisions, mean probability and share of right ones of each bin with the temperature.
 
     Raises:
         ConfigError: the run's task has no decisions to calibrate, the predictor has `refine`, or the file is or holds
