@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 
@@ -49,6 +51,18 @@ def _page(notebook: Any) -> str:
 
 
 def _names(found: re.Match[str]) -> str:
-    package = found[1]
-    names = [name for name in import_module(package).__all__ if not name.startswith("_")]
-    return "\n\n".join(f"::: {package}.{name}" for name in sorted(names, key=str.lower))
+    """A table of a package's names, and the documentation of each; hooks have neither."""
+    package = import_module(found[1])
+    known = {name: getattr(package, name) for name in sorted(package.__all__, key=str.lower) if name[0] != "_"}
+    names = {name: value for name, value in known.items() if not isinstance(value, FunctionType) or value.__doc__}
+    style = "\n    options: {docstring_style: numpy}" if found[1].endswith(".sklearn") else ""
+    rows = [f"| [`{name}`](#{found[1]}.{name}) | {_summarise(value)} |" for name, value in names.items()]
+    return "\n\n".join(
+        ["\n".join(["| name | |", "|---|---|", *rows]), *(f"::: {found[1]}.{name}{style}" for name in names)]
+    )
+
+
+def _summarise(value: Any) -> str:
+    """The first paragraph of a class's or function's documentation, as a table's cell."""
+    text = inspect.getdoc(value) or "" if isinstance(value, (type, FunctionType)) else ""
+    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
