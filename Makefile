@@ -67,6 +67,10 @@ attack-all: $(VENV)/installed-test  ## all of the attack, hours
 docs: $(VENV)/installed-test  ## write the documentation with an API reference as a site, build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+.PHONY: results
+results: $(VENV)/installed-test  ## write the scores of docs/results from docs/results/runs.csv
+	$(BIN)/python -m tools.results.pages
+
 .PHONY: english
 english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, two hours (data: ewt, btc, wnut17, gum, wikigold, goemotions)
 	$(QUIET_THREADS) $(BIN)/python -m tools.english.build_english
