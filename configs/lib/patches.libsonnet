@@ -32,7 +32,7 @@ local guesses = {
     local chosen =
       if energy == null then {}
       else if !std.get(method, 'takes_energy', has_energy) then error 'method=%s has no energy; omit energy=' % name
-      else if std.isObject(energy) then { energy: energy }
+      else if std.isObject(energy) then { encoders:: [], energy: energy }
       else choose.from(energies, energy, 'energy');
     std.foldl(function(sum, patch) sum + patch, tuned, method) + chosen,
 }

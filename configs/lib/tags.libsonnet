@@ -15,10 +15,13 @@ local rules = import 'methods/rules.libsonnet';
 local segments = import 'methods/segments.libsonnet';
 local teachers = import 'methods/teachers.libsonnet';
 
-// A pretrained encoder is fine-tuned gently.
-local pretrained = {
-  every: { pretrain_epochs:: 1, trainer+: { batch_size: 16, epochs: 15, patience: 4, net+: { lr: 3e-5, clip: 1 } } },
-  with_energy: { trainer+: { energy+: { lr: 3e-5 } } },
+// A pretrained encoder is fine-tuned gently: at a twentieth of the rate of what is new.
+local pretrained(encoder) = {
+  local below = if std.isObject(encoder) && std.objectHas(encoder, 'reader') then '.reader' else '',
+  local player(encoders) = { plateau: null, schedule: { type: 'linear', warmup: 0.1 } }
+    + if encoders == [] then { lr: 1e-4 } else { lr: 2e-3, groups: { [name + below]: 0.05 for name in encoders } },
+  every: { pretrain_epochs:: 1, trainer+: { batch_size: 16, epochs: 8, patience: null, net+: player(['features']) { clip: 1 } } },
+  with_energy: { local config = self, trainer+: { energy+: player(config.encoders) } },
   unrolled: { init_epochs:: 5, trainer+: { clamped_epochs: 1 } },
 };
 
@@ -109,6 +112,6 @@ local word(data, has, given) =
     },
 
   method(data_sets, data, encoder, name, energy=null, methods=baselines + segments + infnet + chains + e2e + implicit + teachers + rules.of_file(baselines.crf))::
-    local tables = [choose.data(data_sets, data), segments.tables] + (if choose.is_pretrained(encoder) then [pretrained] else []);
+    local tables = [choose.data(data_sets, data), segments.tables] + (if choose.is_pretrained(encoder) then [pretrained(encoder)] else []);
     patches.method(methods, name, tables, energies, energy),
 }

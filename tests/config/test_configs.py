@@ -641,7 +641,13 @@ def test_cost_nets(name: str) -> None:
 def test_encoders(path: Path) -> None:
     config = checked(path, encoder="bert-base-cased", energy="ge_c")
     assert config["features"] == {"type": "transformer", "model": "bert-base-cased"}
-    assert "columns" not in config["task"] and config["trainer"]["net"]["lr"] < 1e-4
+    net, energy = config["trainer"]["net"], config["trainer"]["energy"]
+    assert "columns" not in config["task"] and net["lr"] * net["groups"]["features"] <= 1e-4
+    assert energy["lr"] * energy["groups"]["terms.chain.features"] <= 1e-4
+    read = checked(path, encoder=json.dumps({"type": "bilstm", "reader": {"type": "transformer", "model": "m"}}))
+    assert read["trainer"]["net"]["groups"] == read["trainer"]["energy"]["groups"] == {"features.reader": 0.05}
+    other = checked(path, encoder="m", energy='{"type": "linear_chain"}')["trainer"]["energy"]
+    assert other["lr"] <= 1e-4 and not other.get("groups"), "whose encoder has an unknown name"
     table = checked(path, encoder='{"type": "encoder", "encoder": "gru", "hidden": 16}')["features"]
     assert (table["type"], table["encoder"], table["hidden"]) == ("encoder", "gru", 16)
     assert table["char_dim"] == checked(path)["features"]["char_dim"]

@@ -43,10 +43,7 @@ function(
   precision='no',  // no, bf16 or fp16
   seed=0  // seed of initial weights, row order, dropout and sampling
 )
-  // The rate of a pretrained encoder is a twentieth of that of the new layers; an eighth had as good trees of EWT.
-  local linear = { lr: 2e-3, groups: { features: 0.05 }, plateau: null, schedule: { type: 'linear', warmup: 0.1 } };
-  local fine_tuned = { trainer+: { patience: null, net+: linear } + (if data == 'ewt' then { batch_size: 32, epochs: 8 } else {}) };
-  local is_plain = choose.is_pretrained(encoder) && (std.isString(encoder) || encoder.type == 'transformer');
+  local larger_batches = if data == 'ewt' && choose.is_pretrained(encoder) then { trainer+: { batch_size: 32 } } else {};
   local tree_crf = baselines.cross_entropy { task+: { form: 'spans' }, inference_net: { type: 'infnet.tree_crf' } };
   // A CRF over so many tags is left out: it sums over hundreds of thousands of transitions a word.
   local methods = { cross_entropy: baselines.cross_entropy, tree_crf: tree_crf, nce: seal.nce } + infnet;
@@ -55,4 +52,4 @@ function(
   + choose.encoded(encoding)
   + tagging.features(data_sets, data, encoder, features, vectors, clusters)
   + tagging.method(data_sets, data, encoder, method, energy, methods)
-  + (if is_plain && std.member(['cross_entropy', 'tree_crf'], method) then fine_tuned else {})
+  + larger_batches
