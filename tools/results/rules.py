@@ -51,7 +51,8 @@ READER = (
 )
 FROZEN = (f"encoder={READER}", "features.reader.frozen=all", "features.reader.store_gib=2")
 """A BiLSTM over a frozen MiniLM."""
-MINILM = (*FROZEN, "trainer.net.lr=0.002", "trainer.epochs=10")
+PLATEAU = ('trainer.net.plateau={"factor": 0.5, "patience": 2}', "trainer.net.schedule=null", "trainer.patience=4")
+MINILM = (*FROZEN, "trainer.net.lr=0.002", "trainer.epochs=10", *PLATEAU)
 """That below the net of names, of which few labelled sentences need less."""
 TAUGHT = ("votes", "rules_energy", "expectation")
 RANKED = ("rules_cd", "r_spen", "sg_spen")
@@ -126,6 +127,8 @@ def train(name: str, method: str, size: int, seed: int, options: argparse.Namesp
     more, encoder = (
         ([], ()) if method == "majority" else (options.set, MINILM if options.minilm and case.config == "names" else ())
     )
+    if encoder and method in RANKED:
+        encoder = (*encoder, "trainer.energy.schedule=null")
     run = "-".join([method, *([str(member)] if member else []), *(["minilm"] if encoder else []), *more])
     given = {argument.partition("=")[0] for argument in more}
     encoder = [argument for argument in encoder if argument.partition("=")[0] not in given]
