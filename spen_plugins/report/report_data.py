@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spen_plugins.errors import ConfigError, SpenError
 from spen_plugins.registry import Registry
 from spen_plugins.report.compare import LIKELIHOODS, check_baselines, compare
-from spen_plugins.report.tables import caption, cells, heads
+from spen_plugins.report.tables import caption, cells, find_best, heads
 from spen_plugins.runs.folder.folder import RunFolder, read_methods
 from spen_plugins.runs.many.groups import Group, find_task_selection
 from spen_plugins.scores.bootstrap import estimate
@@ -64,7 +64,7 @@ def make_score_table(groups: Sequence[Group], part: str) -> Table:
         [label, str(len(seeds)), *(format_scores((table.get(name) for table in seeds), units[label]) for name in names)]
         for label, seeds in scores.items()
     ]
-    best = [(row, 2 + i) for i, name in enumerate(names) for row in _find_best([r[2 + i] for r in rows], name in low)]
+    best = [(row, 2 + i) for i, name in enumerate(names) for row in find_best([r[2 + i] for r in rows], name in low)]
     comparable = len(groups) > 1 and len(set(units.values())) == 1
     return Table(["", "seeds", *names], [*rows, *_make_constant_rows(groups, part, names)], best if comparable else ())
 
@@ -77,13 +77,6 @@ def _read_directions(groups: Sequence[Group]) -> tuple[set[str], set[str]]:
         return {find_task_selection(task, registry) for task in tasks}, low
     except SpenError:
         return set(), set()
-
-
-def _find_best(cells: Sequence[str], low: bool) -> list[int]:
-    """The rows of a column whose mean, as printed, is the best."""
-    means = {row: float(cell.partition(" ")[0]) for row, cell in enumerate(cells) if cell != NONE}
-    best = (min if low else max)(means.values(), default=None)
-    return [row for row, mean in means.items() if mean == best]
 
 
 def describe_choice(groups: Sequence[Group]) -> str:

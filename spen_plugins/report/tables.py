@@ -111,16 +111,21 @@ def latex(comparison: Comparison, intervals: bool = False) -> str:
 def _write_tex_scores(comparison: Comparison, name: str) -> list[str]:
     """Cells of one score, `$50.00 \\pm 1.25$`; the best as printed are bold, unless there is one row."""
     texts = [score.shown(comparison.unit_of(name)) if (score := row.scores[name]) else "" for row in comparison.rows]
-    parts = [text.partition(" ± ") for text in texts]
-    means = [float(mean) for mean, _, _ in parts if mean]
-    best = (min if comparison.is_low_better(name) else max)(means, default=None)
+    best = find_best(texts, comparison.is_low_better(name)) if len(texts) > 1 else ()
     cells = []
-    for mean, _, error in parts:
-        is_best = bool(mean) and len(texts) > 1 and float(mean) == best
-        number = rf"\mathbf{{{mean}}}" if is_best else mean
+    for row, text in enumerate(texts):
+        mean, _, error = text.partition(" ± ")
+        number = rf"\mathbf{{{mean}}}" if row in best else mean
         spread = rf" \pm {error}" if error else ""
         cells.append(f"${number}{spread}$" if mean else "")
     return cells
+
+
+def find_best(texts: Sequence[str], low: bool) -> list[int]:
+    """The rows of a column of scores whose mean, as printed, is the best; texts without a number have none."""
+    means = {row: float(text.partition(" ")[0]) for row, text in enumerate(texts) if text[-1:].isdigit()}
+    best = (min if low else max)(means.values(), default=None)
+    return [row for row, mean in means.items() if mean == best]
 
 
 def _write_tex_gain(difference: Difference | None, unit: str) -> str:
