@@ -74,6 +74,22 @@ def unknown_tags(
     ]
 
 
+def unknown_columns(
+    path: object, sentences: Sequence[TaggedSentence], known: Mapping[str, Collection[str]]
+) -> list[str]:
+    """A warning for each column of a file to predict with mostly unknown values: it may be another one, such as tags."""
+    warnings = []
+    for name in known:
+        values = [value for sentence in sentences for value in sentence.columns.get(name, ())]
+        unseen = [value for value in values if value not in known[name]]
+        if 2 * len(unseen) > len(values):
+            warnings.append(
+                f"warning: {path} has values in the column of {name}, such as {_list({*unseen})}, that no training "
+                f"example has ({len(unseen)} of {len(values)}); is it the column of {name} (task.columns.{name})?"
+            )
+    return warnings
+
+
 def _in_scheme(tags: Collection[str], scheme: str) -> set[str]:
     """The tags, as they are learned, that files in a scheme can have."""
     learned_only = ("E-", "S-") if scheme != "bioes" else ()

@@ -120,8 +120,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
         try:
             examples = [self.example(sentence, where) for sentence in file.sentences]
         except DataError as error:
-            expected = f"{error.expected}; {tag_warnings.NO_TAGS}"
-            raise DataError(error.path, error.line, error.found, expected) from None
+            raise DataError(error.path, error.line, error.found, f"{error.expected}; {tag_warnings.NO_TAGS}") from None
         gold = [example.names for example in examples if example.names is not None]
         unseen = tag_warnings.unseen_tags(self.config, {path: [(names, None) for names in gold]}, self.space.tags)
         self._note_read(path, file, gold, unseen)
@@ -140,7 +139,8 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
 
     def _note_read(self, path: str, file: Any, gold: Sequence[Sequence[str]], warnings: Sequence[str]) -> None:
         unknown = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
-        self._read = self._read._replace(notes=[f"{path}: {file.said}", *(unknown or warnings)])
+        other = tag_warnings.unknown_columns(path, file.sentences, self._values)
+        self._read = self._read._replace(notes=[f"{path}: {file.said}", *(unknown or warnings), *other])
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
         return [self.parse({"words": words}) for words in raw.sentences()]

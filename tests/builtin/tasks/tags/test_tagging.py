@@ -241,6 +241,15 @@ def test_a_last_column_that_is_no_tag_is_told_with_what_to_do(ner, tmp_path):
         ner.read(written(tmp_path / "new", "Ann\nsaw\n"))
 
 
+def test_a_column_of_unknown_values_is_told(ner, tmp_path):
+    """Two columns, words and tags, where a run with parts of speech looks for those in the second."""
+    for read in (ner.read, ner.read_inputs):
+        read(written(tmp_path / "new", "Ann NNP\nsaw ??\n\nBo NNP\n"))
+        assert "task.columns" not in " ".join(ner.notes()), "a third is unknown"
+        read(written(tmp_path / "new", "Ann I-PER\nsaw O\n\nBo NNP\n"))
+        assert "values in the column of pos, such as I-PER, O, that no training example has (2 of 3)" in ner.notes()[-1]
+
+
 def test_predictions(ner, pos):
     batch = ner.collate([ner.part("train")[0]])
     (found,) = ner.predictions(says(ner, batch, "B-PER E-PER O O S-LOC"), batch, batch.examples)
