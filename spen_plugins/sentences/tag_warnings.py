@@ -77,7 +77,7 @@ def unknown_tags(
 def unknown_columns(
     path: object, sentences: Sequence[TaggedSentence], known: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """A warning for each column of a file to predict with mostly unknown values: it may be another one, such as tags."""
+    """A warning for each column of a file to predict with mostly unknown values: perhaps the column of tags."""
     warnings = []
     for name in known:
         values = [value for sentence in sentences for value in sentence.columns.get(name, ())]
