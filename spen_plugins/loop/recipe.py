@@ -79,15 +79,22 @@ def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> 
 
 def _check_groups(model: Model, phase: Phase, moved: Sequence[str]) -> None:
     nets = {name.partition(".")[0] for name in moved}
-    # A part may be frozen, or have no parameters of its own, as features that are the net's.
-    known = [name for name, _ in (*model.named_modules(), *model.named_parameters()) if name.partition(".")[0] in nets]
+    frozen = [n for n, p in model.named_parameters() if not p.requires_grad and n.partition(".")[0] in nets]
+    # A part may have no parameters of its own, as features that are the net's.
+    empty = [
+        f"{name.partition('.')[2]}."
+        for name, module in model.named_modules()
+        if name.partition(".")[0] in nets and "." in name and next(module.parameters(), None) is None
+    ]
     for prefix in phase.player.groups:
-        if not any(is_below(name, prefix) for name in [*moved, *known]):
+        if any(f"{prefix}.".startswith(part) for part in empty):
+            continue
+        if not any(is_below(name, prefix) for name in [*moved, *frozen]):
             parts = [name.split(".")[1:] for name in moved]
-            near = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise ConfigError(
                 f"phase {phase.name!r}: its player's groups name {prefix!r}, but none of its parameters begins with "
-                f"it.{did_you_mean(prefix, near)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
+                f"it.{did_you_mean(prefix, known)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
             )
 
 

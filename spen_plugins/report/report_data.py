@@ -165,7 +165,7 @@ def draw_training(groups: Sequence[Group]) -> list[str]:
 
 def draw_calibration(groups: Sequence[Group], parts: Sequence[str]) -> list[str]:
     """A reliability diagram of each part as inline SVG; none without bins."""
-    known = [part for part in parts if any("bins" in (run.calibration() or {}).get(part, {}) for run in _all(groups))]
+    known = [part for part in parts if any((run.calibration() or {}).get(part, {}).get("bins") for run in _all(groups))]
     if not known:
         return []
     from spen_plugins.report.calibration_plots import calibration_figure

@@ -159,7 +159,9 @@ def test_decode_is_of_spans():
 OVER_MINILM = json.dumps({"type": "bilstm", "reader": {"type": "transformer", "model": "minilm"}})
 
 
-@pytest.mark.parametrize(("encoder", "groups"), [("bilstm", {}), ("minilm", {"features": 0.05}), (OVER_MINILM, {})])
+@pytest.mark.parametrize(
+    ("encoder", "groups"), [("bilstm", {}), ("minilm", {"features": 0.05}), (OVER_MINILM, {"features.reader": 0.05})]
+)
 def test_the_config(encoder, groups):
     config = experiment("parsing", method="tree_crf", data="ewt", encoder=encoder)
     assert (config["task"]["form"], config["inference_net"]["type"]) == ("spans", "infnet.tree_crf")

@@ -246,6 +246,16 @@ def test_a_beginning_may_be_that_of_frozen_parameters(task: ToyTask) -> None:
         check_stages(model, [stage])
 
 
+def test_a_beginning_may_be_that_of_a_part_without_parameters(task: ToyTask) -> None:
+    """Features that are another net's: a config names them, and whatever else they may be."""
+    model = model_for(task)
+    model.inference_net.features = torch.nn.Dropout()
+    for name in ("features", "features.reader"):
+        check_stages(model, [sp.Stage("s", (net_phase(sp.Player(groups={name: 0.1})), energy_phase()), 1)])
+    with pytest.raises(ConfigError, match="'feature'"):
+        check_stages(model, [sp.Stage("s", (net_phase(sp.Player(groups={"feature": 0.1})), energy_phase()), 1)])
+
+
 def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
     model = model_for(task)
     model.inference_net.tied = model.inference_net.linear
