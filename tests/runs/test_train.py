@@ -64,6 +64,9 @@ def test_a_config_by_name_with_arguments_and_keys(tmp_path, monkeypatch, capsys)
     assert folder.config()["trainer"]["epochs"] == len(folder.history()) == 2
     assert folder.config()["task"]["corpus"] == "sample"
     assert capsys.readouterr().out == ""
+    with pytest.raises(sp.ConfigError, match=r"not empty.* another --out$"):
+        sp.train("labels", out=tmp_path / "a run", quiet=True)
+    (tmp_path / "a run" / "metrics.json").unlink()
     with pytest.raises(sp.ConfigError, match=r"not empty.*--resume '.*/a run'"):
         sp.train("labels", out=tmp_path / "a run", quiet=True)
 

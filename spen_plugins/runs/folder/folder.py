@@ -87,7 +87,8 @@ class RunFolder:
         except OSError as error:
             raise ConfigError(f"the run folder {path} can't be read: {error.strerror}") from error
         if not free:
-            resume = f"spen-run --resume {quote(str(path))}" if (path / "config.json").exists() else "another --out"
+            unfinished = (path / "config.json").exists() and not (path / "metrics.json").exists()
+            resume = f"spen-run --resume {quote(str(path))}" if unfinished else "another --out"
             raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
 
     @classmethod

@@ -77,7 +77,5 @@ def keep_mean(
         f"the folder predicts with the mean of {len(names)} of {len(candidates)} runs, chosen on the validation part: "
         f"{', '.join(names)} ({mean}; {names[0]} alone {alone})"
     )
-    return KeptMean(
-        before,
-        [line, f"training took {before['seconds']:.0f} s in total; to predict with the best run alone, give --best"],
-    )
+    best = f"training took {before['seconds']:.0f} s in total; for the best run alone: spen-run --resume FOLDER --best"
+    return KeptMean(before, [line, best])
