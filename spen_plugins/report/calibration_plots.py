@@ -31,19 +31,16 @@ def calibration_figure(groups: Sequence[Group], part: str = "test") -> Figure:
     figure = new_figure(4.2, 4)
     axis = figure.add_subplot()
     axis.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1)
-    found = False
     for (colour, style), group in zip(looks(), groups, strict=False):
-        fits = [(run.calibration() or {}).get(part, {}) for run in group.runs]
-        rows = np.array([row for fit in fits for row in fit.get("bins", ())]).reshape(-1, 3)
-        if not len(rows):
+        fits = [fit for run in group.runs if (fit := (run.calibration() or {}).get(part, {})).get("bins")]
+        if not fits:
             continue
-        count, probability, right = _join(rows)
-        error = np.mean([fit["ece"] for fit in fits if "bins" in fit])
+        count, probability, right = _join(np.array([row for fit in fits for row in fit["bins"]]))
+        error = np.mean([fit["ece"] for fit in fits])
         label = f"{group.label} (error {100 * error:.1f} %)"
         axis.plot(probability, right, color=colour, linestyle=style, label=label)
         axis.scatter(probability, right, 4 + 120 * count / count.sum(), color=colour, alpha=0.6, linewidth=0)
-        found = True
-    if not found:
+    if not axis.collections:
         raise ConfigError(
             f"no run has calibration bins of part {part}. Runs whose task reports no probabilities have none; for "
             "older runs, spen calibrate RUN writes those of the validation part"
@@ -55,6 +52,6 @@ def calibration_figure(groups: Sequence[Group], part: str = "test") -> Figure:
 
 def _join(rows: np.ndarray) -> np.ndarray:
     """Bins of several runs, `(row, 3)` -> those of all together, `(3, bin)`, told apart by their mean probability."""
-    places = np.ceil(rows[:, 1] * BINS)
+    places = np.ceil(rows[:, 1] * BINS).clip(1)
     joined = [rows[places == place] for place in np.unique(places)]
     return np.stack([[b[:, 0].sum(), *np.average(b[:, 1:], axis=0, weights=b[:, 0])] for b in joined]).T

@@ -80,9 +80,9 @@ def _read_directions(groups: Sequence[Group]) -> tuple[set[str], set[str]]:
 
 
 def describe_choice(groups: Sequence[Group]) -> str:
-    """What validation chose in a folder of several methods, and what the folder predicts with; empty for others."""
-    [*above] = {run.path.resolve().parents[i] for group in groups for run in group.runs for i in (0, 1)}
-    [*found] = {path: methods for path in above if "chosen" in (methods := read_methods(path))}.values()
+    """The choice of validation in a folder of several methods, and the mean that predicts; empty for other folders."""
+    above = {path for run in _all(groups) for path in run.path.resolve().parents[:2]}
+    found = [methods for path in above if "chosen" in (methods := read_methods(path))]
     if len(found) != 1:
         return ""
     text, mean = f"Validation chooses {found[0]['reason']}.", found[0].get("mean")

@@ -144,7 +144,11 @@ def expected_calibration_error(decisions: Sequence[Decisions], temperature: floa
     0 without decisions. Guo et al. 2017, Eq. 3. Equal to torchmetrics' `binary_calibration_error`, which needs all
     decisions in one tensor: gigabytes for thousands of labels.
     """
-    count, probability, right = _sum_bins(decisions, temperature)
+    return _find_error(_sum_bins(decisions, temperature))
+
+
+def _find_error(sums: np.ndarray) -> float:
+    count, probability, right = sums
     return float(np.abs(right - probability).sum() / max(count.sum(), 1))
 
 
@@ -157,10 +161,9 @@ def _sum_bins(decisions: Sequence[Decisions], temperature: float) -> np.ndarray:
     return sums
 
 
-def _list_bins(decisions: Sequence[Decisions], temperature: float) -> list[list[float]]:
+def _list_bins(sums: np.ndarray) -> list[list[float]]:
     """Each bin's number of decisions, mean probability and share of right ones; without empty bins."""
-    rows = _sum_bins(decisions, temperature).T.tolist()
-    return [[int(count), round(p / count, 4), round(right / count, 4)] for count, p, right in rows if count]
+    return [[int(count), round(p / count, 4), round(right / count, 4)] for count, p, right in sums.T.tolist() if count]
 
 
 def fit_temperature(decisions: Sequence[Decisions]) -> float:
@@ -195,15 +198,16 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
     if not fitted_on:
         return None
     temperature = round(fit_temperature(fitted_on), 4)
+    sums = {part: _sum_bins(decisions, temperature) for part, decisions in parts.items()}
     return {
         "temperature": temperature,
         "decisions": fitted_on[0].kind,
         **{
             part: {
-                "ece": expected_calibration_error(decisions, temperature),
+                "ece": _find_error(sums[part]),
                 "ece_uncalibrated": expected_calibration_error(decisions),
                 "decisions": sum(len(batch.right) for batch in decisions),
-                "bins": _list_bins(decisions, temperature),
+                "bins": _list_bins(sums[part]),
             }
             for part, decisions in parts.items()
         },

@@ -79,9 +79,9 @@ def unknown_columns(
 ) -> list[str]:
     """A warning for each column of a file to predict with mostly unknown values: perhaps the column of tags."""
     warnings = []
-    for name in known:
+    for name, seen in known.items():
         values = [value for sentence in sentences for value in sentence.columns.get(name, ())]
-        unseen = [value for value in values if value not in known[name]]
+        unseen = [value for value in values if value not in seen]
         if 2 * len(unseen) > len(values):
             warnings.append(
                 f"warning: {path} has values in the column of {name}, such as {_list({*unseen})}, that no training "

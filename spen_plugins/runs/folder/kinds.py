@@ -14,7 +14,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "config.json": {"task": dict, "seed": int | None},
     "environment.json": {"packages": dict | None, "data_sha256": dict | None, "parameters": dict | None},
     "metrics.json": {"validation": dict | None, "test": dict | None, "protocol": dict | None},
-    "calibration.json": {"temperature": NUMBER},
+    "calibration.json": {"temperature": NUMBER, "validation": dict | None, "test": dict | None},
     "history.jsonl": {"stage": str, "epoch": int, "score": NUMBER | None, "losses": dict | None},
     "times.jsonl": {"seconds": NUMBER},
     "methods.json": {"methods": list},

@@ -139,7 +139,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
 
     def _note_read(self, path: str, file: Any, gold: Sequence[Sequence[str]], warnings: Sequence[str]) -> None:
         unknown = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
-        other = tag_warnings.unknown_columns(path, file.sentences, self._values)
+        other = tag_warnings.unknown_columns(path, file.sentences, self._number)
         self._read = self._read._replace(notes=[f"{path}: {file.said}", *(unknown or warnings), *other])
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
