@@ -1,8 +1,8 @@
 """Label sets of highest expected F1 (Lewis 1995; Dembczyński et al. 2011), if labels are independent, and under any
-distribution that knows the probability of each label beside each size of the set.
+distribution that knows E[t^|y| y_i].
 
-For the latter, the gain of label i in a set of size k is Σ_s 2 / (k + s) P(y_i = 1, |y| = s): the best set of this size
-has the k largest gains. What follows is for independent labels.
+For the latter, the gain of label i in a set of size k is E[2 y_i / (k + |y|)] = 2 ∫_0^1 t^(k−1) E[t^|y| y_i] dt: the
+best set of this size has the k largest gains. What follows is for independent labels.
 
 Of all sets of k labels, that of the k likeliest has the highest expected F1. With labels in this order, and S_i the
 number of labels besides i that are on, it is
@@ -18,7 +18,8 @@ and a few more, have an error below 1e-10 (Trefethen 2013, theorem 19.3).
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -62,7 +63,7 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
 def find_best_sets(proposal: Proposal, temperature: float = 1.0) -> Tensor:
     """The label set of highest expected F1 under any distribution over label sets, boolean `(example, label)`.
 
-    By `Proposal.label_sizes`, or else under `SAMPLES` samples, as of `sample_alike`. If labels imply their
+    By `Proposal.label_powers`, or else under `SAMPLES` samples, as of `sample_alike`. If labels imply their
     parents, they are only chosen with them.
 
     Args:
@@ -70,19 +71,24 @@ def find_best_sets(proposal: Proposal, temperature: float = 1.0) -> Tensor:
         temperature: T, as of `Proposal.tempered`.
     """
     labels, home = proposal.logits.shape[-1], proposal.logits.device
-    rows = max(1, SAMPLED // max(1, 256 * labels))
+    rows, is_known = max(1, SAMPLED // max(1, 256 * labels)), knows_sizes(proposal)
     chosen = [torch.zeros(0, labels, dtype=torch.bool)]
     for start in range(0, proposal.logits.shape[0], rows):
         chunk = proposal.map_rows(lambda values, at=slice(start, start + rows): values[at].detach().cpu())
         chunk = chunk if temperature == 1 else chunk.tempered(temperature)
-        joint, forest = chunk.label_sizes(), chunk.space.forest
-        if joint is None:
-            y = sample_alike(chunk, SAMPLES)
-            chosen.append(find_best_set(y, torch.full(y.shape[:2], 1 / SAMPLES, dtype=torch.double), forest))
+        if is_known:
+            left = torch.arange(chunk.logits.shape[0])
+            chosen.append(_find_best_sets(partial(_integrate_gains, chunk), left, labels, chunk.space.forest))
         else:
-            size = torch.arange(1, joint.shape[1] + 1, dtype=joint.dtype).expand(joint.shape[:2])
-            chosen.append(_find_best_sets(joint, torch.ones_like(size), size, joint.sum(2), forest))
+            y = sample_alike(chunk, SAMPLES)
+            weights = torch.full(y.shape[:2], 1 / SAMPLES, dtype=torch.double)
+            chosen.append(find_best_set(y, weights, chunk.space.forest))
     return torch.cat(chosen).to(home)
+
+
+def knows_sizes(proposal: Proposal) -> bool:
+    """True if a distribution implements `label_powers`."""
+    return proposal.map_rows(lambda values: values[:1].detach().cpu()).label_powers(torch.ones(1)) is not None
 
 
 def sample_alike(proposal: Proposal, n: int) -> Tensor:
@@ -110,41 +116,53 @@ def find_best_set(y: Tensor, weights: Tensor, forest: Forest | None = None) -> T
     rows = max(1, SAMPLED // max(1, y.shape[2] ** 2))
     parts = []
     for some, theirs in zip(y.split(rows), weights.split(rows), strict=True):
-        on = (some := some.to(theirs.dtype)).sum(2)
-        parts.append(_find_best_sets(some, theirs, on, theirs * on, forest))
+        left = torch.arange(len(some), device=y.device)
+        parts.append(_find_best_sets(partial(_add_gains, some.to(theirs.dtype), theirs), left, y.shape[2], forest))
     return torch.cat(parts)
 
 
-def _find_best_sets(y: Tensor, weights: Tensor, size: Tensor, expected: Tensor, forest: Forest | None = None) -> Tensor:
-    """The best sets from parts of the distribution in which sets have one size each.
+def _integrate_gains(proposal: Proposal, rows: Tensor, k: int) -> Tensor:
+    """The gain of each label in sets of 1, …, k labels, of some examples, `(example, size, label)`."""
+    some = proposal.map_rows(lambda values: values[rows])
+    degree = k + some.logits.shape[-1]
+    t, powers = _nodes(_count_nodes(degree, degree), k)
+    return (powers / t).t() @ some.label_powers(t[:, 0])
+
+
+def _add_gains(y: Tensor, weights: Tensor, rows: Tensor, k: int) -> Tensor:
+    """The same under a distribution over sets `(example, set, label)`, of weights `(example, set)`."""
+    y, sizes = y[rows], torch.arange(1, k + 1, device=y.device, dtype=y.dtype)
+    return (2 * weights[rows].unsqueeze(2) / (y.sum(2, keepdim=True) + sizes)).transpose(1, 2) @ y
+
+
+def _find_best_sets(
+    find_gains: Callable[[Tensor, int], Tensor], left: Tensor, labels: int, forest: Forest | None = None
+) -> Tensor:
+    """The best sets from the labels' gains. Sets of k labels or more have at most the sum of all gains at size k.
 
     Args:
-        y: probability of each label within a part, `(example, part, label)`.
-        weights: that of the part, `(example, part)`.
-        size: of the sets in a part, likewise.
-        expected: weights times sizes of the parts, likewise.
+        find_gains: of the labels in sets of 1, …, k labels, `(example, size, label)`, from numbers of examples, and k.
+        left: the numbers of all examples.
         forest: of labels that imply their parents: gains of children are at most their parents', and of equal ones a
             parent comes first.
     """
-    labels, left = y.shape[2], torch.arange(len(y), device=y.device)
-    gains, best_sizes = y.new_zeros(len(y), labels), torch.zeros_like(left)
+    best_sizes, order = torch.zeros_like(left), torch.arange(labels, device=left.device)
+    gains = torch.zeros(len(left), labels, dtype=torch.double, device=left.device)
     k = min(FIRST, labels)
     while len(left):
-        sizes, of = torch.arange(1, k + 1, device=y.device, dtype=y.dtype), size[left].unsqueeze(2)
-        tried = (2 * weights[left].unsqueeze(2) / (of + sizes)).transpose(1, 2) @ y[left]  # (example, size, label)
-        value, best = _best(tried.topk(k, dim=2).values.cumsum(2).diagonal(dim1=1, dim2=2))
+        tried = find_gains(left, k + 1)
+        value, best = _best(tried[:, :k].topk(k, dim=2).values.cumsum(2).diagonal(dim1=1, dim2=2))
         best_sizes[left] = best
-        gains[left] = tried[torch.arange(len(left), device=y.device), best.clamp(min=1) - 1]
+        gains[left] = tried[torch.arange(len(left)), best.clamp(min=1) - 1].double()
         if k == labels:
             break
-        left = left[value < (2 * expected[left] / (k + 1 + size[left])).sum(1)]
+        left = left[value < tried[:, k].sum(1)]
         k = min(2 * k, labels)
-    order = torch.arange(labels, device=y.device)
     if forest is not None:
-        gains, order = forest.limit(gains), torch.tensor(forest.preorder[0], device=y.device)
+        gains, order = forest.limit(gains), torch.tensor(forest.preorder[0], device=gains.device)
     ranking = order[gains[:, order].sort(dim=1, descending=True, stable=True).indices]
-    chosen = torch.arange(labels, device=y.device) < best_sizes.unsqueeze(1)
-    return torch.zeros(chosen.shape, dtype=torch.bool, device=y.device).scatter_(1, ranking, chosen)
+    chosen = torch.arange(labels, device=gains.device) < best_sizes.unsqueeze(1)
+    return torch.zeros_like(chosen).scatter_(1, ranking, chosen)
 
 
 def tempered(p: Tensor, temperature: float) -> Tensor:

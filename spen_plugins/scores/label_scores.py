@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets
+from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets, knows_sizes
 from spen_plugins.spaces import IndependentLabels, Proposal
 
 DEFINITIONS = {
@@ -134,8 +134,7 @@ def describe_law(proposal: Proposal) -> str:
     """The law of dependent labels under which F1 is expected; empty for independent ones."""
     if isinstance(proposal, IndependentLabels):
         return ""
-    exact = proposal.map_rows(lambda values: values[:1].detach()).label_sizes() is not None
-    return "the exact law of labels and sizes" if exact else f"{SAMPLES} samples"
+    return "the exact law of labels and sizes" if knows_sizes(proposal) else f"{SAMPLES} samples"
 
 
 @dataclass(frozen=True)

@@ -129,11 +129,14 @@ class Proposal(ABC):
             "net"
         )
 
-    def label_sizes(self) -> Tensor | None:
-        """P(y_i = 1, |y| = s | x) of each label i and size s from 1, `(batch, size, label)` float64, without gradient.
+    def label_powers(self, t: Tensor) -> Tensor | None:
+        """E[t^|y| y_i | x] of each label i at points t, `(batch, point, label)` float64, without gradient.
 
-        Of label sets alone; it decides which set has the highest expected F1. Larger sizes than the last one have
-        together a probability below 1e-9. Optional: None if the distribution doesn't know it.
+        Of label sets alone: the joint law of labels and sizes as a generating function, which decides on the set of
+        highest expected F1. Optional: None if the distribution doesn't know it.
+
+        Args:
+            t: in (0, 1], `(point,)`.
         """
         return None
 

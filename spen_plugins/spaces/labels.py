@@ -15,7 +15,7 @@ from spen_plugins.spaces.base import Box, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.forest import Forest
 from spen_plugins.spaces.k_best import cheapest_flips
-from spen_plugins.spaces.set_sizes import label_sizes
+from spen_plugins.spaces.set_sizes import label_powers
 from spen_plugins.spaces.sparse import SparseLabels, find_positive, find_true, sort_ascending
 
 
@@ -120,8 +120,8 @@ class IndependentLabels(Proposal):
         flips, cost = cheapest_flips(logits[:, 0].abs(), k)
         return (best - flips.to(best.dtype)).abs(), self.log_prob(best).detach() - cost
 
-    def label_sizes(self) -> Tensor:
-        return label_sizes(self.logits[:, 0])
+    def label_powers(self, t: Tensor) -> Tensor:
+        return label_powers(self.logits[:, 0], t)
 
 
 @dataclass(frozen=True)

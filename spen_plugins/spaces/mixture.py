@@ -108,14 +108,12 @@ class Mixture(Proposal):
         each = torch.stack([component.log_prob(y) for component in self.components])
         return torch.logsumexp(_align(self.log_weights, 2) + each, 0)
 
-    def label_sizes(self) -> Tensor | None:
+    def label_powers(self, t: Tensor) -> Tensor | None:
         """The mean of the components'."""
-        parts = [component.label_sizes() for component in self.components]
+        parts = [component.label_powers(t) for component in self.components]
         if any(part is None for part in parts):
             return None
-        most = max(part.shape[1] for part in parts)
-        each = torch.stack([F.pad(part, (0, 0, 0, most - part.shape[1])) for part in parts])
-        return (_align(self.log_weights.detach().exp(), 3) * each).sum(0)
+        return (_align(self.log_weights.detach().exp(), 3) * torch.stack(parts)).sum(0)
 
     def tempered(self, temperature: float) -> Mixture:
         """The mixture of the components at this temperature, with weights ∝ π_k^(1/T)."""

@@ -116,16 +116,15 @@ def log_sizes(logits: Tensor, top: int) -> tuple[SizeTree, Tensor]:
     return tree, tree.law.clamp(min=torch.finfo(logits.dtype).tiny).log()
 
 
-def label_sizes(logits: Tensor, counts: Tensor | None = None) -> Tensor:
-    """`Proposal.label_sizes` of p(y) ∝ exp(Σ_i logit_i y_i + c_|y|), `(batch, size, label)`.
+def label_sizes(logits: Tensor, counts: Tensor) -> Tensor:
+    """P(y_i = 1, |y| = s) of each label i and size s from 1 under p(y) ∝ exp(Σ_i logit_i y_i + c_|y|),
+    `(batch, size, label)` float64, without gradient. Larger sizes than the last one have a probability below 1e-9.
 
     Args:
         logits: `(batch, label)`.
-        counts: c of sizes 0, 1, …, `(batch, size)`, the last one shared by all larger sizes; None: 0.
+        counts: c of sizes 0, 1, …, `(batch, size)`, the last one shared by all larger sizes.
     """
-    exact = torch.float32 if logits.device.type == "mps" else torch.float64
-    logits = logits.detach().to(exact)
-    counts = logits.new_zeros(len(logits), 1) if counts is None else counts.detach().to(exact)
+    logits, counts = exactly(logits), exactly(counts)
     labels, size = logits.shape[1], max(FIRST, counts.shape[1] - 2)
     while True:
         tree, log_law = log_sizes(logits, min(size + 1, labels + 1))
@@ -135,6 +134,21 @@ def label_sizes(logits: Tensor, counts: Tensor | None = None) -> Tensor:
         if size >= labels or bool(((log_p[:, -1:] - log_z).exp() <= TAIL).all()):
             return tree.joint() * (log_weights - log_z)[:, 1:-1].clamp(max=700).exp().unsqueeze(2)
         size *= 2
+
+
+def label_powers(logits: Tensor, t: Tensor) -> Tensor:
+    """`Proposal.label_powers` of independent labels, t p_i Π_{j≠i} (1 − p_j + p_j t), from logits `(batch, label)`."""
+    logits = exactly(logits).unsqueeze(1)
+    on, off = torch.sigmoid(logits), torch.sigmoid(-logits)
+    t = t.unsqueeze(1)
+    each = torch.addcmul(off, on, t)  # at least t, so never 0
+    total = each.prod(2, keepdim=True)
+    return torch.div(on, each, out=each).mul_(total * t)
+
+
+def exactly(values: Tensor) -> Tensor:
+    """In float64, or float32 where the device has no other; without gradient."""
+    return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)
 
 
 def _pad(nodes: Tensor) -> Tensor:

@@ -13,12 +13,12 @@ from torch.nn import functional as F
 from spen_plugins.spaces.base import at_least_float32, inner_product
 from spen_plugins.spaces.k_best import cheapest_flips
 from spen_plugins.spaces.labels import DependentLabels
-from spen_plugins.spaces.set_sizes import label_sizes
+from spen_plugins.spaces.set_sizes import label_powers
 
 SURE = 1e4
 """Log-odds of a hub whose value is given."""
 RARE = 1e-10
-"""Probability of hubs' values that are left out of sums over sizes."""
+"""Probability of hubs' values that are left out of expected F1."""
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,10 @@ class StarLabels(DependentLabels):
             y = (odds[rows, at // k] > 0) ^ flips.view(batch, values, k, labels)[rows, at // k, at % k]
             return y.to(self.logits.dtype), value - self.log_z.detach().unsqueeze(1)
 
-    def label_sizes(self) -> Tensor:
+    def label_powers(self, t: Tensor) -> Tensor:
         weights = torch.softmax(self.star.log_weights.detach().double(), 1)
         rows, values = (weights > RARE).nonzero(as_tuple=True)
-        given = label_sizes(self._given_hubs[rows, values]) * weights[rows, values][:, None, None]
+        given = label_powers(self._given_hubs[rows, values], t).mul_(weights[rows, values][:, None, None])
         return given.new_zeros(len(weights), *given.shape[1:]).index_add(0, rows, given)
 
     def tempered(self, temperature: float) -> StarLabels:

@@ -9,7 +9,7 @@ import spen_plugins as sp
 from spen_exact.counted import CountedLabels
 from spen_exact.counts import Counts, CountsEnergy
 from spen_plugins.testing import ToyLabels, ToyTags, check_energy, check_inference_net
-from tests.exact.toys import all_sets, check_against_enumeration, check_exact_energy, check_gradients, space_of
+from tests.exact.toys import POINTS, all_sets, check_against_enumeration, check_exact_energy, check_gradients, space_of
 from tests.seal.toys import batch_of, make
 
 
@@ -33,7 +33,7 @@ def test_everything_is_that_of_all_sets(labels: int, sizes: int) -> None:
     check_against_enumeration(q.tempered(2.0), score / 2)
     rows = q.map_rows(lambda values: values[1:])
     torch.testing.assert_close(rows.mean, q.mean[1:])
-    torch.testing.assert_close(q.detach().label_sizes(), q.label_sizes())
+    torch.testing.assert_close(q.detach().label_powers(POINTS), q.label_powers(POINTS))
 
 
 def test_without_a_potential_labels_are_independent() -> None:
@@ -43,7 +43,7 @@ def test_without_a_potential_labels_are_independent() -> None:
     y = all_sets(7).expand(3, -1, -1)
     torch.testing.assert_close(q.log_prob(y), p.log_prob(y))
     torch.testing.assert_close(q.mean, p.mean)
-    torch.testing.assert_close(q.label_sizes(), p.label_sizes())
+    torch.testing.assert_close(q.label_powers(POINTS), p.label_powers(POINTS))
     torch.testing.assert_close(q.k_best(9)[1], p.k_best(9)[1])
 
 
@@ -56,7 +56,7 @@ def test_a_thousand_labels_in_single_precision() -> None:
     gold = exact.sample(5)
     assert 1 <= gold.sum(-1).max() < 100
     torch.testing.assert_close(single.log_prob(gold.float()).double(), exact.log_prob(gold), rtol=1e-4, atol=1e-3)
-    torch.testing.assert_close(single.label_sizes(), exact.label_sizes(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(single.label_powers(POINTS), exact.label_powers(POINTS), rtol=0, atol=1e-5)
     for wild in (-300.0, 0.0, 50.0):  # scores of a net that has learned nothing, or too much
         q = CountedLabels(exact.space, torch.full((1, 1, 1000), wild, requires_grad=True), counts=counts[:1].float())
         log_q = q.log_prob(gold[:1].float())

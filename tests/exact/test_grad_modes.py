@@ -11,6 +11,7 @@ from spen_exact.counted import CountedLabels
 from spen_exact.segments import SegmentsNet
 from spen_plugins.spaces.star import Star, StarLabels
 from spen_plugins.testing import ToyTags
+from tests.exact.toys import POINTS
 from tests.seal.toys import batch_of, make
 
 LABELS = sp.LabelSet(list("abcd"), [None, 0, 0, 1])
@@ -31,7 +32,7 @@ TOUCHES = {
     "mode": lambda q: q.mode,
     "mean": lambda q: q.mean,
     "rsample": lambda q: q.rsample(2),
-    "label_sizes": lambda q: q.label_sizes(),
+    "label_powers": lambda q: q.label_powers(POINTS),
 }
 
 

@@ -10,7 +10,7 @@ from spen_exact.coherent import CoherentLabels
 from spen_exact.hierarchy import Hierarchy, HierarchyEnergy
 from spen_plugins.scores.label_scores import LabelDecoder
 from spen_plugins.testing import ToyLabels, ToyTags, check_energy, check_inference_net
-from tests.exact.toys import all_sets, check_against_enumeration, check_exact_energy, check_gradients, space_of
+from tests.exact.toys import POINTS, all_sets, check_against_enumeration, check_exact_energy, check_gradients, space_of
 from tests.loaded import loaded
 from tests.seal.toys import batch_of, make
 
@@ -62,7 +62,7 @@ def test_without_edges_labels_are_independent() -> None:
     q, p = CoherentLabels(space, logits), space.independent(logits)
     torch.testing.assert_close(q.log_prob(y), p.log_prob(y))
     torch.testing.assert_close(q.mean, p.mean)
-    torch.testing.assert_close(q.label_sizes(), p.label_sizes(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(q.label_powers(POINTS), p.label_powers(POINTS), rtol=0, atol=1e-12)
     torch.testing.assert_close(q.k_best(9)[1], p.k_best(9)[1])
     assert torch.equal(q.mode, p.mode)
 
@@ -76,8 +76,8 @@ def test_a_thousand_labels_in_single_precision() -> None:
     torch.testing.assert_close(single.mean.double(), exact.mean, rtol=1e-3, atol=1e-6)
     gold = exact.sample(5)
     torch.testing.assert_close(single.log_prob(gold.float()).double(), exact.log_prob(gold), rtol=1e-4, atol=1e-3)
-    sizes = exact.label_sizes()
-    torch.testing.assert_close(sizes.sum(1), exact.mean[:, 0], rtol=0, atol=1e-8)
+    whole = exact.label_powers(POINTS[-1:])  # at t = 1
+    torch.testing.assert_close(whole[:, 0], exact.mean[:, 0], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-4, 2.0, 60.0])
@@ -101,7 +101,7 @@ def test_sets_are_coherent_under_every_decoder(scale: float) -> None:
 
 
 def test_samples_decide_coherently_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CoherentLabels, "label_sizes", lambda _: None)
+    monkeypatch.setattr(CoherentLabels, "label_powers", lambda *_: None)
     q = tree(9, batch=50)
     assert q.space.forest.is_coherent(LabelDecoder(temperature=1.0)([q])).all()
 

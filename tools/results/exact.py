@@ -49,14 +49,24 @@ MEANS = {
 TAUGHT = {"static_mean": "mean_3_nce", "distillation": "mean_3_nce", "distillation_3": "mean_3"}
 """Rows that others teach, and the mean whose members do."""
 ROWS = (*SEARCHED, "nce_counts", "partition", *MEANS, *TAUGHT)
+TENTH = {"task.labelled": "444", "task.rest": "false"}
 SETS = {
-    "bibtex": (0.00025, 0.0005, 0.001),
-    "expr_fun": (0.001, 0.0025, 0.005),
-    "spo_fun": (0.001, 0.0025, 0.005),
-    "cal500": (0.0005, 0.001, 0.002),
-    "genbase": (0.001, 0.003, 0.01),
+    "bibtex": ((0.00025, 0.0005, 0.001), "labels", {}),
+    "bibtex_tenth": (
+        (0.0005, 0.001, 0.002),
+        "labels",
+        {"data": "bibtex", "task.labelled": "444", "task.rest": "false"},
+    ),
+    "expr_fun": ((0.001, 0.0025, 0.005), "labels", {}),
+    "spo_fun": ((0.001, 0.0025, 0.005), "labels", {}),
+    "cal500": ((0.0005, 0.001, 0.002), "labels", {}),
+    "genbase": ((0.001, 0.003, 0.01), "labels", {}),
+    "delicious": ((0.00025, 0.0005, 0.001), "labels", {}),
+    "rcv1sub1": ((0.0005, 0.001, 0.002), "labels", {"data": "data:multilabel/rcv1sub1/rcv1sub1.svm.gz"}),
+    "goemotions": ((0.0025, 0.005, 0.01), "texts", {}),
+    "arxiv": ((0.0025, 0.005, 0.01), "texts", {}),
 }
-"""Data sets and the rates that are tried."""
+"""Data sets: the rates that are tried, the config, and arguments other than `data=NAME`."""
 
 
 def main() -> None:
@@ -95,7 +105,8 @@ class Table:
 
     def __init__(self, data: str, options: argparse.Namespace) -> None:
         self.data, self.seeds, self.out = data, options.seeds, options.out / data
-        self.rates = options.rates or SETS[data]
+        rates, self.config, self.given = SETS[data]
+        self.rates = options.rates or rates
         self.chosen: dict[str, float] = {}
 
     def run(self, row: str, seed: int) -> Path:
@@ -159,12 +170,13 @@ class Table:
             return runner.resume(folder, quiet)
         given = {
             "data": self.data,
+            **self.given,
             "method": method,
             "seed": str(seed),
             **dict.fromkeys(("decode", "threshold"), "validation"),
         }
         given |= {} if rate is None else {"trainer.net.lr": str(rate)}
-        return runner.run(evaluate("labels", {**given, **more}), "labels", folder, quiet)
+        return runner.run(evaluate(self.config, {**given, **more}), self.config, folder, quiet)
 
 
 def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:

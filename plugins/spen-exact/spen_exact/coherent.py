@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,11 +11,6 @@ from torch.nn import functional as F
 
 from spen_plugins import LabelSet, Proposal
 from spen_plugins.nn import Forest, at_least_float32, inner_product
-
-TAIL = 1e-10
-"""Probability of sizes that are left out."""
-BASES = (1.2, 1.5, 2.0, 3.0, 5.0, 9.0)
-"""Numbers t of the bounds E[t^|y|] / t^n of P(|y| ≥ n)."""
 
 
 def sum_upward(scores: Tensor, forest: Forest) -> Tensor:
@@ -133,36 +127,22 @@ class CoherentLabels(Proposal):
                 rank = torch.where(here, pointer % k, rank)
             return y, value - self.log_z.detach().unsqueeze(1)
 
-    def label_sizes(self) -> Tensor:
-        """By the generating function E[z^|y| y_i] at as many points z of the unit circle as there may be sizes."""
+    def label_powers(self, t: Tensor) -> Tensor:
+        """Sums over ways through the labels in preorder, in which a label that is off leads past its descendants."""
         with torch.no_grad():
-            odds = sum_upward(self.logits[:, 0].double(), self._forest)
-            count = self._count_sizes()
-            angle = -2 * math.pi / count * torch.arange(count // 2 + 1, device=odds.device, dtype=odds.dtype)
-            point = torch.polar(torch.ones_like(angle), angle)
-            on, off = torch.sigmoid(odds).unsqueeze(2) * point, torch.sigmoid(-odds).unsqueeze(2)
+            odds = sum_upward(self.logits[:, 0].double(), self._forest).t().unsqueeze(2)
+            on, off = torch.sigmoid(odds) * t, torch.sigmoid(-odds)  # (label, batch, point), (label, batch, 1)
             order, ends = self._forest.preorder
-            after = {len(order): torch.ones_like(on[:, 0])}  # of the labels from a place on, given that it is reached
+            sums = on.new_zeros(2, len(order) + 1, *on.shape[1:])
+            sums[0, 0] = sums[1, -1] = 1
+            on_of, off_of = on.unbind(), off.unbind()
+            before, after = sums[0].unbind(), sums[1].unbind()  # of ways to a place, and from it to the end
             for place in range(len(order) - 1, -1, -1):
                 label = order[place]
-                after[place] = on[:, label] * after[place + 1] + off[:, label] * after[ends[place]]
-            before = [torch.zeros_like(on[:, 0]) for _ in range(len(order) + 1)]  # of ways that lead to a place
-            before[0] += 1
-            joint = torch.empty_like(on)
+                torch.mul(on_of[label], after[place + 1], out=after[place])
+                after[place].addcmul_(off_of[label], after[ends[place]])
             for place, label in enumerate(order):
-                taken = before[place] * on[:, label]
-                joint[:, label] = taken * after[place + 1]
-                before[place + 1] += taken
-                before[ends[place]] += before[place] * off[:, label]
-            return torch.fft.irfft(joint, n=count)[..., 1:].clamp(min=0).transpose(1, 2)
-
-    def _count_sizes(self) -> int:
-        """A number of sizes, from 0, beyond which P(|y|) is below `TAIL` (Chernoff), or one more than the labels."""
-        scores, forest = self.logits[:, 0].double(), self._forest
-        log_z = log_partition(sum_upward(scores, forest), forest)
-        bounds = [
-            (log_partition(sum_upward(scores + t, forest), forest) - log_z - math.log(TAIL)) / t
-            for t in map(math.log, BASES)
-        ]
-        needed = int(torch.stack(bounds).amin(0).amax().ceil().item()) + 1 if len(scores) else 2
-        return max(2, min(needed, len(self.space.labels) + 1))
+                before[ends[place]].addcmul_(before[place], off_of[label])
+                before[place + 1].add_(on_of[label].mul_(before[place]))
+                on_of[label].mul_(after[place + 1])
+            return on.permute(1, 2, 0)

@@ -91,8 +91,9 @@ class CountedLabels(DependentLabels):
             sets = torch.zeros_like(y).scatter_(2, order.unsqueeze(1).expand_as(y), y)
             return sets.to(self.logits.dtype), value - self.log_z.detach().unsqueeze(1)
 
-    def label_sizes(self) -> Tensor:
-        return label_sizes(self.logits[:, 0], self.counts)
+    def label_powers(self, t: Tensor) -> Tensor:
+        joint = label_sizes(self.logits[:, 0], self.counts)
+        return t.to(joint).unsqueeze(1) ** torch.arange(1, joint.shape[1] + 1, device=joint.device) @ joint
 
     def tempered(self, temperature: float) -> CountedLabels:
         return replace(super().tempered(temperature), counts=self.counts / temperature)
