@@ -29,13 +29,19 @@ from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.train import runner
 from spen_plugins.runs.train.averaging import average_runs
+from spen_plugins.runs.train.decoding import decode
 from spen_plugins.scores.bootstrap import estimate
 from spen_plugins.scores.label_scores import GRID
 from tools.results.run_records import record, run_lines
 
+QUIET = RunOptions("cpu", quiet=True)
+DECODED = "-decoded"
+"""End of the name of a folder in which another run's outputs are decided anew."""
 FAMILY = 3
 """Nets of a mean."""
 CHOSEN = {"decode": "validation", "threshold": "validation", "decode_temperature": "validation"}
+LATE = {"decode": "threshold"}
+"""Of sets with many labels: epochs are chosen by a threshold, the decoder after the last one."""
 SEARCHED = ("cross_entropy", "counts", "mixture", "star", "hierarchy", "nce")
 """Methods whose net's learning rate is searched."""
 MEANS = {
@@ -58,10 +64,10 @@ SETS = {
         {"data": "bibtex", "task.labelled": "444", "task.rest": "false"},
     ),
     "expr_fun": ((0.001, 0.0025, 0.005), "labels", {}),
-    "spo_fun": ((0.001, 0.0025, 0.005), "labels", {}),
+    "spo_fun": ((0.0005, 0.001, 0.0025, 0.005), "labels", LATE),
     "cal500": ((0.0005, 0.001, 0.002), "labels", {}),
     "genbase": ((0.001, 0.003, 0.01), "labels", {}),
-    "delicious": ((0.00025, 0.0005, 0.001), "labels", {}),
+    "delicious": ((0.00025, 0.0005, 0.001), "labels", LATE),
     "rcv1sub1": ((0.0005, 0.001, 0.002), "labels", {"data": "data:multilabel/rcv1sub1/rcv1sub1.svm.gz"}),
     "goemotions": ((0.0025, 0.005, 0.01), "texts", {}),
     "arxiv": ((0.0025, 0.005, 0.01), "texts", {}),
@@ -122,7 +128,7 @@ class Table:
         if row in MEANS:
             folder = self.out / f"{row}-{seed}"
             if not (folder / "metrics.json").exists():
-                average_runs(self.members(row, seed), folder, CHOSEN, options=RunOptions("cpu", quiet=True))
+                average_runs(self.members(row, seed), folder, CHOSEN, options=QUIET)
             return folder
         return self._train(row, seed, None)
 
@@ -163,20 +169,26 @@ class Table:
 
     def _finish(self, name: str, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
         """A run that goes on with what it began, in this process: starting one takes longer than small sets."""
-        folder, quiet = self.out / name, RunOptions("cpu", quiet=True)
+        run = self._complete(self.out / name, method, seed, rate, more)
+        if self.given.get("decode") != "threshold":
+            return run
+        decoded = run.with_name(run.name + DECODED)
+        return decoded if (decoded / "metrics.json").exists() else decode(run, decoded, CHOSEN, QUIET)
+
+    def _complete(self, folder: Path, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
         if (folder / "metrics.json").exists():
             return folder
         if (folder / "config.json").exists():
-            return runner.resume(folder, quiet)
+            return runner.resume(folder, QUIET)
         given = {
             "data": self.data,
+            **dict.fromkeys(("decode", "threshold"), "validation"),
             **self.given,
             "method": method,
             "seed": str(seed),
-            **dict.fromkeys(("decode", "threshold"), "validation"),
         }
         given |= {} if rate is None else {"trainer.net.lr": str(rate)}
-        return runner.run(evaluate(self.config, {**given, **more}), self.config, folder, quiet)
+        return runner.run(evaluate(self.config, {**given, **more}), self.config, folder, QUIET)
 
 
 def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
@@ -219,8 +231,8 @@ def find_exact_match(run: Path) -> float:
         for batch in each_batch(task, task.part(part), 256, "cpu"):
             with torch.no_grad():
                 proposal = predictor.model.propose(batch.x)
-            for name, decode in decoders.items():
-                right[name] += int((decode(proposal) == (batch.gold > 0.5)).all(2).sum())
+            for name, decide in decoders.items():
+                right[name] += int((decide(proposal) == (batch.gold > 0.5)).all(2).sum())
         found.update({name: count / len(task.part(part)) for name, count in right.items()})
     share = shares["test"][max(decoders, key=lambda name: shares["validation"][name])]
     kept.write_text(json.dumps(share))
@@ -232,7 +244,8 @@ def _scores(run: Path, part: str) -> dict:
 
 
 def _seconds(run: Path) -> float:
-    return sum(json.loads(line)["seconds"] for line in (run / "times.jsonl").read_text().splitlines())
+    times = run.with_name(run.name.removesuffix(DECODED)) / "times.jsonl"
+    return sum(json.loads(line)["seconds"] for line in times.read_text().splitlines())
 
 
 def _mean(values: Sequence[float]) -> str:
