@@ -16,6 +16,7 @@ import spen_plugins as sp
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.train.decoding import decode
 from spen_spacy import Argument
+from spen_spacy.reading import Entity, Reading
 from tests.loaded import QUIET, piped, trained
 
 WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter", "."]
@@ -143,6 +144,17 @@ def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> 
     doc = nlp(doc)
     assert [span.text for span in doc.ents] == (["Anna", "Boston"] if overwrite else ["The old", "Boston"])
     assert (doc[4].ent_iob_, doc[4].ent_type_) == ("B", "PER" if overwrite else "")
+
+
+def test_an_address_is_no_person(runs: dict[str, Path]) -> None:
+    nlp = piped("spen_ner", model=runs["ner"])
+    doc = nlp.make_doc("Mail anna@acme.com or bob@acme.com")
+    found = [Entity(1, 2, "PER", 0.9), Entity(2, 4, "PER", 0.9)]
+    nlp.get_pipe("spen_ner")._set(Reading(doc), found)
+    assert [span.text for span in doc.ents] == ["or bob@acme.com"] and len(doc.spans["spen_ner"]) == 1
+    doc.ents = []
+    nlp.get_pipe("spen_ner")._set(Reading(doc), [Entity(1, 2, "EMAIL", 0.9)])
+    assert [span.label_ for span in doc.ents] == ["EMAIL"]
 
 
 def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ ROWS = (*SEARCHED, "nce_counts", "partition", *MEANS, *TAUGHT)
 TENTH = {"task.labelled": "444", "task.rest": "false"}
 SETS = {
     "bibtex": ((0.00025, 0.0005, 0.001), "labels", {}),
+    "bibtex_structures": ((0.00025, 0.0005, 0.001), "labels", {"data": "bibtex", **LATE}),
     "bibtex_tenth": (
         (0.0005, 0.001, 0.002),
         "labels",
