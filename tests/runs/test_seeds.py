@@ -62,6 +62,11 @@ def test_a_run_a_seed_and_their_mean(two, tmp_path):
     assert f"{mean(found):.4f} ± {stdev(found) / 2**0.5:.4f}" in said
 
 
+def test_the_folder_of_all_seeds_names_its_runs(two):
+    with pytest.raises(ConfigError, match=r"the runs in it are \S+/x/seed-0, \S+/x/seed-1"):
+        RunFolder.open(two[0])
+
+
 def test_what_is_done_is_skipped_and_what_was_cut_short_resumed(copied, two, monkeypatch):
     (copied / "seed-1" / "metrics.json").unlink()
     calls = []
