@@ -229,7 +229,7 @@ def find_exact_match(run: Path) -> float:
     shares: dict[str, dict[object, float]] = {"validation": {}, "test": {}}
     for part, found in shares.items():
         right = dict.fromkeys(decoders, 0)
-        for batch in each_batch(task, task.part(part), 256, "cpu"):
+        for batch in each_batch(predictor.task, task.part(part), 256, "cpu"):
             with torch.no_grad():
                 proposal = predictor.model.propose(batch.x)
             for name, decide in decoders.items():
