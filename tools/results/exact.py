@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import spen_plugins as sp
@@ -32,6 +33,7 @@ from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.runs.train.decoding import decode
 from spen_plugins.scores.bootstrap import estimate
 from spen_plugins.scores.label_scores import GRID
+from tools.results.differences import differences
 from tools.results.run_records import record, run_lines
 
 QUIET = RunOptions("cpu", quiet=True)
@@ -40,8 +42,8 @@ DECODED = "-decoded"
 FAMILY = 3
 """Nets of a mean."""
 CHOSEN = {"decode": "validation", "threshold": "validation", "decode_temperature": "validation"}
-LATE = {"decode": "threshold"}
-"""Of sets with many labels: epochs are chosen by a threshold, the decoder after the last one."""
+LATE = {"decode": "expected_f1", "threshold": "null", "task.decode_temperature": "1"}
+"""Where choosing a decoder takes longer than an epoch: epochs are chosen by expected F1 at temperature 1."""
 SEARCHED = ("cross_entropy", "counts", "mixture", "star", "hierarchy", "nce")
 """Methods whose net's learning rate is searched."""
 MEANS = {
@@ -55,14 +57,13 @@ MEANS = {
 TAUGHT = {"static_mean": "mean_3_nce", "distillation": "mean_3_nce", "distillation_3": "mean_3"}
 """Rows that others teach, and the mean whose members do."""
 ROWS = (*SEARCHED, "nce_counts", "partition", *MEANS, *TAUGHT)
-TENTH = {"task.labelled": "444", "task.rest": "false"}
 SETS = {
     "bibtex": ((0.00025, 0.0005, 0.001), "labels", {}),
     "bibtex_structures": ((0.00025, 0.0005, 0.001), "labels", {"data": "bibtex", **LATE}),
     "bibtex_tenth": (
         (0.0005, 0.001, 0.002),
         "labels",
-        {"data": "bibtex", "task.labelled": "444", "task.rest": "false"},
+        {"data": "bibtex", "task.labelled": "444", "task.rest": "false", **LATE},
     ),
     "expr_fun": ((0.001, 0.0025, 0.005), "labels", {}),
     "spo_fun": ((0.0005, 0.001, 0.0025, 0.005), "labels", LATE),
@@ -91,6 +92,7 @@ def main() -> None:
             runs = {row: [made.run(row, seed) for seed in options.seeds] for row in options.rows}
             print(write_table(data, runs, made), flush=True)
             if len(runs) > 1:
+                print(compare_exact_match(runs), flush=True)
                 groups = read_groups([made.gather(row, folders) for row, folders in runs.items()])
                 print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
             if options.csv:
@@ -171,7 +173,7 @@ class Table:
     def _finish(self, name: str, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
         """A run that goes on with what it began, in this process: starting one takes longer than small sets."""
         run = self._complete(self.out / name, method, seed, rate, more)
-        if self.given.get("decode") != "threshold":
+        if "decode" not in self.given:
             return run
         decoded = run.with_name(run.name + DECODED)
         return decoded if (decoded / "metrics.json").exists() else decode(run, decoded, CHOSEN, QUIET)
@@ -205,7 +207,7 @@ def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
             f"{table.chosen[row]:g}" if row in SEARCHED else "",
             _mean([100 * _scores(folder, "validation")["example_f1"] for folder in folders]),
             _mean([100 * test["example_f1"] for test in tests]),
-            _mean([100 * find_exact_match(folder) for folder in folders]),
+            _mean([100 * float(np.mean(find_exact_matches(folder))) for folder in folders]),
             _mean([test["nll"]["net"] for test in tests]),
             _mean([100 * test["incoherent"] for test in tests]) if "incoherent" in tests[0] else "",
             _mean([100 * error for error in calibration]),
@@ -216,28 +218,34 @@ def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def find_exact_match(run: Path) -> float:
-    """Share of test examples whose whole set is right: by the threshold, or the most probable set, that has the highest
-    share on validation."""
-    kept = run / "exact_match.json"
+def compare_exact_match(runs: Mapping[str, Sequence[Path]]) -> str:
+    """Differences of each row to the first one in exact match, with 95 % intervals over seeds and examples."""
+    right = np.array([[find_exact_matches(folder) for folder in folders] for folders in runs.values()], dtype=float)
+    gaps = zip(runs, differences(right, np.ones_like(right), 0), strict=True)
+    lines = [f"{row} {100 * gap:+.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]" for row, (gap, found) in gaps]
+    return f"exact match - {lines[0].split()[0]}: {', '.join(lines[1:])}\n"
+
+
+def find_exact_matches(run: Path) -> list[int]:
+    """1 for each test example whose whole set is right: by the threshold, or the most probable set, that has the
+    highest share on validation."""
+    kept = run / "exact_matches.json"
     if kept.exists():
         return json.loads(kept.read_text())
     predictor = sp.load(run)
     task = load_own_data(predictor.experiment, predictor.folder, "Train again")
     decoders: dict[object, Callable[[sp.Proposal], torch.Tensor]] = {"mode": lambda proposal: proposal.mode > 0.5}
     decoders |= {t: lambda proposal, t=t: proposal.mean > t for t in GRID}
-    shares: dict[str, dict[object, float]] = {"validation": {}, "test": {}}
-    for part, found in shares.items():
-        right = dict.fromkeys(decoders, 0)
+    right: dict[str, dict[object, list[int]]] = {"validation": {}, "test": {}}
+    for part, found in right.items():
         for batch in each_batch(predictor.task, task.part(part), 256, "cpu"):
             with torch.no_grad():
                 proposal = predictor.model.propose(batch.x)
             for name, decide in decoders.items():
-                right[name] += int((decide(proposal) == (batch.gold > 0.5)).all(2).sum())
-        found.update({name: count / len(task.part(part)) for name, count in right.items()})
-    share = shares["test"][max(decoders, key=lambda name: shares["validation"][name])]
-    kept.write_text(json.dumps(share))
-    return share
+                found.setdefault(name, []).extend((decide(proposal) == (batch.gold > 0.5)).all(2)[:, 0].int().tolist())
+    chosen = right["test"][max(decoders, key=lambda name: sum(right["validation"][name]))]
+    kept.write_text(json.dumps(chosen))
+    return chosen
 
 
 def _scores(run: Path, part: str) -> dict:
