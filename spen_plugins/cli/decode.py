@@ -28,7 +28,10 @@ By = Annotated[
 ]
 Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
 Temperature = Annotated[
-    str, typer.Option(help="task.decode_temperature of label sets' expected F1: a number, or validation.")
+    str,
+    typer.Option(
+        help="task.decode_temperature of label sets' expected F1: a number, 0 for the most probable set, or validation."
+    ),
 ]
 AsMean = Annotated[
     bool, typer.Option("--mean", help="Average the probabilities of all runs, as methods=… or seeds=… wrote them.")

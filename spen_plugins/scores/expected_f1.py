@@ -47,8 +47,11 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
 
     Args:
         p: probabilities, `(example, label)`.
-        temperature: T of the independent labels: each is on with probability sigmoid(logit(p) / T).
+        temperature: T of the independent labels: each is on with probability sigmoid(logit(p) / T); 0: the most
+            probable set.
     """
+    if temperature == 0:
+        return p > 0.5
     predicted = torch.zeros(p.shape, dtype=torch.bool)
     if p.numel():
         rows = max(1, CELLS // (p.shape[1] * _count_nodes(p.shape[1], 64)))
@@ -68,8 +71,10 @@ def find_best_sets(proposal: Proposal, temperature: float = 1.0) -> Tensor:
 
     Args:
         proposal: the distribution of a batch.
-        temperature: T, as of `Proposal.tempered`.
+        temperature: T, as of `Proposal.tempered`; 0: the most probable set.
     """
+    if temperature == 0:
+        return proposal.mode[:, 0] > 0.5
     labels, home = proposal.logits.shape[-1], proposal.logits.device
     rows, is_known = max(1, SAMPLED // max(1, 256 * labels)), knows_sizes(proposal)
     chosen = [torch.zeros(0, labels, dtype=torch.bool)]

@@ -143,8 +143,8 @@ class LabelDecoder:
 
     Attributes:
         threshold: a label is predicted if its probability is above it.
-        temperature: None, or that of the distribution under which the set of highest expected F1 is predicted; then
-            there is no threshold.
+        temperature: None, or that of the distribution under which the set of highest expected F1 is predicted, at 0
+            the most probable set; then there is no threshold.
     """
 
     threshold: float = 0.5
@@ -164,6 +164,8 @@ class LabelDecoder:
     def __str__(self) -> str:
         if self.temperature is None:
             return f"{self.threshold:g}"
+        if self.temperature == 0:
+            return "none, but the most probable sets"
         return f"none, but sets of highest expected F1 at temperature {self.temperature:g}"
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
+from spen_plugins.scores.expected_f1 import find_best_sets
 
 POINTS = torch.linspace(0.01, 1, 11, dtype=torch.double)
 
@@ -33,6 +34,8 @@ def check_against_enumeration(q: sp.Proposal, log_p: Tensor) -> None:
     best, order = log_p.sort(1, descending=True)
     possible = int(log_p[0].isfinite().sum())
     torch.testing.assert_close(q.log_prob(q.mode)[:, 0].detach(), best[:, 0])
+    chosen = find_best_sets(q, 0.0).double().unsqueeze(1)
+    torch.testing.assert_close(q.log_prob(chosen)[:, 0].detach(), best[:, 0])
     for k in (1, 2, 5, possible // 2 + 1, possible + 2):
         found, log_q = q.k_best(k)
         torch.testing.assert_close(log_q[:, :possible], best[:, : min(k, possible)], rtol=0, atol=1e-9)

@@ -81,6 +81,7 @@ def test_order_and_impossible_labels_do_not_matter() -> None:
     assert not best_sets(torch.zeros(2, 3)).any() and best_sets(torch.zeros(0, 3)).shape == (0, 3)
     assert torch.equal(best_sets(torch.tensor([[1.0, 0.5]])), torch.tensor([[True, False]]))  # equal: the fewer labels
     torch.testing.assert_close(tempered(p, 2.0), torch.sigmoid(torch.logit(p.double()) / 2))
+    assert torch.equal(best_sets(p, 0.0), p > 0.5)
 
 
 def test_the_decoder_is_the_best_that_may_be_chosen() -> None:

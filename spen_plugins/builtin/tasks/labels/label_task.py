@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
@@ -53,10 +53,10 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
         """"threshold": labels above it are predicted; "expected_f1": the label set with the highest expected F1 under
         the net's distribution; "validation": whichever scores better on the validation part."""
-        decode_temperature: PositiveFloat | Literal["validation"] = "validation"
+        decode_temperature: NonNegativeFloat | Literal["validation"] = "validation"
         """T that divides all scores of the distribution of expected F1 (sigmoid(logit / T) for independent labels);
-        "validation" picks the best of 0.5 to 4 on the validation part. Reported probabilities have a separate
-        temperature, from calibration."""
+        at 0, the most probable set is predicted. "validation" picks the best of 0.5 to 4 on the validation part.
+        Reported probabilities have a separate temperature, from calibration."""
         hierarchy: str | dict[str, str] | None = None
         """File of lines `child parent`, or a table {child: parent}, for labels that imply their parent; each has at
         most one. Predicted sets that lack a label's parent are then counted. An ARFF file with a hierarchical class
@@ -197,7 +197,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
     def protocol(self) -> dict[str, Any]:
         more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
         more |= {} if self.space.forest is None else {"incoherent": INCOHERENT}
-        law = f" under {self.law}" if self.law and self.decoder.temperature is not None else ""
+        law = f" under {self.law}" if self.law and self.decoder.temperature else ""
         return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}{law}, {self._fit}"}
 
     def label_facts(self) -> dict[str, Any]:
