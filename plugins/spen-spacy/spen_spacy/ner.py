@@ -16,18 +16,7 @@ from spen_spacy.predicting import Run
 from spen_spacy.reading import Entity, Reading, drop_overlaps
 from spen_spacy.word_component import WordComponent
 
-WHO_AND_WHERE = {
-    "per",
-    "person",
-    "org",
-    "organisation",
-    "organization",
-    "corporation",
-    "group",
-    "loc",
-    "location",
-    "gpe",
-}
+WHO_AND_WHERE = frozenset("per person org organisation organization corporation group loc location gpe".split())
 """Types of names that an e-mail address is none of."""
 
 

@@ -110,7 +110,7 @@ class RunFolder:
         if not (path / "config.json").exists():
             problem = "there is no config.json in it" if path.exists() else "it does not exist"
             if inside := sorted(quote(str(found.parent)) for found in path.glob("*/config.json")):
-                problem += f"; the runs in it are {', '.join(inside)}"
+                problem += f"; the runs in it are {', '.join(inside[:5])}{', …' * (len(inside) > 5)}"
             raise ConfigError(f"{path} is not a run folder: {problem}")
         environment = folder.environment()  # empty if the run was killed before it was written
         if environment and environment.get("format") != FORMAT:
