@@ -84,6 +84,12 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=["cross_entropy", "counts", "mixture", "mean_3"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--rates", nargs="+", type=float, help="learning rates; default: those of the data set")
+    parser.add_argument(
+        "--choose",
+        choices=("example_f1", "exact_match"),
+        default="example_f1",
+        help="validation score that picks rates",
+    )
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
     try:
@@ -101,7 +107,7 @@ def main() -> None:
                         line
                         for row, folders in runs.items()
                         for seed, folder in zip(options.seeds, folders, strict=True)
-                        for line in run_lines(f"exact, {data}", row, seed, ["example_f1"], folder, row not in MEANS)
+                        for line in list_scores(f"exact, {data}", row, seed, folder)
                     ],
                     options.csv,
                 )
@@ -115,7 +121,7 @@ class Table:
     def __init__(self, data: str, options: argparse.Namespace) -> None:
         self.data, self.seeds, self.out = data, options.seeds, options.out / data
         rates, self.config, self.given = SETS[data]
-        self.rates = options.rates or rates
+        self.rates, self.choose = options.rates or rates, options.choose
         self.chosen: dict[str, float] = {}
 
     def run(self, row: str, seed: int) -> Path:
@@ -129,9 +135,11 @@ class Table:
             method, rate = row.partition("_3")[0], self._choose_rate("cross_entropy")
             return self._finish(f"{row}-{seed}", method, seed, rate, {"init.energy": teachers})
         if row in MEANS:
-            folder = self.out / f"{row}-{seed}"
+            members = self.members(row, seed)
+            rates = dict.fromkeys(f"{self.chosen[method]:g}" for method in MEANS[row])
+            folder = self.out / "-".join([row, *rates, str(seed)])
             if not (folder / "metrics.json").exists():
-                average_runs(self.members(row, seed), folder, CHOSEN, options=QUIET)
+                average_runs(members, folder, CHOSEN, options=QUIET)
             return folder
         return self._train(row, seed, None)
 
@@ -163,7 +171,15 @@ class Table:
         if method not in self.chosen:
             first = self.seeds[0]
             runs = {rate: self._train(method, first, rate) for rate in self.rates}
-            self.chosen[method] = max(runs, key=lambda rate: _scores(runs[rate], "validation")["example_f1"])
+            by_f1 = self.choose == "example_f1"
+            self.chosen[method] = max(
+                runs,
+                key=lambda rate: (
+                    _scores(runs[rate], "validation")["example_f1"]
+                    if by_f1
+                    else float(np.mean(find_exact_matches(runs[rate], "validation")))
+                ),
+            )
         return self.chosen[method]
 
     def _train(self, method: str, seed: int, rate: float | None, **more: str) -> Path:
@@ -218,6 +234,13 @@ def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
+def list_scores(group: str, row: str, seed: int, folder: Path) -> list[dict]:
+    """Lines of the file of scores by run: example F1 and exact match."""
+    [line] = run_lines(group, row, seed, ["example_f1"], folder, row not in MEANS)
+    shares = {part: f"{100 * np.mean(find_exact_matches(folder, part)):.2f}" for part in ("validation", "test")}
+    return [line, {**line, "score": "exact_match", **shares}]
+
+
 def compare_exact_match(runs: Mapping[str, Sequence[Path]]) -> str:
     """Differences of each row to the first one in exact match, with 95 % intervals over seeds and examples."""
     right = np.array([[find_exact_matches(folder) for folder in folders] for folders in runs.values()], dtype=float)
@@ -226,26 +249,26 @@ def compare_exact_match(runs: Mapping[str, Sequence[Path]]) -> str:
     return f"exact match - {lines[0].split()[0]}: {', '.join(lines[1:])}\n"
 
 
-def find_exact_matches(run: Path) -> list[int]:
-    """1 for each test example whose whole set is right: by the threshold, or the most probable set, that has the
-    highest share on validation."""
+def find_exact_matches(run: Path, part: str = "test") -> list[int]:
+    """1 for each example whose whole set is right: by the threshold, or the most probable set, that has the highest
+    share on validation."""
     kept = run / "exact_matches.json"
-    if kept.exists():
-        return json.loads(kept.read_text())
-    predictor = sp.load(run)
-    task = load_own_data(predictor.experiment, predictor.folder, "Train again")
-    decoders: dict[object, Callable[[sp.Proposal], torch.Tensor]] = {"mode": lambda proposal: proposal.mode > 0.5}
-    decoders |= {t: lambda proposal, t=t: proposal.mean > t for t in GRID}
-    right: dict[str, dict[object, list[int]]] = {"validation": {}, "test": {}}
-    for part, found in right.items():
-        for batch in each_batch(predictor.task, task.part(part), 256, "cpu"):
-            with torch.no_grad():
-                proposal = predictor.model.propose(batch.x)
-            for name, decide in decoders.items():
-                found.setdefault(name, []).extend((decide(proposal) == (batch.gold > 0.5)).all(2)[:, 0].int().tolist())
-    chosen = right["test"][max(decoders, key=lambda name: sum(right["validation"][name]))]
-    kept.write_text(json.dumps(chosen))
-    return chosen
+    if not kept.exists():
+        predictor = sp.load(run)
+        task = load_own_data(predictor.experiment, predictor.folder, "Train again")
+        decoders: dict[object, Callable[[sp.Proposal], torch.Tensor]] = {"mode": lambda proposal: proposal.mode > 0.5}
+        decoders |= {t: lambda proposal, t=t: proposal.mean > t for t in GRID}
+        right: dict[str, dict[object, list[int]]] = {"validation": {}, "test": {}}
+        for name, found in right.items():
+            for batch in each_batch(predictor.task, task.part(name), 256, "cpu"):
+                with torch.no_grad():
+                    proposal = predictor.model.propose(batch.x)
+                for key, decide in decoders.items():
+                    hits = (decide(proposal) == (batch.gold > 0.5)).all(2)[:, 0]
+                    found.setdefault(key, []).extend(hits.int().tolist())
+        best = max(decoders, key=lambda key: sum(right["validation"][key]))
+        kept.write_text(json.dumps({name: found[best] for name, found in right.items()}))
+    return json.loads(kept.read_text())[part]
 
 
 def _scores(run: Path, part: str) -> dict:

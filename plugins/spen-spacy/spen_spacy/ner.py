@@ -16,7 +16,7 @@ from spen_spacy.predicting import Run
 from spen_spacy.reading import Entity, Reading, drop_overlaps
 from spen_spacy.word_component import WordComponent
 
-WHO_AND_WHERE = frozenset("per person org organisation organization corporation group loc location gpe".split())
+NAMED = {"per", "person", "org", "organisation", "organization", "corporation", "group", "loc", "location", "gpe"}
 """Types of names that an e-mail address is none of."""
 
 
@@ -54,7 +54,7 @@ class SpenNer(WordComponent):
 
     def _set(self, reading: Reading, entities: Sequence[Entity]) -> None:
         doc, places = reading.doc, reading.places
-        entities = [e for e in entities if not (e.label.lower() in WHO_AND_WHERE and doc[places[e.start]].like_email)]
+        entities = [e for e in entities if not (e.label.lower() in NAMED and doc[places[e.start]].like_email)]
         spans = [Span(doc, places[e.start], places[e.end - 1] + 1, label=e.label) for e in entities]
         key = self.settings["spans_key"] or self.name
         doc.spans[key] = make_group(doc, key, spans, [e.score for e in entities])
