@@ -33,6 +33,14 @@ Temperature = Annotated[
         help="task.decode_temperature of label sets' expected F1: a number, 0 for the most probable set, or validation."
     ),
 ]
+Selection = Annotated[
+    str | None,
+    typer.Option(
+        help="task.selection of label sets, the score that chooses the decoder: example_f1, micro_f1, macro_f1 or "
+        "accuracy (whole sets). Default: the run's.",
+        show_default=False,
+    ),
+]
 AsMean = Annotated[
     bool, typer.Option("--mean", help="Average the probabilities of all runs, as methods=… or seeds=… wrote them.")
 ]
@@ -51,6 +59,7 @@ def decode(
     by: By = "validation",
     threshold: Threshold = "validation",
     temperature: Temperature = "validation",
+    selection: Selection = None,
     refine: Refine = None,
     mean: AsMean = False,
     choose: Choose = False,
@@ -74,11 +83,12 @@ def decode(
         raise ConfigError(f"found {len(runs)} runs and OUT; expected one run, or --mean for the mean of all")
     run = runs[0]
     if refine is not None:
-        if (by, threshold, temperature) != ("validation", "validation", "validation"):
-            raise ConfigError("--refine decides by the energy; omit --by, --threshold and --temperature")
+        if (by, threshold, temperature, selection) != ("validation", "validation", "validation", None):
+            raise ConfigError("--refine decides by the energy; omit --by, --threshold, --temperature and --selection")
         decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
     settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
+    settings |= {} if selection is None else {"selection": selection}
     if mean:
         from spen_plugins.runs.many.means import average_folders
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from spen_plugins.data.tables.matrix import Matrix
 from spen_plugins.scores.calibration import LabelConfidences
-from spen_plugins.scores.label_scores import between
+from spen_plugins.scores.label_decoding import between
 from spen_plugins.sklearn.base import Trained, value_errors
 from spen_plugins.task_parts import parse_all
 

@@ -8,7 +8,7 @@ import torch
 import spen_plugins as sp
 from spen_exact.coherent import CoherentLabels
 from spen_exact.hierarchy import Hierarchy, HierarchyEnergy
-from spen_plugins.scores.label_scores import LabelDecoder
+from spen_plugins.scores.label_decoding import LabelDecoder
 from spen_plugins.testing import ToyLabels, ToyTags, check_energy, check_inference_net
 from tests.exact.toys import POINTS, all_sets, check_against_enumeration, check_exact_energy, check_gradients, space_of
 from tests.loaded import loaded

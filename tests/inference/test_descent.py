@@ -24,7 +24,7 @@ from spen_plugins.loop.evaluation import probe
 from spen_plugins.nn import margin_cost
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predict.own_data import load_task
-from spen_plugins.scores.label_scores import LabelDecoder
+from spen_plugins.scores.label_decoding import LabelDecoder
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task_parts import selection_score
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags

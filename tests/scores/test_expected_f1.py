@@ -24,7 +24,8 @@ from spen_plugins.runs.train import decoding
 from spen_plugins.runs.train.decoding import decode_by_energy
 from spen_plugins.scores import expected_f1 as module
 from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
-from spen_plugins.scores.label_scores import GRID, TEMPERATURES, Fit, LabelDecoder, between, example_f1
+from spen_plugins.scores.label_decoding import GRID, TEMPERATURES, Fit, LabelDecoder, between
+from spen_plugins.scores.label_scores import example_f1, scores
 from tests.builtin.tasks.labels.test_multilabel import drawn, proposal
 from tests.loaded import QUIET, loaded, spen
 
@@ -109,6 +110,30 @@ def test_the_decoder_is_the_best_that_may_be_chosen() -> None:
         loaded("multilabel", corpus="sample", decode_temperature=2.0)
 
 
+@pytest.mark.parametrize("selection", ["example_f1", "micro_f1", "macro_f1", "accuracy"])
+def test_the_selection_score_chooses_the_decoder(selection: str) -> None:
+    p, gold = drawn()
+    p[::3] = 0.3 + 0.4 * gold[::3]  # right by thresholds of 0.3 to 0.7
+    task = loaded("multilabel", corpus="sample", decode="validation", threshold="validation", selection=selection)
+    metric = task.metric()
+    metric.update(*proposal(p, gold))
+    task.fit_threshold(metric)
+    ts = [0.0] if selection == "accuracy" else TEMPERATURES
+    among = [*(LabelDecoder(t) for t in GRID), *(LabelDecoder(temperature=t) for t in ts)]
+    by_hand = {decoder: scores(decoder(p), gold)[selection] for decoder in among}
+    assert by_hand[task.decoder] == max(by_hand.values()) > min(by_hand.values())
+    assert metric.compute()[task.selection] == pytest.approx(by_hand[task.decoder])
+    assert task.protocol()["threshold"].endswith("the most probable set") == (selection == "accuracy")
+    if (parts := metric.ratios()) is None:
+        assert selection == "macro_f1"
+    else:
+        numerator, denominator = parts
+        assert numerator.sum() / denominator.sum() == pytest.approx(by_hand[task.decoder])
+        one = task.metric()  # of some examples alone
+        one.update(*proposal(p[5:9], gold[5:9]))
+        assert numerator[5:9].sum() / denominator[5:9].sum() == pytest.approx(one.compute()[selection])
+
+
 def test_predictions_and_the_k_best_start_from_the_set_that_is_decoded() -> None:
     task = loaded("multilabel", corpus="sample", decode="expected_f1", decode_temperature=1.5)
     examples = task.part("test")[:4]
@@ -147,7 +172,12 @@ def test_a_run_is_decoded_anew_with_its_own_nets(run: Path, tmp_path: Path) -> N
     gold = [{task.space.labels[i] for i in example.gold.tolist()} for example in task.part("test")]
     f1 = [2 * len(g & {*a["labels"]}) / max(1, len(g) + len(a["labels"])) for a, g in zip(found, gold, strict=True)]
     assert sum(f1) / len(f1) == pytest.approx(new.metrics()["test"]["example_f1"])
+    spen("decode", run, tmp_path / "whole", "--selection", "accuracy")
+    whole = RunFolder.open(tmp_path / "whole")
+    right = sum(whole.ratios("test")["numerator"].tolist())
+    assert right / len(task.part("test")) == pytest.approx(whole.metrics()["test"]["accuracy"])
     for words, said in (
+        (("decode", run, tmp_path / "no", "--selection", "f1"), "task.selection"),
         (("decode", run, run), "not empty"),
         (("decode", tmp_path, "x"), "no config.json"),
     ):

@@ -30,7 +30,8 @@ import spen_plugins as sp
 from spen_plugins.data.tables.matrix import Matrix
 from spen_plugins.errors import Interrupted
 from spen_plugins.scores.calibration import tempered
-from spen_plugins.scores.label_scores import Fit, example_f1
+from spen_plugins.scores.label_decoding import Fit
+from spen_plugins.scores.label_scores import example_f1
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import find_scheme
 from spen_plugins.task_parts import parse_all

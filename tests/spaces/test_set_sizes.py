@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.scores import label_scores
+from spen_plugins.scores import label_decoding
 from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets
-from spen_plugins.scores.label_scores import Fit, LabelDecoder, describe_law, example_f1
+from spen_plugins.scores.label_decoding import Fit, LabelDecoder, describe_law
+from spen_plugins.scores.label_scores import example_f1
 from spen_plugins.spaces import LabelSet, Mixture, Proposal
 from spen_plugins.spaces.forest import Forest
 from spen_plugins.spaces.set_sizes import SizeTree, label_sizes, log_sizes
@@ -128,7 +129,7 @@ def test_temperatures_of_dependent_labels_are_tried_while_the_score_rises(monkey
         right = {0.5: 3, 0.75: 1, 1.0: 2, 1.25: 3, 1.5: 4, 2.0: 3, 3.0: 4, 4.0: 4}[temperature]
         return gold & (torch.arange(4) < right).unsqueeze(1)
 
-    monkeypatch.setattr(label_scores, "find_best_sets", find)
+    monkeypatch.setattr(label_decoding, "find_best_sets", find)
     assert Fit("expected_f1")([mixture(4)], gold).temperature == 1.5
     assert sorted(tried) == [1.0, 1.25, 1.5, 2.0]
     assert Fit("threshold", "validation")([mixture(4, batch=4)], gold).temperature is None

@@ -156,7 +156,7 @@ def _check_one(labels: Mapping[str, str], verb: str) -> str:
 
 
 def find_task_selection(task: Mapping[str, Any], registry: Registry) -> str:
-    """The selection score of a run's task, from its class or its config (`tagging`: accuracy or f1)."""
+    """The selection score of a run's task, from its class or its config (`tagging`, `multilabel`)."""
     cls = registry.resolve("task", task["type"])
     if not hasattr(cls, "selection"):
         cls, config = registry.parse("task", task, "task", "config.json")

@@ -44,7 +44,8 @@ def decode(
 ) -> Path:
     """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
     the scores that it has; the nets are those of the epoch that the run chose. `settings` replace the task's `decode`,
-    `threshold` and, of label sets, `decode_temperature`; "validation" stands for those that the task lacks.
+    `threshold` and, of label sets, `decode_temperature` and `selection`; "validation" stands for those that the task
+    lacks.
     """
     source, registry = open_finished(run), Registry()
     config = source.config()

@@ -10,16 +10,8 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
-from spen_plugins.scores.label_scores import (
-    Fit,
-    LabelDecoder,
-    at_k,
-    average_precision,
-    describe_law,
-    example_f1,
-    marginals,
-    scores,
-)
+from spen_plugins.scores.label_decoding import Fit, LabelDecoder, describe_law, marginals
+from spen_plugins.scores.label_scores import Selection, at_k, average_precision, list_ratios, scores
 from spen_plugins.spaces import IndependentLabels, Proposal
 from spen_plugins.spaces.forest import Forest
 from spen_plugins.task import Metric
@@ -34,6 +26,7 @@ class LabelMetric(Metric):
         average_precision: if true, also computes `micro_ap`, which sorts all probabilities (27 ms for 1472 x 159).
         at: each k of the scores of the k likeliest labels, in `details`.
         forest: of a hierarchy, whose incoherent predictions are counted.
+        selection: score of `ratios`.
 
     Attributes:
         law: the law of dependent labels under which F1 is expected; empty for independent ones.
@@ -45,9 +38,10 @@ class LabelMetric(Metric):
         average_precision: bool = False,
         at: Sequence[int] = (1, 3, 5),
         forest: Forest | None = None,
+        selection: Selection = "example_f1",
     ) -> None:
         self.decoder, self.average_precision, self.at = decoder or LabelDecoder(), average_precision, at
-        self.forest, self.law = forest, ""
+        self.forest, self.selection, self.law = forest, selection, ""
         self._dependent: list[Proposal] = []
         self._probabilities: list[Tensor] = []
         self._gold: list[Tensor] = []
@@ -96,21 +90,23 @@ class LabelMetric(Metric):
         scores = {name: value for name, value in precisions.items() if value is not None}
         return {**scores, "ranking": at_k(p, gold, self.at)}
 
-    def ratios(self) -> tuple[Tensor, Tensor]:
-        """F1 and 1 for each example: example F1 is the ratio of their sums."""
+    def ratios(self) -> tuple[Tensor, Tensor] | None:
+        """Those of the selection score; None for macro F1."""
         p, gold = self.collected()
+        own = list_ratios(self._decode_labels(p), gold, self.selection)
+        if own is None:
+            return None
         labelled = torch.cat(self._labelled)
-        numerator = torch.zeros(len(labelled), dtype=torch.double)
-        numerator[labelled] = example_f1(self._decode_labels(p), gold)
-        return numerator, labelled.double()
+        numerator, denominator = torch.zeros(2, len(labelled), dtype=torch.double)
+        numerator[labelled], denominator[labelled] = own
+        return numerator, denominator
 
     def _decode_labels(self, p: Tensor) -> Tensor:
         """Labels of the chosen sets, else those that the decoder predicts, boolean `(example, label)`."""
         return torch.cat(self._chosen) if self._chosen else self.decoder(self._dependent or p)
 
     def fit(self, fit: Fit) -> LabelDecoder:
-        """Take the decoder with the best example F1 of those that `fit` admits; unchanged if the net itself chose the
-        label sets."""
+        """Take the best decoder of those that `fit` admits; unchanged if the net itself chose the label sets."""
         p, gold = self.collected()
         if not self._chosen:
             self.decoder = fit(self._dependent or p, gold)

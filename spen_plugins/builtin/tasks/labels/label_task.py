@@ -22,16 +22,8 @@ from spen_plugins.data.parts.gold import ClassWeightConfig, collate_weights, wei
 from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
-from spen_plugins.scores.label_scores import (
-    AVERAGE_PRECISION,
-    DEFINITIONS,
-    INCOHERENT,
-    Fit,
-    LabelDecoder,
-    as_outputs,
-    between,
-    marginals,
-)
+from spen_plugins.scores.label_decoding import Fit, LabelDecoder, as_outputs, between, marginals
+from spen_plugins.scores.label_scores import AVERAGE_PRECISION, DEFINITIONS, INCOHERENT, Selection
 from spen_plugins.settings.facts import number
 from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal
 from spen_plugins.task import Metric, Writer
@@ -41,7 +33,6 @@ from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, NamesC
 class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, WritesFormats):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
-    selection = "example_f1"
     lower_is_better = ("hamming", "incoherent")
     fitted_facts = ("threshold", "decode_temperature", "decode_law")
     space: LabelSet
@@ -55,8 +46,11 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         the net's distribution; "validation": whichever scores better on the validation part."""
         decode_temperature: NonNegativeFloat | Literal["validation"] = "validation"
         """T that divides all scores of the distribution of expected F1 (sigmoid(logit / T) for independent labels);
-        at 0, the most probable set is predicted. "validation" picks the best of 0.5 to 4 on the validation part.
-        Reported probabilities have a separate temperature, from calibration."""
+        at 0, the most probable set is predicted. "validation" picks the best of 0.5 to 4 on the validation part, or is
+        0 if `selection` is accuracy. Reported probabilities have a separate temperature, from calibration."""
+        selection: Selection = "example_f1"
+        """Score of the validation part that chooses the epoch, the threshold and the decoder. "accuracy" is the share
+        of label sets that are right as a whole."""
         hierarchy: str | dict[str, str] | None = None
         """File of lines `child parent`, or a table {child: parent}, for labels that imply their parent; each has at
         most one. Predicted sets that lack a label's parent are then counted. An ARFF file with a hierarchical class
@@ -68,7 +62,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self._fit = Fit(config.decode, config.threshold, config.decode_temperature)
+        self.selection = config.selection
+        self._fit = Fit(config.decode, config.threshold, config.decode_temperature, config.selection)
         self.decoder = self._fit.decoders()[0]  # of those to choose from the one at 0.5, or at temperature 1
         if config.decode == "threshold" and config.decode_temperature != "validation":
             raise ConfigError("task.decode_temperature requires task.decode=expected_f1 or validation")
@@ -129,7 +124,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         return None
 
     def metric(self) -> LabelMetric:
-        return LabelMetric(self.decoder, self.config.average_precision, self.config.at, self.space.forest)
+        config = self.config
+        return LabelMetric(self.decoder, config.average_precision, config.at, self.space.forest, config.selection)
 
     def fit_threshold(self, metric: Metric) -> None:
         if not isinstance(metric, LabelMetric):

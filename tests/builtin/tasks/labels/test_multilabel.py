@@ -24,7 +24,8 @@ from spen_plugins.data.parts.split import split_file
 from spen_plugins.report.group_scores import find_score
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.samples import labels as sample
-from spen_plugins.scores.label_scores import GRID, LabelDecoder, at_k, average_precision, scores
+from spen_plugins.scores.label_decoding import GRID, LabelDecoder
+from spen_plugins.scores.label_scores import at_k, average_precision, scores
 from tests.loaded import in_memory, loaded, parquet_file
 
 task = partial(loaded, "multilabel")
