@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,10 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     _separate_words(tokenizer)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
     if (Path(model) / WEIGHTLESS).exists():
-        encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
+        with _skip_drawing(), torch.no_grad():  # the run's own weights follow
+            encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
+            for weight in encoder.parameters():
+                weight.zero_()
     else:
         encoder, report = AutoModel.from_pretrained(
             model,
@@ -113,6 +117,15 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # not trained here
     return encoder, tokenizer
+
+
+def _skip_drawing() -> AbstractContextManager[None]:
+    """A context in which encoders have no initial weights: to draw them takes longer than to read an encoder's own."""
+    try:
+        from transformers.initialization import no_init_weights
+    except ImportError:  # before transformers 5
+        from transformers.modeling_utils import no_init_weights
+    return no_init_weights()
 
 
 def _separate_words(tokenizer: Any) -> None:
