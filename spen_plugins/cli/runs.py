@@ -72,7 +72,10 @@ Trajectory = Annotated[
 ]
 Precision = Annotated[
     str,
-    typer.Option(help="no, or bf16: faster on processors that multiply in bfloat16 (AMX, AVX512-BF16) and on GPUs."),
+    typer.Option(
+        help="no; int8: pretrained encoders multiply in int8, faster on x86 processors; bf16: nets multiply in "
+        "bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs."
+    ),
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]
 

@@ -13,6 +13,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 import spen_plugins as sp
+from spen_plugins.nn import int8
+from spen_plugins.nn.int8 import has_int8
 from spen_plugins.runs.many import together
 from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES
@@ -117,6 +119,21 @@ def test_another_precision_reads_for_itself(runs: Path, monkeypatch) -> None:
     wanted = alone(runs, monkeypatch)
     assert names[1::2] == wanted[0][1::2]  # frames, in float32
     torch.testing.assert_close(scores, wanted[1], rtol=0.1, atol=0.02, equal_nan=True)
+
+
+@pytest.mark.skipif(not has_int8(), reason="requires an x86 processor and a torch with oneDNN")
+def test_int8_is_not_shared_with_float32(runs: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(int8, "NARROW", 1)
+    nlp = pipeline(runs, precision="int8")
+    assert encoder(nlp, "spen_pos") is not encoder(nlp, "spen_srl")
+    wanted = alone(runs, monkeypatch)
+    names, scores = said(nlp.pipe(docs(nlp)))
+    assert names[1::2] == wanted[0][1::2]  # frames, in float32
+    torch.testing.assert_close(scores, wanted[1], rtol=0.1, atol=0.05, equal_nan=True)
+    nlp.to_disk(tmp_path / "pipeline")
+    saved = spacy.load(tmp_path / "pipeline")
+    assert saved.get_pipe_config("spen_pos")["precision"] == "int8"
+    same(said(saved.pipe(docs(saved))), [names, scores])
 
 
 def test_what_is_kept_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None:

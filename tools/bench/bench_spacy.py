@@ -7,8 +7,8 @@
 
 A contestant is NAME=SOURCE: a folder for spacy.load, an installed pipeline, or a run folder, which is added to a blank
 English pipeline by nlp.add_pipe. After a colon: for a pipeline, the components to load, separated by commas (default:
-all); for a run of srl, the run that tags predicates. `train_spacy.py` trains spaCy's own ner and tagger on the
-same files.
+all); for a run of srl, the run that tags predicates. At the end, after @: the precision of our components, bf16 or
+int8. `train_spacy.py` trains spaCy's own ner and tagger on the same files.
 
 Each measurement is a fresh process with one thread; contestants take turns, --repeats times. Measurements:
   scores     on the corpus' own tokens (a word of white space is "_"). F1 and accuracy are those of spaCy's Scorer;
@@ -53,7 +53,7 @@ MEASURES = ("load", "memory_before", "memory", "memory_after", "disk", "texts", 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("contestants", nargs="+", metavar="NAME=SOURCE[:MORE]")
+    parser.add_argument("contestants", nargs="+", metavar="NAME=SOURCE[:MORE][@PRECISION]")
     parser.add_argument("--task", choices=tuple(SCORES), required=True)
     parser.add_argument("--test", required=True, help="file to annotate and score, or its data: path")
     parser.add_argument("--repeats", type=int, default=3)
@@ -64,7 +64,6 @@ def main() -> None:
         default="wall",
         help="clock; cpu: this process's own time, for a busy machine (default: wall)",
     )
-    parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of our components")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON instead of a table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of one measurement
     given = parser.parse_args()
@@ -83,7 +82,7 @@ def measure_here(given: argparse.Namespace, test: Path) -> dict[str, Any]:
     """One measurement, in this process."""
     from tools.bench.spacy_contestant import Contestant, measure
 
-    return measure(Contestant.parse(given.contestants[0], given.precision), given.task, test, given.limit, given.clock)
+    return measure(Contestant.parse(given.contestants[0]), given.task, test, given.limit, given.clock)
 
 
 def compete(given: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
@@ -100,8 +99,7 @@ def compete(given: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
 def measure_apart(word: str, given: argparse.Namespace) -> dict[str, Any]:
     """One measurement, in a fresh process."""
     options = ["--task", given.task, "--test", given.test, "--clock", given.clock]
-    options += ["--precision", given.precision, "--one"]
-    options += [] if given.limit is None else ["--limit", str(given.limit)]
+    options += ["--one"] if given.limit is None else ["--one", "--limit", str(given.limit)]
     command = [sys.executable, "-m", "tools.bench.bench_spacy", word, *options]
     done = subprocess.run(command, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True)
     if done.returncode:

@@ -43,13 +43,14 @@ class Contestant:
     precision: str = "no"
 
     @classmethod
-    def parse(cls, word: str, precision: str = "no") -> Contestant:
-        """`NAME=SOURCE` or `NAME=SOURCE:ALSO`."""
+    def parse(cls, word: str) -> Contestant:
+        """`NAME=SOURCE`, `NAME=SOURCE:ALSO`, either with `@PRECISION`."""
         name, found, rest = word.partition("=")
+        rest, _, precision = rest.partition("@")
         source, _, also = rest.partition(":")
         if not (name and found and source):
             raise ValueError(f"found {word!r}; expected NAME=PIPELINE, NAME=RUN or either with :MORE")
-        return cls(name, source, also or None, precision)
+        return cls(name, source, also or None, precision or "no")
 
     @property
     def is_run(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 from spacy.language import Language
 from spacy.tokens import Doc, Token
 
-Precision = Literal["no", "bf16"]
+Precision = Literal["no", "bf16", "int8"]
 DEFAULTS = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0, "device": None, "precision": "no"}
 
 
@@ -27,7 +27,8 @@ class Reading(TypedDict):
         rerank: number of the net's best outputs from which the run's energy chooses; 0: the net alone.
         device: where the run predicts, such as "cuda:1" or "cpu"; None: where spaCy computes, which is a GPU after
             `spacy.prefer_gpu()`.
-        precision: "bf16" to multiply in bfloat16, faster on a GPU or a processor that does that (AMX, AVX512-BF16).
+        precision: "int8": pretrained encoders multiply in int8, faster on x86 processors; "bf16": all nets multiply in
+            bfloat16, faster on a GPU or a processor that does that (AMX, AVX512-BF16).
     """
 
     sentences: Literal["auto", "doc", "rule"]

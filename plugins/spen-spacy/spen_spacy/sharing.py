@@ -129,11 +129,12 @@ def _keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
 
 
 def _fingerprint(network: sp.FeatureNetwork, encoder: nn.Module) -> str:
-    """Equal for networks of one class whose encoders have the same architecture and weights."""
+    """Equal for networks of one class whose encoders have the same architecture, weights and precision."""
     settings = getattr(encoder, "config", None)
     table = {} if settings is None else {k: v for k, v in settings.to_dict().items() if k != "_name_or_path"}
     own = {key: getattr(network.config, key) for key in network.shareable if key != "model"}
-    digest = hashlib.sha256(json.dumps([repr(type(network)), table, own], sort_keys=True, default=repr).encode())
+    about = [repr(type(network)), table, own, repr(encoder)]
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode())
     for name, tensor in encoder.state_dict().items():
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from spen_plugins.batch import Batch
-from spen_plugins.config.experiment import Precision, build, check, make_task
+from spen_plugins.config.experiment import build, check, make_task
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.loop.checkpoint import translate_damage
@@ -23,6 +23,7 @@ from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import exporting
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.predict import evaluating, refining
+from spen_plugins.runs.predict.precision import Precision, set_precision
 from spen_plugins.settings.fields import validate
 from spen_plugins.spaces import Proposal
 from spen_plugins.task_parts import Calibrated, NamesColumns, parse_all, read_inputs
@@ -37,8 +38,9 @@ class Predictor:
         registry: source of the types.
         refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
             or a table such as `{"type": "rerank", "k": 8}`.
-        precision: "no", or "bf16": nets multiply in bfloat16, faster where the processor does that (AMX, AVX512-BF16,
-            GPUs), and slower elsewhere. Decoding and the energies of `predict(energy=True)` stay in float32.
+        precision: "no"; "int8": the net's pretrained encoders multiply in int8, faster on x86 processors; "bf16": nets
+            multiply in bfloat16, faster where the processor does that (AMX, AVX512-BF16, GPUs), and slower elsewhere.
+            Decoding and, in bfloat16, the energies of `predict(energy=True)` stay in float32.
     """
 
     def __init__(
@@ -49,8 +51,6 @@ class Predictor:
         refine: str | Mapping[str, Any] | None = None,
         precision: Precision = "no",
     ) -> None:
-        if precision not in ("no", "bf16"):
-            raise ConfigError(f"found precision={precision!r}; expected 'no' (float32) or 'bf16'")
         registry = registry or Registry()
         self.folder, self.records = folder, folder.records()
         self.experiment = check(folder.config(), str(folder.path / "config.json"), registry)
@@ -70,7 +70,7 @@ class Predictor:
         if refine is not None:
             refining.put_on_top(self, registry, {"type": refine} if isinstance(refine, str) else refine)
         self.model.to(device).eval()
-        self.model.predicts_in = torch.bfloat16 if precision == "bf16" else None
+        set_precision(self.model, precision, folder.path)
         self.device = device
         self.batch_size = self.experiment.trainer.config.evaluated_at_once
         if self.refined and self.model.inference_net.choices():
