@@ -71,7 +71,7 @@ Trajectory = Annotated[
     ),
 ]
 Precision = Annotated[
-    str,
+    Literal["no", "int8", "bf16"],
     typer.Option(
         help="no; int8: pretrained encoders multiply in int8, faster on x86 processors; bf16: nets multiply in "
         "bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs."

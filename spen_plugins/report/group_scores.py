@@ -233,6 +233,7 @@ def compare_resampled(
     if without:
         labels = "; ".join(without)
         notes.append(
-            f"no bootstrap over examples, which requires examples.safetensors of this part; missing in: {labels}"
+            "no bootstrap over examples, which requires a score that is a ratio of sums (macro F1 is none) and "
+            f"examples.safetensors of this part; missing in: {labels}"
         )
     return found, notes

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets, knows_sizes
-from spen_plugins.scores.label_scores import Selection, scores
+from spen_plugins.scores.label_scores import Selection, score
 from spen_plugins.spaces import IndependentLabels, Proposal
 
 GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -113,18 +113,18 @@ class Fit:
         decoders = self.decoders()
         if len(decoders) == 1:
             return decoders[0]
-        score = cache(lambda decoder: round(scores(decoder(outputs), gold)[self.selection], 9))
+        scored = cache(lambda decoder: round(score(decoder(outputs), gold, self.selection), 9))
         if not isinstance(outputs, Tensor) and self.decode != "threshold":
             by_threshold = [decoder for decoder in decoders if decoder.temperature is None]
-            decoders = [*by_threshold, _climb([LabelDecoder(temperature=t) for t in self.temperatures], score)]
-        return max(decoders, key=score)
+            decoders = [*by_threshold, _climb([LabelDecoder(temperature=t) for t in self.temperatures], scored)]
+        return max(decoders, key=scored)
 
     def __str__(self) -> str:
         """The way in which the decoder was chosen."""
         by_threshold = f"from {GRID[0]} to {GRID[-1]}" if self.threshold == "validation" else ""
         ts = self.temperatures
         by_f1 = f"from temperatures {ts[0]:g} to {ts[-1]:g}" if len(ts) > 1 else ""
-        picked = "picked on validation" + ("" if self.selection == "example_f1" else f" by {self.selection}")
+        picked = f"picked on validation by {self.selection}"
         if self.decode == "validation":
             one, other = by_threshold or f"{self.threshold:g}", by_f1 or f"temperature {ts[0]:g}"
             sets = "the most probable set" if ts == [0] else f"expected F1, {other}"

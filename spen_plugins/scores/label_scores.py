@@ -42,14 +42,22 @@ def scores(predicted: Tensor, gold: Tensor) -> dict[str, float]:
     }
 
 
+def score(predicted: Tensor, gold: Tensor, selection: Selection) -> float:
+    """One of `scores` by itself."""
+    if (ratios := list_ratios(predicted, gold, selection)) is None:
+        return scores(predicted, gold)[selection]
+    numerator, denominator = (part.sum().item() for part in ratios)
+    return numerator / denominator if denominator else 0.0
+
+
 def example_f1(predicted: Tensor, gold: Tensor) -> Tensor:
     """F1 of each example, `(example,)` float64."""
     return _f1((predicted & gold).sum(1), (predicted ^ gold).sum(1))
 
 
 def list_ratios(predicted: Tensor, gold: Tensor, selection: Selection) -> tuple[Tensor, Tensor] | None:
-    """Numerator and denominator of each example, `(example,)` float64, of whose sums a score is the ratio; None for
-    macro F1, which is none."""
+    """Each example's numerator and denominator, `(example,)` float64; the score is the ratio of their sums. None for
+    macro F1, which is no such ratio."""
     if selection == "macro_f1":
         return None
     both, wrong = (predicted & gold).sum(1).double(), (predicted ^ gold).sum(1)

@@ -34,7 +34,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments labels`.
     threshold : float or "validation"
         A label is predicted if its probability before calibration is above this one; "validation": the one of the best
-        F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
+        F1 there, or of the best `task.selection`. On the calibrated probabilities of `predict_proba` that is
+        `threshold_`, usually another number.
     decode : str
         "threshold"; "expected_f1": the label set of highest expected F1 under the net's distribution, at a temperature
         chosen on the validation part; "validation": whichever scores better there, or the threshold if it is a number.
@@ -49,7 +50,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     validation_fraction, random_state, device, verbose
         As of `Trained`. The validation part picks the epoch, the threshold and the temperature of the probabilities.
     **overrides
-        Other arguments and dotted keys of the config: `**{"trainer.epochs": 30, "features.hidden": [100]}`.
+        Other arguments and dotted keys of the config: `**{"trainer.epochs": 30, "features.hidden": [100]}`. With
+        `**{"task.selection": "accuracy"}` all is chosen for whole label sets, which `score` measures.
 
     Attributes
     ----------

@@ -110,10 +110,25 @@ def test_the_decoder_is_the_best_that_may_be_chosen() -> None:
         loaded("multilabel", corpus="sample", decode_temperature=2.0)
 
 
-@pytest.mark.parametrize("selection", ["example_f1", "micro_f1", "macro_f1", "accuracy"])
+SELECTIONS = ("example_f1", "micro_f1", "macro_f1", "accuracy")
+
+
+def test_selection_scores_differ() -> None:
+    p, gold = unequal()
+    assert len({Fit("threshold", "validation", selection=name)(p, gold) for name in SELECTIONS}) == len(SELECTIONS)
+
+
+def unequal() -> tuple[Tensor, Tensor]:
+    """Probabilities and gold for which each selection score has another best threshold."""
+    rng = torch.Generator().manual_seed(1)
+    gold = torch.rand(60, 6, generator=rng) < torch.tensor([0.7, 0.5, 0.3, 0.2, 0.1, 0.05])
+    p = torch.sigmoid(1.5 * torch.randn(60, 6, generator=rng) + 2 * gold - torch.linspace(0.5, 2.5, 6))
+    return p, gold
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
 def test_the_selection_score_chooses_the_decoder(selection: str) -> None:
-    p, gold = drawn()
-    p[::3] = 0.3 + 0.4 * gold[::3]  # right by thresholds of 0.3 to 0.7
+    p, gold = unequal()
     task = loaded("multilabel", corpus="sample", decode="validation", threshold="validation", selection=selection)
     metric = task.metric()
     metric.update(*proposal(p, gold))

@@ -134,6 +134,8 @@ def test_int8_is_not_shared_with_float32(runs: Path, tmp_path: Path, monkeypatch
     saved = spacy.load(tmp_path / "pipeline")
     assert saved.get_pipe_config("spen_pos")["precision"] == "int8"
     same(said(saved.pipe(docs(saved))), [names, scores])
+    both = spacy.load(tmp_path / "pipeline", config={"components": {"spen_srl": {"precision": "int8"}}})
+    assert encoder(both, "spen_pos") is encoder(both, "spen_srl")
 
 
 def test_what_is_kept_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None:

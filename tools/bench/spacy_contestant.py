@@ -48,8 +48,10 @@ class Contestant:
         name, found, rest = word.partition("=")
         rest, _, precision = rest.partition("@")
         source, _, also = rest.partition(":")
-        if not (name and found and source):
-            raise ValueError(f"found {word!r}; expected NAME=PIPELINE, NAME=RUN or either with :MORE")
+        if not (name and found and source) or precision not in ("", "bf16", "int8"):
+            raise ValueError(
+                f"found {word!r}; expected NAME=PIPELINE, NAME=RUN or either with :MORE, and @bf16 or @int8"
+            )
         return cls(name, source, also or None, precision or "no")
 
     @property

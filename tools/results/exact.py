@@ -3,45 +3,39 @@
     SPEN_DATA=... python -m tools.results.exact runs/exact --only bibtex expr_fun --seeds 0 1 2 3 4
 
 Every row has its decoder chosen on the validation part: for example F1 a threshold or expected F1 with a temperature;
-for exact match a threshold or the most probable set, each refitted for that score. The learning rate of each net that
-no other net teaches is the best of `--rates` on validation at the first seed. Means are of a seed and the two that
-follow it, and teachers are these three nets and a SEAL-NCE net. Scores are of the whole test part in per cent, `nll` in
-nats per example, seconds those of all training that a row needs (teachers and members, not the search of the rate).
+for exact match a threshold or the most probable set. The learning rate of each net that no other net teaches is the
+best of `--rates` on validation at the first seed; it and epochs are chosen by example F1, with `--whole` by exact
+match. Means are of a seed and the two that follow it, and teachers are these three nets and a SEAL-NCE net. Scores are
+of the whole test part in per cent, `nll` in nats per example, seconds those of all training that a row needs (teachers
+and members, not the search of the rate).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-import torch
-
-import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import SpenError
-from spen_plugins.loop.evaluation import each_batch
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import markdown
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.runs.train import runner
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.runs.train.decoding import decode
 from spen_plugins.scores.bootstrap import estimate
-from spen_plugins.scores.label_scores import GRID
-from tools.results.differences import differences
 from tools.results.run_records import record, run_lines
 
 QUIET = RunOptions("cpu", quiet=True)
-DECODED = "-decoded"
-"""End of the name of a folder in which another run's outputs are decided anew."""
+DECODED, WHOLE = "-decoded", "-whole"
+"""Ends of the names of folders in which another run's outputs are decided anew, for example F1 and for exact match."""
 FAMILY = 3
 """Nets of a mean."""
 CHOSEN = {"decode": "validation", "threshold": "validation", "decode_temperature": "validation"}
+FOR_WHOLE = {**CHOSEN, "selection": "accuracy"}
 LATE = {"decode": "expected_f1", "threshold": "null", "task.decode_temperature": "1"}
 """Where choosing a decoder takes longer than an epoch: epochs are chosen by expected F1 at temperature 1."""
 SEARCHED = ("cross_entropy", "counts", "mixture", "star", "hierarchy", "nce")
@@ -84,33 +78,23 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=["cross_entropy", "counts", "mixture", "mean_3"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--rates", nargs="+", type=float, help="learning rates; default: those of the data set")
-    parser.add_argument(
-        "--choose",
-        choices=("example_f1", "exact_match"),
-        default="example_f1",
-        help="validation score that picks rates",
-    )
+    parser.add_argument("--whole", action="store_true", help="choose rates, epochs and decoders by exact match")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
     try:
         for data in options.only:
             made = Table(data, options)
             runs = {row: [made.run(row, seed) for seed in options.seeds] for row in options.rows}
-            print(write_table(data, runs, made), flush=True)
-            if len(runs) > 1:
-                print(compare_exact_match(runs), flush=True)
-                groups = read_groups([made.gather(row, folders) for row, folders in runs.items()])
-                print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
-            if options.csv:
-                record(
-                    [
-                        line
-                        for row, folders in runs.items()
-                        for seed, folder in zip(options.seeds, folders, strict=True)
-                        for line in list_scores(f"exact, {data}", row, seed, folder)
-                    ],
-                    options.csv,
-                )
+            print(write_table(runs, made), flush=True)
+            wholes = {row: [made.decode_whole(folder) for folder in folders] for row, folders in runs.items()}
+            for score, every in {"example_f1": runs, "accuracy": wholes}.items():
+                if score == "example_f1" and options.whole:
+                    continue
+                groups = read_groups([made.gather(score, row, folders) for row, folders in every.items()])
+                if len(groups) > 1:
+                    print(markdown(compare(groups, scores=[score], against=options.rows[:1])), flush=True)
+                if options.csv:
+                    record(list_scores(f"exact, {made.name}", score, options.seeds, every), options.csv)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 
@@ -119,9 +103,15 @@ class Table:
     """The runs of one data set, trained where they are missing."""
 
     def __init__(self, data: str, options: argparse.Namespace) -> None:
-        self.data, self.seeds, self.out = data, options.seeds, options.out / data
+        self.data, self.seeds = data, options.seeds
         rates, self.config, self.given = SETS[data]
-        self.rates, self.choose = options.rates or rates, options.choose
+        self.rates = options.rates or rates
+        self.name = f"{data}_whole" if options.whole else data
+        self.score = "accuracy" if options.whole else "example_f1"
+        if options.whole:
+            self.given = {name: value for name, value in self.given.items() if name not in LATE}
+            self.given["task.selection"] = self.score
+        self.out = options.out / self.name
         self.chosen: dict[str, float] = {}
 
     def run(self, row: str, seed: int) -> Path:
@@ -157,29 +147,28 @@ class Table:
         members = self.members(row, seed) if row in MEANS or row in TAUGHT else []
         return own + sum(map(_seconds, members))
 
-    def gather(self, row: str, folders: Sequence[Path]) -> str:
+    def gather(self, name: str, row: str, folders: Sequence[Path]) -> str:
         """A folder with links to a row's runs, by which they are compared as a group."""
-        group = self.out / "rows" / row
+        group = self.out / name / row
         group.mkdir(parents=True, exist_ok=True)
         for seed, folder in zip(self.seeds, folders, strict=True):
             link = group / f"seed-{seed}"
-            if not link.exists():
-                link.symlink_to(folder.resolve())
+            link.unlink(missing_ok=True)  # of another rate
+            link.symlink_to(folder.resolve())
         return f"{row}={group}"
+
+    def decode_whole(self, run: Path) -> Path:
+        """The run decoded for exact match."""
+        if self.score == "accuracy":
+            return run
+        whole = run.with_name(run.name.removesuffix(DECODED) + WHOLE)
+        return whole if (whole / "metrics.json").exists() else decode(run, whole, FOR_WHOLE, QUIET)
 
     def _choose_rate(self, method: str) -> float:
         if method not in self.chosen:
             first = self.seeds[0]
             runs = {rate: self._train(method, first, rate) for rate in self.rates}
-            by_f1 = self.choose == "example_f1"
-            self.chosen[method] = max(
-                runs,
-                key=lambda rate: (
-                    _scores(runs[rate], "validation")["example_f1"]
-                    if by_f1
-                    else float(np.mean(find_exact_matches(runs[rate], "validation")))
-                ),
-            )
+            self.chosen[method] = max(runs, key=lambda rate: _scores(runs[rate], "validation")[self.score])
         return self.chosen[method]
 
     def _train(self, method: str, seed: int, rate: float | None, **more: str) -> Path:
@@ -210,10 +199,11 @@ class Table:
         return runner.run(evaluate(self.config, {**given, **more}), self.config, folder, QUIET)
 
 
-def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
+def write_table(runs: dict[str, list[Path]], table: Table) -> str:
     """Means over seeds."""
     lines = [
-        f"| {data} | rate | example F1, validation | test | exact match | nll | incoherent | ECE | seconds | seeds |",
+        f"| {table.name} | rate | {table.score}, validation | test | exact match | nll | incoherent | ECE | seconds "
+        "| seeds |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row, folders in runs.items():
@@ -221,9 +211,9 @@ def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
         calibration = [json.loads((folder / "calibration.json").read_text())["test"]["ece"] for folder in folders]
         cells = [
             f"{table.chosen[row]:g}" if row in SEARCHED else "",
-            _mean([100 * _scores(folder, "validation")["example_f1"] for folder in folders]),
-            _mean([100 * test["example_f1"] for test in tests]),
-            _mean([100 * float(np.mean(find_exact_matches(folder))) for folder in folders]),
+            _mean([100 * _scores(folder, "validation")[table.score] for folder in folders]),
+            _mean([100 * test[table.score] for test in tests]),
+            _mean([100 * _scores(table.decode_whole(folder), "test")["accuracy"] for folder in folders]),
             _mean([test["nll"]["net"] for test in tests]),
             _mean([100 * test["incoherent"] for test in tests]) if "incoherent" in tests[0] else "",
             _mean([100 * error for error in calibration]),
@@ -234,41 +224,14 @@ def write_table(data: str, runs: dict[str, list[Path]], table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def list_scores(group: str, row: str, seed: int, folder: Path) -> list[dict]:
-    """Lines of the file of scores by run: example F1 and exact match."""
-    [line] = run_lines(group, row, seed, ["example_f1"], folder, row not in MEANS)
-    shares = {part: f"{100 * np.mean(find_exact_matches(folder, part)):.2f}" for part in ("validation", "test")}
-    return [line, {**line, "score": "exact_match", **shares}]
-
-
-def compare_exact_match(runs: Mapping[str, Sequence[Path]]) -> str:
-    """Differences of each row to the first one in exact match, with 95 % intervals over seeds and examples."""
-    right = np.array([[find_exact_matches(folder) for folder in folders] for folders in runs.values()], dtype=float)
-    gaps = zip(runs, differences(right, np.ones_like(right), 0), strict=True)
-    lines = [f"{row} {100 * gap:+.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]" for row, (gap, found) in gaps]
-    return f"exact match - {lines[0].split()[0]}: {', '.join(lines[1:])}\n"
-
-
-def find_exact_matches(run: Path, part: str = "test") -> list[int]:
-    """1 for each example whose whole set is right: by the threshold, or the most probable set, that has the highest
-    share on validation."""
-    kept = run / "exact_matches.json"
-    if not kept.exists():
-        predictor = sp.load(run)
-        task = load_own_data(predictor.experiment, predictor.folder, "Train again")
-        decoders: dict[object, Callable[[sp.Proposal], torch.Tensor]] = {"mode": lambda proposal: proposal.mode > 0.5}
-        decoders |= {t: lambda proposal, t=t: proposal.mean > t for t in GRID}
-        right: dict[str, dict[object, list[int]]] = {"validation": {}, "test": {}}
-        for name, found in right.items():
-            for batch in each_batch(predictor.task, task.part(name), 256, "cpu"):
-                with torch.no_grad():
-                    proposal = predictor.model.propose(batch.x)
-                for key, decide in decoders.items():
-                    hits = (decide(proposal) == (batch.gold > 0.5)).all(2)[:, 0]
-                    found.setdefault(key, []).extend(hits.int().tolist())
-        best = max(decoders, key=lambda key: sum(right["validation"][key]))
-        kept.write_text(json.dumps({name: found[best] for name, found in right.items()}))
-    return json.loads(kept.read_text())[part]
+def list_scores(group: str, score: str, seeds: Sequence[int], runs: Mapping[str, Sequence[Path]]) -> list[dict]:
+    """Lines of the file of scores by run."""
+    found = []
+    for row, folders in runs.items():
+        for seed, folder in zip(seeds, folders, strict=True):
+            [line] = run_lines(group, row, seed, [score], folder, row not in MEANS)
+            found.append({**line, "score": "exact_match" if score == "accuracy" else score})
+    return found
 
 
 def _scores(run: Path, part: str) -> dict:

@@ -79,8 +79,14 @@ class Component(Pipe):
         device = self.settings["device"] or str(get_torch_default_device())
         for part, place in (self.places() if places is None else places).items():
             more = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
+            precision = self.settings["precision"]
             try:
-                runs[part] = Run(place, device=device, precision=self.settings["precision"], **more)
+                try:
+                    runs[part] = Run(place, device=device, precision=precision, **more)
+                except ConfigError:
+                    if part == "model" or precision != "int8":
+                        raise
+                    runs[part] = Run(place, device=device)  # a part without an encoder, beside one that has one
             except (ConfigError, PluginError, RunError) as error:
                 raise type(error)(f"{self.name}: {error}") from error
             self.check(part, runs[part])

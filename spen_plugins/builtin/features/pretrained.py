@@ -97,10 +97,11 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     _separate_words(tokenizer)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
     if (Path(model) / WEIGHTLESS).exists():
-        with _skip_drawing(), torch.no_grad():  # the run's own weights follow
+        with _skip_drawing():  # the run's own weights follow
             encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
-            for weight in encoder.parameters():
-                weight.zero_()
+        encoder.tie_weights()
+        for weight in encoder.parameters():
+            weight.data.zero_()  # memory that nobody wrote may hold NaN
     else:
         encoder, report = AutoModel.from_pretrained(
             model,
@@ -120,7 +121,7 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
 
 
 def _skip_drawing() -> AbstractContextManager[None]:
-    """A context in which encoders have no initial weights: to draw them takes longer than to read an encoder's own."""
+    """Context in which encoders draw no initial weights, which takes longer than reading the saved ones."""
     try:
         from transformers.initialization import no_init_weights
     except ImportError:  # before transformers 5

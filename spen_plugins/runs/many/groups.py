@@ -137,7 +137,9 @@ def find_selection(groups: Groups, registry: Registry) -> str:
     scores = {
         find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs
     }
-    return _check_one(scores, "they are selected by")
+    return _check_one(
+        scores, "they are selected by", "; `spen decode RUN OUT --selection SCORE` selects label sets anew"
+    )
 
 
 def find_unit(groups: Groups) -> str:
@@ -147,11 +149,11 @@ def find_unit(groups: Groups) -> str:
     return "" if unit == "fractions" else unit
 
 
-def _check_one(labels: Mapping[str, str], verb: str) -> str:
+def _check_one(labels: Mapping[str, str], verb: str, advice: str = "") -> str:
     """The one key of a table of values and groups that have them."""
     if len(labels) > 1:
         both = " and ".join(f"{value} ({label})" for value, label in labels.items())
-        raise ConfigError(f"these runs can't be compared in one table: {verb} {both}")
+        raise ConfigError(f"these runs can't be compared in one table: {verb} {both}{advice}")
     return next(iter(labels))
 
 

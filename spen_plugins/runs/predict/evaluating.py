@@ -45,6 +45,7 @@ def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: st
     if path is not None and sources.warn_if_seen(predictor, path):
         split += ", which the run trained or validated on"
     notes = {**protocol(predictor.folder, predictor.model, task), "split": split, **predictor.refined}
+    notes |= {} if predictor.precision == "no" else {"precision": predictor.precision}
     return {"scores": scores, "protocol": notes}
 
 

@@ -40,7 +40,7 @@ class Predictor:
             or a table such as `{"type": "rerank", "k": 8}`.
         precision: "no"; "int8": the net's pretrained encoders multiply in int8, faster on x86 processors; "bf16": nets
             multiply in bfloat16, faster where the processor does that (AMX, AVX512-BF16, GPUs), and slower elsewhere.
-            Decoding and, in bfloat16, the energies of `predict(energy=True)` stay in float32.
+            Decoding stays in float32, as do the energies of `predict(energy=True)` unless they share the encoder.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Predictor:
         if refine is not None:
             refining.put_on_top(self, registry, {"type": refine} if isinstance(refine, str) else refine)
         self.model.to(device).eval()
+        self.precision = precision
         set_precision(self.model, precision, folder.path)
         self.device = device
         self.batch_size = self.experiment.trainer.config.evaluated_at_once

@@ -47,7 +47,7 @@ def decode(
     `threshold` and, of label sets, `decode_temperature` and `selection`; "validation" stands for those that the task
     lacks.
     """
-    source, registry = open_finished(run), Registry()
+    source, registry = open_finished(run, mean=True), Registry()
     config = source.config()
     experiment = check(config, str(run / "config.json"), registry)
     check_decodes(run, experiment)
@@ -73,7 +73,7 @@ def pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> di
         option = f"--{name.removeprefix('decode_')}"
         if value != "validation" and name not in known.model_fields:
             raise ConfigError(f"{run}: its task has no task.{name}; omit {option}")
-        if value != "validation" and without.get(name) == by:
+        if value != "validation" and name in without and without[name] == by:
             raise ConfigError(f"--by {by} has no {name.removeprefix('decode_')}: omit {option}, or use another --by")
     return {name: value for name, value in settings.items() if name in known.model_fields}
 
@@ -99,9 +99,9 @@ def decode_by_energy(
     return _write(source, out, config, weights, options)
 
 
-def open_finished(run: Path) -> RunFolder:
-    """The folder of a run that has scores; a ConfigError otherwise."""
-    source = RunFolder.open(run)
+def open_finished(run: Path, mean: bool = False) -> RunFolder:
+    """The folder of a run that has scores; a ConfigError otherwise. `mean` as of `RunFolder.open`."""
+    source = RunFolder.open(run, mean)
     if source.metrics() is None:
         raise ConfigError(f"{run} has no scores yet; resume with: spen-run --resume {quote(str(run))}")
     return source

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import BartConfig, BartModel, PreTrainedTokenizerFast
 
-from spen_plugins.builtin.features.pretrained import load
+from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load
 from spen_plugins.errors import ConfigError
 from tests.builtin.features.test_encoders import save_model
 
@@ -148,3 +151,25 @@ def test_a_misspelt_short_name_is_corrected(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("spen_plugins.builtin.features.pretrained._read", fails)
     with pytest.raises(ConfigError, match=r"found 'minlm', which could not be loaded .*Did you mean 'minilm'\?"):
         load("minlm")
+
+
+def test_a_run_folders_encoder_is_not_drawn_and_keeps_its_tied_weights(tmp_path: Path, monkeypatch) -> None:
+    sizes = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    config = BartConfig(vocab_size=20, max_position_embeddings=20, pad_token_id=1, **sizes, **heads)
+    BartModel(config).save_pretrained(tmp_path)
+    words = WordLevel({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}, unk_token="<unk>")
+    PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words), pad_token="<pad>").save_pretrained(tmp_path)
+    whole, _ = load(str(tmp_path))
+    (tmp_path / WEIGHTLESS).touch()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("weights are drawn")
+
+    monkeypatch.setattr(torch.nn.init, "normal_", refuse)
+    empty, _ = load(str(tmp_path))
+    assert empty.encoder.embed_tokens.weight is empty.decoder.embed_tokens.weight is empty.shared.weight
+    assert [*dict(empty.named_parameters())] == [*dict(whole.named_parameters())]
+    assert not any(weight.any() for weight in empty.parameters())
+    for (name, ours), theirs in zip(empty.named_buffers(), whole.buffers(), strict=True):
+        assert torch.equal(ours, theirs), name

@@ -91,7 +91,7 @@ class LabelMetric(Metric):
         return {**scores, "ranking": at_k(p, gold, self.at)}
 
     def ratios(self) -> tuple[Tensor, Tensor] | None:
-        """Those of the selection score; None for macro F1."""
+        """Each example's part of the selection score; None for macro F1."""
         p, gold = self.collected()
         own = list_ratios(self._decode_labels(p), gold, self.selection)
         if own is None:

@@ -43,7 +43,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         validation part, in steps of 0.05."""
         decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
         """"threshold": labels above it are predicted; "expected_f1": the label set with the highest expected F1 under
-        the net's distribution; "validation": whichever scores better on the validation part."""
+        the net's distribution, or, if `selection` is accuracy, the most probable one; "validation": whichever scores
+        better on the validation part."""
         decode_temperature: NonNegativeFloat | Literal["validation"] = "validation"
         """T that divides all scores of the distribution of expected F1 (sigmoid(logit / T) for independent labels);
         at 0, the most probable set is predicted. "validation" picks the best of 0.5 to 4 on the validation part, or is

@@ -329,7 +329,7 @@ def test_the_threshold_is_the_best_of_the_grid():
     by_hand = {t: scores(p > t, gold)["example_f1"] for t in GRID}
     assert by_hand[it.threshold] == max(by_hand.values()) > by_hand[0.5]
     assert metric.compute()["example_f1"] == by_hand[it.threshold] and it.facts()["threshold"] == it.threshold
-    assert it.protocol()["threshold"] == f"{it.threshold:g}, picked on validation from 0.05 to 0.95"
+    assert it.protocol()["threshold"] == f"{it.threshold:g}, picked on validation by example_f1 from 0.05 to 0.95"
     fixed = task(corpus="sample")
     fixed.fit_threshold(metric)
     assert fixed.threshold == 0.5 and fixed.protocol()["threshold"] == "0.5, fixed"
