@@ -138,6 +138,17 @@ def test_int8_is_not_shared_with_float32(runs: Path, tmp_path: Path, monkeypatch
     assert encoder(both, "spen_pos") is encoder(both, "spen_srl")
 
 
+@pytest.mark.skipif(not has_int8(), reason="requires an x86 processor and a torch with oneDNN")
+def test_int8_leaves_parts_without_an_encoder_as_they_are(runs: Path, monkeypatch) -> None:
+    monkeypatch.setattr(int8, "NARROW", 1)
+    pipes = Path("plugins/spen-en/spen_en/pipeline")
+    own = {"model": runs / "roles", "predicates_model": pipes / "spen_srl/predicates", "precision": "int8"}
+    nlp = piped("spen_srl", **own)
+    assert len(list(nlp.pipe(docs(nlp)))) == len(SENTENCES)
+    with pytest.raises(sp.ConfigError, match="speeds up pretrained encoders"):
+        piped("spen_pos", model=pipes / "spen_pos/model", precision="int8").get_pipe("spen_pos").run()
+
+
 def test_what_is_kept_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None:
     monkeypatch.setattr(sharing, "PIECES", 9)
     nlp.disable_pipe("spen_srl")
