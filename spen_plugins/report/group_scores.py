@@ -183,17 +183,18 @@ class Difference:
 
 
 def compare_resampled(
-    groups: Sequence[GroupScores], selection: str, baselines: Sequence[str]
+    groups: Sequence[GroupScores], selection: str, baselines: Sequence[str], resample: bool = True
 ) -> tuple[dict[str, dict[str, Difference | None]], list[str]]:
     """Differences between each group and each baseline, None for itself or without a shared seed; and notes on those
-    that were left out, or are over some of the seeds. Runs on the same examples are resampled together, once."""
+    that were left out, or are over some of the seeds. Runs on the same examples are resampled together, once, unless
+    `resample` is false: their examples' ratios are of other scores."""
     notes: list[str] = []
     unequal: list[str] = []
     without: dict[str, None] = {}
     drawn: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
     pools: dict[Any, list[tuple[str, int]]] = {}
     by_label = {group.label: group for group in groups}
-    for group in groups:
+    for group in groups if resample else ():
         for seed, (numerator, _) in group.ratios.items():
             pools.setdefault((group.data, len(numerator)), []).append((group.label, seed))
     for pool, members in pools.items():
@@ -230,7 +231,7 @@ def compare_resampled(
     }
     several = "differences between rows with different seeds are over the seeds that both have"
     notes += unequal if len(unequal) < 2 else [several]
-    if without:
+    if without and resample:
         labels = "; ".join(without)
         notes.append(
             "no bootstrap over examples, which requires a score that is a ratio of sums (macro F1 is none) and "

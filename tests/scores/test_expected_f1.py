@@ -191,7 +191,10 @@ def test_a_run_is_decoded_anew_with_its_own_nets(run: Path, tmp_path: Path) -> N
     whole = RunFolder.open(tmp_path / "whole")
     right = sum(whole.ratios("test")["numerator"].tolist())
     assert right / len(task.part("test")) == pytest.approx(whole.metrics()["test"]["accuracy"])
+    both = " ".join(spen("compare", run, tmp_path / "whole", "--scores", "accuracy").output.split())
+    assert "accuracy − " in both and "no bootstrap over examples, as the runs were selected by different scores" in both
     for words, said in (
+        (("compare", run, tmp_path / "whole"), "name one with --scores"),
         (("decode", run, tmp_path / "no", "--selection", "f1"), "task.selection"),
         (("decode", run, run), "not empty"),
         (("decode", tmp_path, "x"), "no config.json"),

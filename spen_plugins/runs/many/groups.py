@@ -132,14 +132,14 @@ Groups = Mapping[str, Iterable[RunFolder]]
 """Runs by the name of their group."""
 
 
+def find_selections(groups: Groups, registry: Registry) -> dict[str, str]:
+    """The scores that pick the best epochs, according to the tasks, and a group of each."""
+    return {find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs}
+
+
 def find_selection(groups: Groups, registry: Registry) -> str:
-    """The score that picks the best epoch, according to the task."""
-    scores = {
-        find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs
-    }
-    return _check_one(
-        scores, "they are selected by", "; `spen decode RUN OUT --selection SCORE` selects label sets anew"
-    )
+    """The one score that picks the best epoch of all."""
+    return _check_one(find_selections(groups, registry), "they are selected by", "; name one with --scores")
 
 
 def find_unit(groups: Groups) -> str:
