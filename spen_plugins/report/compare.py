@@ -16,7 +16,7 @@ from spen_plugins.report.group_scores import (
     find_score,
     read_costs,
 )
-from spen_plugins.runs.many.groups import Group, find_selection, find_selections, find_unit
+from spen_plugins.runs.many.groups import Group, find_selection, find_unit
 from spen_plugins.scores.bootstrap import Estimate, estimate
 
 
@@ -90,8 +90,7 @@ def compare(
     read = [GroupScores(group, part) for group in groups]
     registry = Registry()
     runs = {group.label: list(group.runs.values()) for group in read}
-    differ = bool(scores) and len(find_selections(runs, registry)) > 1
-    selection = scores[0] if differ else find_selection(runs, registry)
+    selection, is_own = find_selection(runs, registry, scores)
     names = _names(read, scores, selection)
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
@@ -99,8 +98,8 @@ def compare(
     mixed = [group.label for group in read if len(group.data) > 1]
     notes += [f"WARNING: runs of {label} did not read the same data files (environment.json)" for label in mixed]
     notes += [note for other in read[1:] for note in _list_differences(read[0], other)]
-    gains, more = compare_resampled(read, selection, baselines, not differ) if baselines else ({}, [])
-    notes += ["no bootstrap over examples, as the runs were selected by different scores"] if differ else []
+    gains, more = compare_resampled(read, selection, baselines, is_own) if baselines else ({}, [])
+    notes += [] if is_own else ["no bootstrap over examples, as the runs were selected by different scores"]
     rows = [_row(group, names, gains.get(group.label, {})) for group in read]
     notes += more
     low = {name for group in read for task in group.tasks for name in registry.resolve("task", task).lower_is_better}

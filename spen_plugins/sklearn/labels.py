@@ -61,7 +61,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float or None
         The threshold after calibration: `predict` is `predict_proba` above it, but for methods that choose label sets
-        by their energy. None if sets of highest expected F1 are predicted.
+        by their energy. None if sets of highest expected F1, or the most probable ones, are predicted.
     n_features_in_, feature_names_in_, predictor_
         As of scikit-learn and of `Trained`.
     """

@@ -35,7 +35,6 @@ DECODED, WHOLE = "-decoded", "-whole"
 FAMILY = 3
 """Nets of a mean."""
 CHOSEN = {"decode": "validation", "threshold": "validation", "decode_temperature": "validation"}
-FOR_WHOLE = {**CHOSEN, "selection": "accuracy"}
 LATE = {"decode": "expected_f1", "threshold": "null", "task.decode_temperature": "1"}
 """Where choosing a decoder takes longer than an epoch: epochs are chosen by expected F1 at temperature 1."""
 SEARCHED = ("cross_entropy", "counts", "mixture", "star", "hierarchy", "nce")
@@ -87,14 +86,15 @@ def main() -> None:
             runs = {row: [made.run(row, seed) for seed in options.seeds] for row in options.rows}
             print(write_table(runs, made), flush=True)
             wholes = {row: [made.decode_whole(folder) for folder in folders] for row, folders in runs.items()}
-            for score, every in {"example_f1": runs, "accuracy": wholes}.items():
-                if score == "example_f1" and options.whole:
-                    continue
+            compared = {"accuracy": wholes} if options.whole else {"example_f1": runs, "accuracy": wholes}
+            lines = []
+            for score, every in compared.items():
                 groups = read_groups([made.gather(score, row, folders) for row, folders in every.items()])
                 if len(groups) > 1:
                     print(markdown(compare(groups, scores=[score], against=options.rows[:1])), flush=True)
-                if options.csv:
-                    record(list_scores(f"exact, {made.name}", score, options.seeds, every), options.csv)
+                lines += list_scores(f"exact, {made.name}", score, options.seeds, every)
+            if options.csv:
+                record(lines, options.csv)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 
@@ -109,8 +109,8 @@ class Table:
         self.name = f"{data}_whole" if options.whole else data
         self.score = "accuracy" if options.whole else "example_f1"
         if options.whole:
-            self.given = {name: value for name, value in self.given.items() if name not in LATE}
-            self.given["task.selection"] = self.score
+            kept = {name: value for name, value in self.given.items() if name not in LATE}
+            self.given = {**kept, "task.selection": self.score}
         self.out = options.out / self.name
         self.chosen: dict[str, float] = {}
 
@@ -161,8 +161,7 @@ class Table:
         """The run decoded for exact match."""
         if self.score == "accuracy":
             return run
-        whole = run.with_name(run.name.removesuffix(DECODED) + WHOLE)
-        return whole if (whole / "metrics.json").exists() else decode(run, whole, FOR_WHOLE, QUIET)
+        return _decode(run, run.name.removesuffix(DECODED) + WHOLE, {**CHOSEN, "selection": "accuracy"})
 
     def _choose_rate(self, method: str) -> float:
         if method not in self.chosen:
@@ -178,10 +177,7 @@ class Table:
     def _finish(self, name: str, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
         """A run that goes on with what it began, in this process: starting one takes longer than small sets."""
         run = self._complete(self.out / name, method, seed, rate, more)
-        if "decode" not in self.given:
-            return run
-        decoded = run.with_name(run.name + DECODED)
-        return decoded if (decoded / "metrics.json").exists() else decode(run, decoded, CHOSEN, QUIET)
+        return _decode(run, run.name + DECODED, CHOSEN) if "decode" in self.given else run
 
     def _complete(self, folder: Path, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
         if (folder / "metrics.json").exists():
@@ -226,12 +222,17 @@ def write_table(runs: dict[str, list[Path]], table: Table) -> str:
 
 def list_scores(group: str, score: str, seeds: Sequence[int], runs: Mapping[str, Sequence[Path]]) -> list[dict]:
     """Lines of the file of scores by run."""
-    found = []
-    for row, folders in runs.items():
-        for seed, folder in zip(seeds, folders, strict=True):
-            [line] = run_lines(group, row, seed, [score], folder, row not in MEANS)
-            found.append({**line, "score": "exact_match" if score == "accuracy" else score})
-    return found
+    return [
+        {**line, "score": "exact_match" if score == "accuracy" else score}
+        for row, folders in runs.items()
+        for seed, folder in zip(seeds, folders, strict=True)
+        for line in run_lines(group, row, seed, [score], folder, row not in MEANS)
+    ]
+
+
+def _decode(run: Path, name: str, settings: Mapping[str, str]) -> Path:
+    decoded = run.with_name(name)
+    return decoded if (decoded / "metrics.json").exists() else decode(run, decoded, settings, QUIET)
 
 
 def _scores(run: Path, part: str) -> dict:

@@ -132,14 +132,14 @@ Groups = Mapping[str, Iterable[RunFolder]]
 """Runs by the name of their group."""
 
 
-def find_selections(groups: Groups, registry: Registry) -> dict[str, str]:
-    """The scores that pick the best epochs, according to the tasks, and a group of each."""
-    return {find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs}
-
-
-def find_selection(groups: Groups, registry: Registry) -> str:
-    """The one score that picks the best epoch of all."""
-    return _check_one(find_selections(groups, registry), "they are selected by", "; name one with --scores")
+def find_selection(groups: Groups, registry: Registry, named: Sequence[str] = ()) -> tuple[str, bool]:
+    """The score that picks the best epoch, and true; if runs have several, the first of those named, and false."""
+    scores = {
+        find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs
+    }
+    if named and len(scores) > 1:
+        return named[0], False
+    return _check_one(scores, "they are selected by", "; name one with --scores"), True
 
 
 def find_unit(groups: Groups) -> str:

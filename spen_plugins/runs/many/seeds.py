@@ -43,7 +43,7 @@ class Choice(NamedTuple):
 
 def choose_among(runs: Mapping[str, Sequence[RunFolder]], out: Path) -> Choice:
     """Choose a method by the mean scores of its finished runs on the validation part."""
-    score, unit = find_selection(runs, Registry()), find_unit(runs)
+    (score, _), unit = find_selection(runs, Registry()), find_unit(runs)
     scores = {
         method: [(run.metrics() or {}).get("validation", {}).get(score) for run in runs[method]] for method in runs
     }
