@@ -24,8 +24,9 @@ class Console(rich.console.Console):
     In a file or pipe nothing is wrapped or cut, whatever `COLUMNS` is, and tables are aligned text without lines.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, told: set[str] | None = None, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
+        self._told = set[str]() if told is None else told
         self._is_drawn = self.is_terminal or self.is_jupyter
         if not self._is_drawn:
             self.width = UNBOUNDED
@@ -35,6 +36,12 @@ class Console(rich.console.Console):
         if not self._is_drawn:
             objects = tuple(Text(plain(one)) if isinstance(one, Table) else one for one in objects)
         super().print(*objects, **settings)
+
+    def print_once(self, text: str, **settings: Any) -> None:
+        """Print a text unless this console, or one with the same set `told`, has."""
+        if text not in self._told:
+            self._told.add(text)
+            self.print(text, soft_wrap=True, **settings)
 
     def render_str(self, text: str, **settings: Any) -> Text:
         """A text as rich draws it, in tables too."""

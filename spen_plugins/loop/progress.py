@@ -65,6 +65,11 @@ class Reporter:
         if not self.quiet:
             self.console.print(text, soft_wrap=True)
 
+    def say_once(self, text: str) -> None:
+        """Print one line, unless quiet or printed before."""
+        if not self.quiet:
+            self.console.print_once(text)
+
     def stage(self, stage: Stage, epoch: int, epochs: Epochs | str) -> None:
         """Report that a stage starts or resumes; `epochs` may be an epoch's length in words."""
         steps = ((phase.name, phase.player.steps) for phase in stage.phases)

@@ -15,6 +15,8 @@ class RunOptions:
         checkpoint_seconds: minimal time between two checkpoints.
         jobs: number of runs at once, where there are several, each a process with one thread.
         best: if true, a folder of several methods and seeds predicts with its best run, not with a mean of runs.
+        told: notes on the data and definitions of scores that runs before this one have printed; of several runs, each
+            is printed once.
     """
 
     device: str | None = None
@@ -22,6 +24,7 @@ class RunOptions:
     checkpoint_seconds: float = 60.0
     jobs: int = 1
     best: bool = False
+    told: set[str] | None = None
 
 
 DEFAULTS = RunOptions()

@@ -62,6 +62,11 @@ def test_a_run_a_seed_and_their_mean(two, tmp_path):
     assert f"{mean(found):.4f} ± {stdev(found) / 2**0.5:.4f}" in said
 
 
+def test_definitions_of_scores_are_said_once_for_all_seeds(two):
+    assert two[1].count("example_f1: F1 of each example's label set") == 1
+    assert two[1].count("stage train") == 2
+
+
 def test_the_folder_of_all_seeds_names_its_runs(two):
     with pytest.raises(ConfigError, match=r"the runs in it are \S+/x/seed-0, \S+/x/seed-1"):
         RunFolder.open(two[0])

@@ -34,7 +34,7 @@ def print_scores(console: Console, folder: RunFolder) -> None:
         console.print(_calibration_line(calibration), soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
-            console.print(f"{name}: {_format(text)}", style="dim", soft_wrap=True)
+            console.print_once(f"{name}: {_format(text)}", style="dim")
 
 
 def _format(value: Any) -> str:

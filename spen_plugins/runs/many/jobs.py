@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TypeAlias, TypeVar
 
@@ -100,7 +101,7 @@ def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions)
     """Run what is not done of the seeds of planned folders; returns what failed, by folder."""
     if count_processes() > 1:
         raise ConfigError("found several seeds under torchrun; give one seed=…, or use --jobs without torchrun")
-    console = Console(quiet=options.quiet)
+    console, options = Console(quiet=options.quiet), replace(options, told=set())
     waiting, failures = _find_waiting(plans, console)
     failed: dict[Path, dict[int, str]] = {}
     try:

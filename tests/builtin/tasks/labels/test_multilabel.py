@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from scipy.sparse import csr_array
 from sklearn import metrics
 from torchmetrics.functional import classification as tm
@@ -20,6 +19,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.labels.vector_parts import Scaling, Size
+from spen_plugins.console import Console
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.report.group_scores import find_score
 from spen_plugins.runs.folder.summary import print_scores
@@ -583,7 +583,7 @@ def test_they_come_at_the_end_and_do_not_crowd_the_table(tmp_path):
     found = {"validation": {**metric.compute(), **details}, "protocol": {"constant_predictor": constant}}
     (tmp_path / "metrics.json").write_text(json.dumps(found))
     (tmp_path / "config.json").write_text("{}")
-    console = Console(width=200, record=True)
+    console = Console(width=200, record=True, force_terminal=True)
     print_scores(console, sp.RunFolder(tmp_path))
     printed = console.export_text()
     assert printed.count("precision") == 2  # precision and r_precision, in one line
