@@ -94,7 +94,8 @@ def _explain(
         else:
             wanted = _type(info) if info is not None else None
             reason = detail["msg"][0].lower() + detail["msg"][1:]
-            reason = f"expected {wanted} ({reason})" if wanted else reason
+            if wanted:  # names of a choice need no reason beside them
+                reason = f"expected {wanted}" + ("" if detail["type"] == "literal_error" else f" ({reason})")
             messages.setdefault(key, f"'{key or 'config'}': found {_short(value)}; {reason}.")
     return list(messages.values())
 
