@@ -8,8 +8,9 @@ spen_en: trains the config `english` part by part into runs/english (finished pa
 resumed; about two hours on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
 tools/english/train_words.py). Its roles and names also learn from what spen_en_md, as it is packaged, finds in more
 text (distil.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
-the config `english_md`, all parts together, into runs/english_md (an interrupted training is resumed), and takes
-`words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
+the config `english_md` into runs/english_md, first the teacher, which labels more text, then all parts together (an
+interrupted training is resumed), and takes `words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit
+weights, and its card.
 """
 
 from __future__ import annotations
@@ -52,6 +53,13 @@ from tools.results.results import command, finish
 DATA = Path("runs/english/data")
 """Where the joined files of names are; the config `english_md` knows it."""
 LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); code: Apache-2.0"
+TAUGHT = """
+## What it learned from other nets
+
+`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
+sentences of the corpora of names with {labels}
+(`tools/english/distil.py`).{more}
+"""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,7 @@ class Pipeline:
         runs: folder of the runs.
         folders: part, in the order of training, -> its folder in the pipeline.
         description, license: as in meta.json.
+        taught: what it learned besides gold, for the card.
         others: sources besides data, as listed in meta.json.
         installed: component -> the name under which the plugin registers its model, if it isn't the factory's.
     """
@@ -72,6 +81,7 @@ class Pipeline:
     folders: Mapping[str, str]
     description: str
     license: str
+    taught: str
     others: tuple[dict[str, str], ...] = ()
     installed: Mapping[str, str] = field(default_factory=dict)
 
@@ -106,6 +116,11 @@ SMALL = Pipeline(
     },
     "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
     LICENCE.format(more="; text that spen_en_md labelled: that of names, and CC BY 4.0"),
+    TAUGHT.format(
+        labels="the predicates and roles that the larger pipeline `spen_en_md` finds in them",
+        more=" `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training\n"
+        "sentences with the names that `spen_en_md` finds in them.",
+    ),
 )
 MD = Pipeline(
     "spen_en_md",
@@ -118,12 +133,21 @@ MD = Pipeline(
         "ner": "spen_ner/model",
     },
     "An English pipeline over one MiniLM: sentences, lemmas, parts of speech, names, arguments and senses.",
-    LICENCE.format(more="; the encoder they started from: Apache-2.0"),
+    LICENCE.format(more="; text that a net labelled: that of names, and CC BY 4.0; the nets' encoders: Apache-2.0"),
+    TAUGHT.format(
+        labels="the predicates that the version before this one finds in them, and\ntheir roles by a net over MPNet",
+        more="",
+    ),
     (
         {
             "name": "all-MiniLM-L6-v2: the encoder that training started from",
             "license": "Apache-2.0",
             "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
+        },
+        {
+            "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
+            "license": "Apache-2.0",
+            "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
         },
     ),
     {name: f"{name}_md" for name in ("spen_pos", "spen_ner", "spen_srl")},
@@ -141,14 +165,6 @@ NAMES = """
 On the corpora's own tokens, under the three types they have in common (`tools/english/english_data.py` joins them).
 F1 by seqeval in strict mode.
 
-"""
-TAUGHT = """
-## What its roles and names learned from
-
-`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
-sentences of the corpora of names with the predicates and roles that the larger pipeline `spen_en_md` finds in them
-(`tools/english/distil.py`). `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's
-training sentences with the names that `spen_en_md` finds in them.
 """
 CHUNKS = """
 ## Noun chunks and dependencies
@@ -193,7 +209,11 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     taught = runs / "taught.jsonl"
     made = {"names": str(DATA), "taught": str(taught)}
     if pipeline is MD:
-        train_together(runs)
+        if not finish(runs / "teacher", command("english_md", {"part": "teacher"}, 0)):
+            raise SystemExit("error: the teacher failed")
+        distil("roles", taught, runs / "teacher", "bf16")
+        runs = runs / "parts"
+        train_together(runs, made)
     else:
         if "srl" not in keep:
             distil("roles", taught)
@@ -216,7 +236,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     # What was made of several sources is no data set; the sources have licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".jsonl"))]
-    more = FILES if pipeline is MD else (*FILES, "goemotions")
+    more = (*FILES, "goemotions")
     joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in more]
     meta["sources"] = [*known, *joined, *pipeline.others]
     # `spacy info` reads the second.
@@ -225,18 +245,19 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
     names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
     text = card(meta, pipeline.name, components)
-    added = ("" if pipeline is MD else TAUGHT) + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline)) + CHUNKS
+    added = pipeline.taught + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline)) + CHUNKS
     text = text.replace("\n## Licences", added + "\n## Licences", 1)
     for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):
         with writing(target) as part:
             part.write_text(text, encoding="utf-8")
 
 
-def train_together(runs: Path) -> None:
+def train_together(runs: Path, given: Mapping[str, str]) -> None:
     """Train spen_en_md's parts, or go on; nothing is done if they are trained."""
     words = ["--resume"]
     if not (runs / "together.json").exists():
         words = [word for part in MD.folders for word in (f"{part}=english_md", f"{part}.part={part}")]
+        words += [f"all.{name}={value}" for name, value in given.items()]
     spen = Path(sys.executable).with_name("spen")
     if subprocess.run([str(spen), "together", str(runs), *words], check=False).returncode != 0:
         raise SystemExit(1)

@@ -1,7 +1,11 @@
-"""Labels of unlabelled text by spen_en_md, for spen_en's smaller nets to learn from: run by `make english`.
+"""Labels of unlabelled text by a larger net, for a smaller one to learn from, for `make english` and `make english-md`.
 
     SPEN_DATA=... python -m tools.english.distil roles runs/english/taught.jsonl
     SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
+    SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl --teacher runs/english_md/teacher
+
+spen_en_md labels for spen_en; roles for spen_en_md are by a net over a larger encoder (`--teacher`), of the predicates
+that the packaged spen_en_md finds.
 
 Roles: of GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into sentences
 and words by spen_en_md, and of the training sentences of the four corpora of names (english_data.py). They follow EWT
@@ -44,36 +48,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", choices=WRITERS, help="labels to write")
     parser.add_argument("out", type=Path, help="file to write")
+    parser.add_argument("--teacher", type=Path, help="a run that labels in place of spen_en_md's own")
     parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the nets; see sp.load")
     options = parser.parse_args()
-    distil(options.labels, options.out, options.precision)
+    distil(options.labels, options.out, options.teacher, options.precision)
 
 
-def distil(labels: str, out: Path, precision: str = "no") -> Path:
+def distil(labels: str, out: Path, teacher: Path | None = None, precision: str = "no") -> Path:
     """Write the file; nothing is done if it is there."""
     if not out.exists():
         out.parent.mkdir(parents=True, exist_ok=True)
+        write, own = WRITERS[labels]
         with writing(out) as part, part.open("w", encoding="utf-8") as file:
-            file.writelines(WRITERS[labels](out.parent, precision))
+            file.writelines(write(out.parent, sp.load(teacher or PIPELINE / own, precision=precision)))
     return out
 
 
-def role_lines(_: Path, precision: str) -> Iterator[str]:
-    for items in (gold(), taught(precision)):
+def role_lines(_: Path, net: sp.Predictor) -> Iterator[str]:
+    for items in (gold(), taught(net)):
         yield from (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
 
 
-def name_lines(folder: Path, precision: str) -> Iterator[str]:
+def name_lines(folder: Path, net: sp.Predictor) -> Iterator[str]:
     write_all(folder)
     yield (folder / "ner.train.conll").read_text(encoding="utf-8")
-    net = sp.load(PIPELINE / "spen_ner" / "model", precision=precision)
     for words in groups(list(sentence.words) for sentence in read_roles(locate(GOLD), "auto").sentences):
         for some, one in zip(words, net.predict(words), strict=True):
             yield "".join(f"{word}\t{tag}\n" for word, tag in zip(some, one["tags"], strict=True)) + "\n"
 
 
-WRITERS = {"roles": role_lines, "names": name_lines}
-"""The lines of a file, by what it labels; from the file's folder, and the nets' precision."""
+WRITERS = {"roles": (role_lines, "spen_srl/model"), "names": (name_lines, "spen_ner/model")}
+"""By what it labels: the lines of a file, from its folder and the net that labels, and spen_en_md's own net."""
 
 
 def gold() -> Iterator[dict[str, Any]]:
@@ -83,9 +88,9 @@ def gold() -> Iterator[dict[str, Any]]:
             yield item(sentence.words, given.predicate, given.tags)
 
 
-def taught(precision: str) -> Iterator[dict[str, Any]]:
+def taught(roles: sp.Predictor) -> Iterator[dict[str, Any]]:
     """The predicates that are found in the text, with the tags that are."""
-    predicates, roles = (sp.load(PIPELINE / "spen_srl" / part, precision=precision) for part in ("predicates", "model"))
+    predicates = sp.load(PIPELINE / "spen_srl" / "predicates")
     for number, words in enumerate(groups(sentences())):
         found = [
             {"words": some, "predicate": entity["start"]}
