@@ -694,6 +694,19 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
                 assert row["tags"] == [token.tag_ for token in doc]
 
 
+def test_the_precision_is_that_of_our_components_and_of_the_whole_job(runs: dict[str, Path], tmp_path: Path) -> None:
+    made = find_pipeline(str(runs["fine"]), None, None, None, "bf16").load()
+    nlp = find_pipeline(str(runs["fine"]), None, None, None).load()
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.to_disk(saved := tmp_path / "saved")
+    loaded = find_pipeline(str(saved), None, None, "cpu", "bf16").load()
+    assert [one.get_pipe("spen_pos").settings["precision"] for one in (made, nlp, loaded)] == ["bf16", "no", "bf16"]
+    assert loaded.get_pipe("spen_pos").settings["device"] == "cpu"
+    path, out = text_file(tmp_path, ["Anna sleeps."]), tmp_path / "out"
+    assert invoke(saved, path, out=out, precision="bf16").exit_code == 0
+    assert "found --precision no; expected bf16" in refused(saved, path, out=out)
+
+
 def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: Path) -> None:
     path = text_file(tmp_path, ["李四昨天去了上海。", "", "他很高兴。"])
     warning = "warning: the text has no spaces between words but is tokenised as English; give its language"

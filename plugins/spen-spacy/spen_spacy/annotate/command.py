@@ -37,6 +37,7 @@ def annotate(
     gpus: options.Gpus = None,
     address: options.Address = None,
     device: options.Device = None,
+    precision: options.Precision = "no",
     predicates: options.PredicatesRun = None,
     language: options.LanguageOption = None,
 ) -> None:
@@ -70,7 +71,7 @@ def annotate(
         on_ray.require()
     if to == "parquet":
         parquet.require()
-    named = find_pipeline(pipeline, predicates, language, device or ("cuda" if gpus else None))
+    named = find_pipeline(pipeline, predicates, language, device or ("cuda" if gpus else None), precision)
     format, sources, skipped = find_sources(inputs, kind, out)
     _note_skipped(skipped)
     reading = Reading(format, documents, text)
@@ -79,12 +80,13 @@ def annotate(
     if to != "docbin":
         list_columns(nlp, wanted)  # an unknown one is an error before anything is written
     choices = {"--from": format, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
+    choices |= {"--language": named.language, "--precision": precision}
     size = None if shard_size is None else max(1, round(shard_size * 1e6))
     with ExitStack() as stack:
         if is_printed:
             out = Path(stack.enter_context(TemporaryDirectory(prefix="spen-annotate-")))
         stack.enter_context(locked(out))
-        plan = read_or_make_plan(out, choices | {"--language": named.language}, identity, sources, size)
+        plan = read_or_make_plan(out, choices, identity, sources, size)
         remove_unfinished(out)
         job = Job(named, identity, reading, plan.kinds, str(out.resolve()), to, wanted, errors == "keep")
         todo = [shard for shard in plan.shards if not shard.path(job).exists()]

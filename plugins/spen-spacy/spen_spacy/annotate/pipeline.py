@@ -35,17 +35,21 @@ class Pipeline:
     """Code of the language of the tokeniser of `runs`."""
     device: str | None = None
     """Where components of ours predict; None: where spaCy computes."""
+    precision: str = "no"
+    """In which these multiply; "no": as the pipeline says."""
 
     def load(self) -> Language:
         """The pipeline; `SpenError` if it can't be loaded."""
         if self.device is not None and self.device.startswith("cuda"):
             spacy.prefer_gpu(int(self.device.partition(":")[2] or 0))  # for spaCy's own components, if it has CuPy
+        settings = {} if self.precision == "no" else {"precision": self.precision}
+        settings |= {} if self.device is None else {"device": self.device}
         if self.runs:
-            return make_pipeline(choose_components(self.runs), self.language, self.device)
+            return make_pipeline(choose_components(self.runs), self.language, settings)
         nlp = self._load_spacys()
         ours = [name for name, component in nlp.pipeline if isinstance(component, Component)]
-        if self.device is not None and ours:
-            nlp = self._load_spacys({f"components.{name}.device": self.device for name in ours})
+        if settings and ours:
+            nlp = self._load_spacys({f"components.{name}.{key}": settings[key] for name in ours for key in settings})
         return nlp
 
     def _load_spacys(self, config: dict[str, Any] | None = None) -> Language:
@@ -84,7 +88,9 @@ def describe_identity(identity: dict[str, str]) -> str:
     return ", ".join(f"{name} {value:.12}" for name, value in identity.items())
 
 
-def find_pipeline(source: str, predicates: str | None, language: str | None, device: str | None) -> Pipeline:
+def find_pipeline(
+    source: str, predicates: str | None, language: str | None, device: str | None, precision: str = "no"
+) -> Pipeline:
     """The pipeline that a user named, by a spaCy pipeline's folder or name, or by a run folder; predicates of a run of
     `srl` are by default those of the installed pipeline. `ConfigError` if there is no such pipeline, or an option does
     not fit it.
@@ -100,21 +106,21 @@ def find_pipeline(source: str, predicates: str | None, language: str | None, dev
             spacy.util.get_lang_class(language or "en")
         except ImportError as error:
             raise ConfigError(f"--language {language}: spaCy has no such language (en, de, …; xx for any)") from error
-        return Pipeline(runs[0], tuple(runs), language or "en", device)
+        return Pipeline(runs[0], tuple(runs), language or "en", device, precision)
     for option, value in (("--predicates", predicates), ("--language", language)):
         if value is not None:
             raise ConfigError(f"{option} {value}: {source} is not a run folder; a pipeline has its own")
     if path.is_dir():
         if not (path / "config.cfg").is_file():
             raise ConfigError(f"{source} is no run folder and no pipeline: it has no config.json and no config.cfg")
-        return Pipeline(str(path.resolve()), device=device)
+        return Pipeline(str(path.resolve()), device=device, precision=precision)
     if not spacy.util.is_package(source):
         known = spacy.util.get_installed_models()
         raise ConfigError(
             f"found no pipeline and no folder {source!r}.{did_you_mean(source, known)} Installed pipelines: "
             f"{', '.join(known) or 'none'}"
         )
-    return Pipeline(source, device=device)
+    return Pipeline(source, device=device, precision=precision)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -73,11 +73,13 @@ def check(lang: str, version: str) -> None:
         raise sp.ConfigError(f"--version {version}: expected a version in Python's normal form, {normal or '1.0.0'}")
 
 
-def make_pipeline(components: Sequence[Component], lang: str, device: str | None = None) -> spacy.Language:
-    """The pipeline, with models loaded from the runs, which raises errors of a run early."""
+def make_pipeline(
+    components: Sequence[Component], lang: str, settings: Mapping[str, str] | None = None
+) -> spacy.Language:
+    """The pipeline, with models loaded from the runs, which raises errors of a run early; `settings` of all of them."""
     nlp = spacy.blank(lang)
     for component in components:
-        nlp.add_pipe(component.factory, name=component.name, config={**component.config, "device": device})
+        nlp.add_pipe(component.factory, name=component.name, config={**component.config, **(settings or {})})
     return nlp
 
 
