@@ -64,7 +64,7 @@ def test_a_run_a_seed_and_their_mean(two, tmp_path):
 
 def test_definitions_of_scores_are_said_once_for_all_seeds(two):
     assert two[1].count("example_f1: F1 of each example's label set") == 1
-    assert two[1].count("stage train") == 2
+    assert two[1].count("stage train") == two[1].count("threshold: ") == 2
 
 
 def test_the_folder_of_all_seeds_names_its_runs(two):

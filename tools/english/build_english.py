@@ -51,7 +51,7 @@ from tools.english.train_words import train
 from tools.results.results import command, finish
 
 DATA = Path("runs/english/data")
-"""Where the joined files of names are; the config `english_md` knows it."""
+"""Where the joined files of names are."""
 LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); code: Apache-2.0"
 TAUGHT = """
 ## What it learned from other nets

@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("labels", choices=WRITERS, help="labels to write")
     parser.add_argument("out", type=Path, help="file to write")
     parser.add_argument("--teacher", type=Path, help="a run that labels in place of spen_en_md's own")
-    parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the nets; see sp.load")
+    parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the net that labels; see sp.load")
     options = parser.parse_args()
     distil(options.labels, options.out, options.teacher, options.precision)
 

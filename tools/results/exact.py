@@ -123,11 +123,10 @@ class Table:
         if row in TAUGHT:
             teachers = json.dumps([str(path) for path in self.members(row, seed)])
             method, rate = row.partition("_3")[0], self._choose_rate("cross_entropy")
-            return self._finish(f"{row}-{seed}", method, seed, rate, {"init.energy": teachers})
+            return self._finish(self._name_of_many(row, seed), method, seed, rate, {"init.energy": teachers})
         if row in MEANS:
             members = self.members(row, seed)
-            rates = dict.fromkeys(f"{self.chosen[method]:g}" for method in MEANS[row])
-            folder = self.out / "-".join([row, *rates, str(seed)])
+            folder = self.out / self._name_of_many(row, seed)
             if not (folder / "metrics.json").exists():
                 average_runs(members, folder, CHOSEN, options=QUIET)
             return folder
@@ -135,11 +134,20 @@ class Table:
 
     def members(self, row: str, seed: int) -> list[Path]:
         """The runs of which a row is the mean, or that teach it."""
-        first, count, runs = self.seeds.index(seed), dict.fromkeys(ROWS, 0), []
-        for method in MEANS[TAUGHT.get(row, row)]:
-            runs.append(self.run(method, self.seeds[(first + count[method]) % len(self.seeds)]))
-            count[method] += 1
-        return runs
+        return [self.run(method, one) for method, one in self._list_members(row, seed)]
+
+    def _list_members(self, row: str, seed: int) -> list[tuple[str, int]]:
+        """The method and the seed of each of `members`."""
+        methods, first = MEANS[TAUGHT.get(row, row)], self.seeds.index(seed)
+        counts = [methods[:place].count(method) for place, method in enumerate(methods)]
+        seeds = [self.seeds[(first + count) % len(self.seeds)] for count in counts]
+        return list(zip(methods, seeds, strict=True))
+
+    def _name_of_many(self, row: str, seed: int) -> str:
+        """The folder of a row with members, whose rates and seeds are in it: others are another row's."""
+        members = self._list_members(row, seed)
+        rates = dict.fromkeys(f"{self._choose_rate(method):g}" for method, _ in members)
+        return "-".join([row, *rates, *(str(one) for _, one in members)])
 
     def seconds(self, row: str, seed: int) -> float:
         """Seconds of training behind a row's run."""

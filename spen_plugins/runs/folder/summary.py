@@ -10,6 +10,9 @@ from rich.table import Table
 from spen_plugins.console import Console
 from spen_plugins.runs.folder.folder import RunFolder
 
+OWN = ("threshold", "mean_of", "refined")
+"""Lines of the protocol on a run itself; the others, such as definitions, are printed once for several runs."""
+
 
 def print_scores(console: Console, folder: RunFolder) -> None:
     """Print the table at the end of a run: scores, calibration and protocol."""
@@ -34,7 +37,8 @@ def print_scores(console: Console, folder: RunFolder) -> None:
         console.print(_calibration_line(calibration), soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
-            console.print_once(f"{name}: {_format(text)}", style="dim")
+            line = f"{name}: {_format(text)}"
+            console.print(line, style="dim", soft_wrap=True) if name in OWN else console.print_once(line, style="dim")
 
 
 def _format(value: Any) -> str:

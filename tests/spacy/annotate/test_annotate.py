@@ -704,7 +704,12 @@ def test_the_precision_is_that_of_our_components_and_of_the_whole_job(runs: dict
     assert loaded.get_pipe("spen_pos").settings["device"] == "cpu"
     path, out = text_file(tmp_path, ["Anna sleeps."]), tmp_path / "out"
     assert invoke(saved, path, out=out, precision="bf16").exit_code == 0
-    assert "found --precision no; expected bf16" in refused(saved, path, out=out)
+    assert "found --precision None; expected bf16" in refused(saved, path, out=out)
+
+
+def test_a_precision_without_a_component_of_ours_is_refused(pipeline: Path, tmp_path: Path) -> None:
+    said = refused(pipeline, text_file(tmp_path), out=tmp_path / "out", precision="int8")
+    assert "--precision int8" in said and "has no component of spen-plugins" in said
 
 
 def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: Path) -> None:

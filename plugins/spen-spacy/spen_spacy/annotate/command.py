@@ -37,7 +37,7 @@ def annotate(
     gpus: options.Gpus = None,
     address: options.Address = None,
     device: options.Device = None,
-    precision: options.Precision = "no",
+    precision: options.Precision = None,
     predicates: options.PredicatesRun = None,
     language: options.LanguageOption = None,
 ) -> None:

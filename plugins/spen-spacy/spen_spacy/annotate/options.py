@@ -97,10 +97,11 @@ Device = Annotated[
     ),
 ]
 Precision = Annotated[
-    Literal["no", "int8", "bf16"],
+    Literal["no", "int8", "bf16"] | None,
     typer.Option(
-        help="Of our components: no; int8: pretrained encoders multiply in int8, faster on x86 processors; bf16: nets "
-        "multiply in bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs."
+        show_default=False,
+        help="int8: pretrained encoders multiply in int8, faster on x86 processors; bf16: nets multiply in bfloat16, "
+        "faster on processors with AMX or AVX512-BF16, and on GPUs; no: in float32 (default: the pipeline's own).",
     ),
 ]
 PredicatesRun = Annotated[

@@ -35,19 +35,21 @@ class Pipeline:
     """Code of the language of the tokeniser of `runs`."""
     device: str | None = None
     """Where components of ours predict; None: where spaCy computes."""
-    precision: str = "no"
-    """In which these multiply; "no": as the pipeline says."""
+    precision: str | None = None
+    """In which these multiply; None: as the pipeline says."""
 
     def load(self) -> Language:
         """The pipeline; `SpenError` if it can't be loaded."""
         if self.device is not None and self.device.startswith("cuda"):
             spacy.prefer_gpu(int(self.device.partition(":")[2] or 0))  # for spaCy's own components, if it has CuPy
-        settings = {} if self.precision == "no" else {"precision": self.precision}
-        settings |= {} if self.device is None else {"device": self.device}
+        given = {"device": self.device, "precision": self.precision}
+        settings = {name: value for name, value in given.items() if value is not None}
         if self.runs:
             return make_pipeline(choose_components(self.runs), self.language, settings)
         nlp = self._load_spacys()
         ours = [name for name, component in nlp.pipeline if isinstance(component, Component)]
+        if self.precision is not None and not ours:
+            raise ConfigError(f"--precision {self.precision}: {self.source} has no component of spen-plugins")
         if settings and ours:
             nlp = self._load_spacys({f"components.{name}.{key}": settings[key] for name in ours for key in settings})
         return nlp
@@ -89,7 +91,7 @@ def describe_identity(identity: dict[str, str]) -> str:
 
 
 def find_pipeline(
-    source: str, predicates: str | None, language: str | None, device: str | None, precision: str = "no"
+    source: str, predicates: str | None, language: str | None, device: str | None, precision: str | None = None
 ) -> Pipeline:
     """The pipeline that a user named, by a spaCy pipeline's folder or name, or by a run folder; predicates of a run of
     `srl` are by default those of the installed pipeline. `ConfigError` if there is no such pipeline, or an option does
