@@ -325,7 +325,7 @@ def test_encoder_as_a_table() -> None:
     assert experiment(SRL, encoder='{"type": "transformer", "model": "m"}') == experiment(SRL, encoder="m")
     with pytest.raises(ConfigError, match="features"):
         experiment(SRL, encoder='{"encoder": "gru"}')
-    with pytest.raises(ConfigError, match=r'features\.encoder.*expected "lstm" \| "gru"\.$'):
+    with pytest.raises(ConfigError, match=r'features\.encoder.*expected "lstm" \| "gru" \| "pass_through"\.$'):
         experiment(SRL, encoder='{"type": "encoder", "encoder": "grru"}')
 
 
