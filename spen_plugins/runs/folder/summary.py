@@ -38,7 +38,10 @@ def print_scores(console: Console, folder: RunFolder) -> None:
     for name, text in protocol.items():
         if text is not None:
             line = f"{name}: {_format(text)}"
-            console.print(line, style="dim", soft_wrap=True) if name in OWN else console.print_once(line, style="dim")
+            if name in OWN:
+                console.print(line, style="dim", soft_wrap=True)
+            else:
+                console.print_once(line, style="dim")
 
 
 def _format(value: Any) -> str:
