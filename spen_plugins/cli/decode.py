@@ -41,6 +41,14 @@ Selection = Annotated[
         show_default=False,
     ),
 ]
+Nonempty = Annotated[
+    bool | None,
+    typer.Option(
+        "--nonempty/--may-be-empty",
+        help="task.nonempty of label sets: predict the most probable label in place of none. Default: the run's.",
+        show_default=False,
+    ),
+]
 AsMean = Annotated[
     bool, typer.Option("--mean", help="Average the probabilities of all runs, as methods=… or seeds=… wrote them.")
 ]
@@ -60,6 +68,7 @@ def decode(
     threshold: Threshold = "validation",
     temperature: Temperature = "validation",
     selection: Selection = None,
+    nonempty: Nonempty = None,
     refine: Refine = None,
     mean: AsMean = False,
     choose: Choose = False,
@@ -83,12 +92,15 @@ def decode(
         raise ConfigError(f"found {len(runs)} runs and OUT; expected one run, or --mean for the mean of all")
     run = runs[0]
     if refine is not None:
-        if (by, threshold, temperature, selection) != ("validation", "validation", "validation", None):
-            raise ConfigError("--refine decides by the energy; omit --by, --threshold, --temperature and --selection")
+        if (by, threshold, temperature, selection, nonempty) != ("validation", "validation", "validation", None, None):
+            raise ConfigError(
+                "--refine decides by the energy; omit --by, --threshold, --temperature, --selection and --nonempty"
+            )
         decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
     settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
-    settings |= {} if selection is None else {"selection": selection}
+    given = {"selection": selection, "nonempty": nonempty}
+    settings |= {name: value for name, value in given.items() if value is not None}
     if mean:
         from spen_plugins.runs.many.means import average_folders
 

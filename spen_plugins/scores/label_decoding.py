@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, TypeAlias
 
@@ -48,28 +48,38 @@ class LabelDecoder:
         threshold: a label is predicted if its probability is above it.
         temperature: None, or that of the distribution under which the set of highest expected F1 is predicted, at 0
             the most probable set; then there is no threshold.
+        nonempty: predict the most probable label in place of an empty set (of equally probable ones, all).
     """
 
     threshold: float = 0.5
     temperature: float | None = None
+    nonempty: bool = False
 
     def __call__(self, outputs: Outputs) -> Tensor:
         """The predicted labels, boolean `(example, label)`."""
         if not isinstance(outputs, Tensor):
             return torch.cat([self._decode(proposal) for proposal in outputs])
-        return outputs > self.threshold if self.temperature is None else best_sets(outputs, self.temperature)
+        if self.temperature is None:
+            return self._fill(outputs > self.threshold, outputs)
+        return self._fill(best_sets(outputs, self.temperature), outputs)
 
     def _decode(self, proposal: Proposal) -> Tensor:
-        if self.temperature is None:
-            return marginals(proposal) > self.threshold
-        return find_best_sets(proposal, self.temperature)
+        p = marginals(proposal)
+        found = p > self.threshold if self.temperature is None else find_best_sets(proposal, self.temperature)
+        return self._fill(found, p)
+
+    def _fill(self, predicted: Tensor, p: Tensor) -> Tensor:
+        if not self.nonempty:
+            return predicted
+        return predicted | (p == p.amax(1, keepdim=True)) & ~predicted.any(1, keepdim=True)
 
     def __str__(self) -> str:
+        least = ", or the most probable label" if self.nonempty else ""
         if self.temperature is None:
-            return f"{self.threshold:g}"
+            return f"{self.threshold:g}{least}"
         if self.temperature == 0:
-            return "none, but the most probable sets"
-        return f"none, but sets of highest expected F1 at temperature {self.temperature:g}"
+            return f"none, but the most probable sets{least}"
+        return f"none, but sets of highest expected F1 at temperature {self.temperature:g}{least}"
 
 
 @dataclass(frozen=True)
@@ -81,12 +91,14 @@ class Fit:
         threshold, temperature: of these decoders, a number, or "validation" for `GRID` and `TEMPERATURES`.
         selection: score of the validation part that chooses. If it is accuracy, "validation" stands for temperature 0,
             the most probable set, which no other set beats under the net's distribution.
+        nonempty: of the decoders.
     """
 
     decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
     threshold: float | Literal["validation"] = 0.5
     temperature: float | Literal["validation"] = "validation"
     selection: Selection = "example_f1"
+    nonempty: bool = False
 
     @property
     def temperatures(self) -> list[float]:
@@ -99,8 +111,9 @@ class Fit:
         """All decoders, the nearest to a threshold of 0.5 or a temperature of 1 first."""
         thresholds = sorted(GRID, key=lambda t: abs(t - 0.5)) if self.threshold == "validation" else [self.threshold]
         ts = sorted(self.temperatures, key=lambda t: abs(t - 1))
-        decoders = [LabelDecoder(float(t)) for t in thresholds] if self.decode != "expected_f1" else []
-        return decoders + [LabelDecoder(temperature=t) for t in ts] if self.decode != "threshold" else decoders
+        by_threshold = [] if self.decode == "expected_f1" else [LabelDecoder(float(t)) for t in thresholds]
+        by_f1 = [] if self.decode == "threshold" else [LabelDecoder(temperature=t) for t in ts]
+        return [replace(decoder, nonempty=self.nonempty) for decoder in by_threshold + by_f1]
 
     def __call__(self, outputs: Outputs, gold: Tensor) -> LabelDecoder:
         """Returns the decoder with the best `selection` score; of equal ones, the first. Where labels depend on each
@@ -116,7 +129,8 @@ class Fit:
         scored = cache(lambda decoder: round(score(decoder(outputs), gold, self.selection), 9))
         if not isinstance(outputs, Tensor) and self.decode != "threshold":
             by_threshold = [decoder for decoder in decoders if decoder.temperature is None]
-            decoders = [*by_threshold, _climb([LabelDecoder(temperature=t) for t in self.temperatures], scored)]
+            by_f1 = sorted((d for d in decoders if d.temperature is not None), key=lambda d: d.temperature or 0.0)
+            decoders = [*by_threshold, _climb(by_f1, scored)]
         return max(decoders, key=scored)
 
     def __str__(self) -> str:

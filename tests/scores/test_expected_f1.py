@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from spen_plugins.scores import expected_f1 as module
 from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
 from spen_plugins.scores.label_decoding import GRID, TEMPERATURES, Fit, LabelDecoder, between
 from spen_plugins.scores.label_scores import example_f1, scores
+from spen_plugins.spaces import LabelSet, Mixture
 from tests.builtin.tasks.labels.test_multilabel import drawn, proposal
 from tests.loaded import QUIET, loaded, spen
 
@@ -110,6 +112,37 @@ def test_the_decoder_is_the_best_that_may_be_chosen() -> None:
         loaded("multilabel", corpus="sample", decode_temperature=2.0)
 
 
+@pytest.mark.parametrize("decoder", [LabelDecoder(0.6), LabelDecoder(temperature=0.0)])
+def test_the_likeliest_label_stands_in_for_an_empty_set(decoder: LabelDecoder) -> None:
+    p = torch.tensor([[0.1, 0.4, 0.2], [0.7, 0.8, 0.3], [0.3, 0.3, 0.1]])
+    filled = replace(decoder, nonempty=True)
+    # Of equally probable labels all: a label in a hierarchy and its parent.
+    expected = [[False, True, False], [True, True, False], [True, True, False]]
+    assert decoder(p).any(1).tolist() == [False, True, False]
+    assert filled(p).tolist() == expected == filled([dependent(p)]).tolist()
+
+
+def dependent(p: Tensor) -> Mixture:
+    """The same labels as a mixture of one component."""
+    return Mixture.of([LabelSet(["a", "b", "c"]).independent(torch.logit(p).unsqueeze(1))])
+
+
+def test_a_task_predicts_no_empty_set_if_told_so() -> None:
+    task = loaded("multilabel", corpus="sample", decode="validation", threshold="validation", nonempty=True)
+    p = torch.full((6, 40), 0.01)
+    p[:, 3], p[:3, 5] = 0.2, 0.97
+    gold = torch.zeros(6, 40, dtype=torch.bool)
+    gold[:3, 5] = gold[3:, 3] = True
+    metric = task.metric()
+    metric.update(*proposal(p, gold))
+    task.fit_threshold(metric)
+    assert metric.compute()["accuracy"] == 1 and task.protocol()["threshold"].startswith("0.5, or the most probable")
+    again = MultiLabel(task.config)
+    again.restore(json.loads(json.dumps(task.facts())))
+    made, _ = proposal(p, gold)
+    assert torch.equal(again.decode(made)[:, 0] > 0.5, gold) and torch.equal(again.k_best(made, 2)[:, 0] > 0.5, gold)
+
+
 SELECTIONS = ("example_f1", "micro_f1", "macro_f1", "accuracy")
 
 
@@ -187,8 +220,9 @@ def test_a_run_is_decoded_anew_with_its_own_nets(run: Path, tmp_path: Path) -> N
     gold = [{task.space.labels[i] for i in example.gold.tolist()} for example in task.part("test")]
     f1 = [2 * len(g & {*a["labels"]}) / max(1, len(g) + len(a["labels"])) for a, g in zip(found, gold, strict=True)]
     assert sum(f1) / len(f1) == pytest.approx(new.metrics()["test"]["example_f1"])
-    spen("decode", run, tmp_path / "whole", "--selection", "accuracy")
+    spen("decode", run, tmp_path / "whole", "--selection", "accuracy", "--nonempty")
     whole = RunFolder.open(tmp_path / "whole")
+    assert all(answer["labels"] for answer in sp.load(tmp_path / "whole").predict_examples(task.part("test")))
     right = sum(whole.ratios("test")["numerator"].tolist())
     assert right / len(task.part("test")) == pytest.approx(whole.metrics()["test"]["accuracy"])
     both = " ".join(spen("compare", run, tmp_path / "whole", "--scores", "accuracy").output.split())

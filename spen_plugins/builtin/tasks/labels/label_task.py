@@ -49,6 +49,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """T that divides all scores of the distribution of expected F1 (sigmoid(logit / T) for independent labels);
         at 0, the most probable set is predicted. "validation" picks the best of 0.5 to 4 on the validation part, or is
         0 if `selection` is accuracy. Reported probabilities have a separate temperature, from calibration."""
+        nonempty: bool = False
+        """If true, no example is without a label: the most probable label is predicted in place of an empty set."""
         selection: Selection = "example_f1"
         """Score of the validation part that chooses the epoch, the threshold and the decoder. "accuracy" is the share
         of label sets that are right as a whole."""
@@ -64,7 +66,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.selection = config.selection
-        self._fit = Fit(config.decode, config.threshold, config.decode_temperature, config.selection)
+        self._fit = Fit(config.decode, config.threshold, config.decode_temperature, config.selection, config.nonempty)
         self.decoder = self._fit.decoders()[0]  # of those to choose from the one at 0.5, or at temperature 1
         if config.decode == "threshold" and config.decode_temperature != "validation":
             raise ConfigError("task.decode_temperature requires task.decode=expected_f1 or validation")
@@ -143,11 +145,11 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
         """The `k` most probable sets, those of independent labels with probabilities shifted so that the threshold is
-        at 1/2; if it is by expected F1, so that the predicted labels are above 1/2."""
+        at 1/2; if it is by expected F1 or `nonempty`, so that the predicted labels are above 1/2."""
         if not isinstance(proposal, IndependentLabels):
             return proposal.k_best(k)[0]
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
-        if self.decoder.temperature is not None:
+        if self.decoder.temperature is not None or self.decoder.nonempty:
             even = between(proposal.logits.detach(), self.decode(proposal) > 0.5)
         return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
 
@@ -210,5 +212,6 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def restore_labels(self, facts: Mapping[str, Any]) -> None:
         temperature = number(facts, "decode_temperature") if "decode_temperature" in facts else None
-        self.decoder, self.law = LabelDecoder(number(facts, "threshold"), temperature), facts.get("decode_law", "")
+        self.decoder = LabelDecoder(number(facts, "threshold"), temperature, self.config.nonempty)
+        self.law = facts.get("decode_law", "")
         self.space = LabelSet(self.space.labels, facts.get("parents"), facts.get("largest"))
