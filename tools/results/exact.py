@@ -3,11 +3,11 @@
     SPEN_DATA=... python -m tools.results.exact runs/exact --only bibtex expr_fun --seeds 0 1 2 3 4
 
 Every row has its decoder chosen on the validation part: for example F1 a threshold or expected F1 with a temperature;
-for exact match a threshold or the most probable set. The learning rate of each net that no other net teaches is the
-best of `--rates` on validation at the first seed; it and epochs are chosen by example F1, with `--whole` by exact
-match. Means are of a seed and the two that follow it, and teachers are these three nets and a SEAL-NCE net. Scores are
-of the whole test part in per cent, `nll` in nats per example, seconds those of all training that a row needs (teachers
-and members, not the search of the rate).
+for exact match a threshold or the most probable set, with `--whole` never an empty one. The learning rate of each net
+that no other net teaches is the best of `--rates` on validation at the first seed; it and epochs are chosen by example
+F1, with `--whole` by exact match. Means are of a seed and the two that follow it, and teachers are these three nets and
+a SEAL-NCE net. Scores are of the whole test part in per cent, `nll` in nats per example, seconds those of all training
+that a row needs (teachers and members, not the search of the rate).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Table:
         self.score = "accuracy" if options.whole else "example_f1"
         if options.whole:
             kept = {name: value for name, value in self.given.items() if name not in LATE}
-            self.given = {**kept, "task.selection": self.score}
+            self.given = {**kept, "task.selection": self.score, "task.nonempty": "true"}
         self.out = options.out / self.name
         self.chosen: dict[str, float] = {}
 
