@@ -4,13 +4,12 @@
     SPEN_DATA=... python -m tools.english.build_english --keep pos --keep predicates --keep srl
     SPEN_DATA=... python -m tools.english.build_english --md
 
-spen_en: trains the config `english` part by part into runs/english (finished parts are kept, interrupted ones
-resumed; about two hours on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
-tools/english/train_words.py). Its roles and names also learn from what spen_en_md, as it is packaged, finds in more
-text (distil.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
-the config `english_md` into runs/english_md, first the teacher, which labels more text, then all parts together (an
-interrupted training is resumed), and takes `words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit
-weights, and its card.
+Both first train the teacher, a net of roles over MPNet, into runs/english_md/teacher; it labels more text (distil.py).
+spen_en: trains the config `english` part by part into runs/english, and spaCy's own parts for sentences, features and
+lemmas (`words`, tools/english/train_words.py). Its names also learn from what spen_en_md, as it is packaged, finds in
+more text. `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains all parts of the
+config `english_md` together into runs/english_md/parts, and takes `words` from spen_en. What is finished is kept, an
+interrupted training is resumed. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
 """
 
 from __future__ import annotations
@@ -57,9 +56,14 @@ TAUGHT = """
 ## What it learned from other nets
 
 `taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
-sentences of the corpora of names with {labels}
-(`tools/english/distil.py`).{more}
+sentences of the corpora of names with the predicates that {finder} finds in them,
+and their roles by a net over MPNet (`tools/english/distil.py`).{more}
 """
+MPNET = {
+    "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
+    "license": "Apache-2.0",
+    "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
+}
 
 
 @dataclass(frozen=True)
@@ -115,12 +119,13 @@ SMALL = Pipeline(
         "senses": "spen_srl/senses",
     },
     "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
-    LICENCE.format(more="; text that spen_en_md labelled: that of names, and CC BY 4.0"),
+    LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; the teacher's encoder: Apache-2.0"),
     TAUGHT.format(
-        labels="the predicates and roles that the larger pipeline `spen_en_md` finds in them",
+        finder="`spen_en_md`",
         more=" `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training\n"
         "sentences with the names that `spen_en_md` finds in them.",
     ),
+    (MPNET,),
 )
 MD = Pipeline(
     "spen_en_md",
@@ -134,21 +139,14 @@ MD = Pipeline(
     },
     "An English pipeline over one MiniLM: sentences, lemmas, parts of speech, names, arguments and senses.",
     LICENCE.format(more="; text that a net labelled: that of names, and CC BY 4.0; the nets' encoders: Apache-2.0"),
-    TAUGHT.format(
-        labels="the predicates that the version before this one finds in them, and\ntheir roles by a net over MPNet",
-        more="",
-    ),
+    TAUGHT.format(finder="the version before this one", more=""),
     (
         {
             "name": "all-MiniLM-L6-v2: the encoder that training started from",
             "license": "Apache-2.0",
             "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
         },
-        {
-            "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
-            "license": "Apache-2.0",
-            "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
-        },
+        MPNET,
     ),
     {name: f"{name}_md" for name in ("spen_pos", "spen_ner", "spen_srl")},
 )
@@ -206,17 +204,17 @@ def main() -> None:
 def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     """Train what is missing and write the plugin's pipeline and card."""
     write_all(DATA)
-    taught = runs / "taught.jsonl"
+    teacher = (runs if pipeline is MD else MD.runs) / "teacher"
+    taught = teacher.with_name("taught.jsonl")
+    if "srl" not in keep:
+        if not finish(teacher, command("english_md", {"part": "teacher"}, 0)):
+            raise SystemExit("error: the teacher failed")
+        distil("roles", taught, teacher, "bf16")
     made = {"names": str(DATA), "taught": str(taught)}
     if pipeline is MD:
-        if not finish(runs / "teacher", command("english_md", {"part": "teacher"}, 0)):
-            raise SystemExit("error: the teacher failed")
-        distil("roles", taught, runs / "teacher", "bf16")
         runs = runs / "parts"
         train_together(runs, made)
     else:
-        if "srl" not in keep:
-            distil("roles", taught)
         if "ner" not in keep:
             distil("names", DATA / "ner.taught.conll")
         for part in SMALL.folders:

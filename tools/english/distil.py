@@ -1,11 +1,9 @@
 """Labels of unlabelled text by a larger net, for a smaller one to learn from, for `make english` and `make english-md`.
 
-    SPEN_DATA=... python -m tools.english.distil roles runs/english/taught.jsonl
-    SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
     SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl --teacher runs/english_md/teacher
+    SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
 
-spen_en_md labels for spen_en; roles for spen_en_md are by a net over a larger encoder (`--teacher`), of the predicates
-that the packaged spen_en_md finds.
+The packaged spen_en_md finds names and predicates, and roles where no other net does (`--teacher`).
 
 Roles: of GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into sentences
 and words by spen_en_md, and of the training sentences of the four corpora of names (english_data.py). They follow EWT

@@ -21,8 +21,7 @@ local srl = {
   inference_net: { type: 'crf' },
 };
 
-// An epoch is a sixth of a pass over the roles, gold and taught, and a quarter to a third of one over the rest, which is
-// learned sooner.
+// An epoch is three fifths of a pass over the roles, gold and taught, and a quarter to a third of one over the rest.
 local parts(names, taught) = {
   teacher: srl {
     features+: { reader+: { model: 'mpnet' } },
@@ -42,8 +41,8 @@ local parts(names, taught) = {
   },
   // Gold roles, and those that the teacher finds in text without labels, as tools/english/distil.py writes them.
   srl: srl {
-    task+: { train: taught },
-    trainer+: { epoch_updates_at_most: 2500 },
+    task+: { decode: 'expected_f1', train: taught },
+    trainer+: { batch_size: 32, epoch_updates_at_most: 4500 },
   },
   // The words are the encoder's, the predicate's state is what chooses: no LSTMs above.
   senses: {
