@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets, knows_sizes
 from spen_plugins.scores.label_scores import Selection, score
-from spen_plugins.spaces import IndependentLabels, Proposal
+from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal
 
 GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
 TEMPERATURES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
@@ -48,38 +48,52 @@ class LabelDecoder:
         threshold: a label is predicted if its probability is above it.
         temperature: None, or that of the distribution under which the set of highest expected F1 is predicted, at 0
             the most probable set; then there is no threshold.
-        nonempty: predict the most probable label in place of an empty set (of equally probable ones, all).
+        nonempty: predict the label of highest probability in place of an empty set.
     """
 
     threshold: float = 0.5
     temperature: float | None = None
     nonempty: bool = False
 
+    @property
+    def labelwise(self) -> bool:
+        """Whether a label's own probability alone decides on it."""
+        return self.temperature is None and not self.nonempty
+
     def __call__(self, outputs: Outputs) -> Tensor:
         """The predicted labels, boolean `(example, label)`."""
         if not isinstance(outputs, Tensor):
             return torch.cat([self._decode(proposal) for proposal in outputs])
-        if self.temperature is None:
-            return self._fill(outputs > self.threshold, outputs)
-        return self._fill(best_sets(outputs, self.temperature), outputs)
-
-    def _decode(self, proposal: Proposal) -> Tensor:
-        p = marginals(proposal)
-        found = p > self.threshold if self.temperature is None else find_best_sets(proposal, self.temperature)
-        return self._fill(found, p)
-
-    def _fill(self, predicted: Tensor, p: Tensor) -> Tensor:
+        predicted = outputs > self.threshold if self.temperature is None else best_sets(outputs, self.temperature)
         if not self.nonempty:
             return predicted
-        return predicted | (p == p.amax(1, keepdim=True)) & ~predicted.any(1, keepdim=True)
+        return predicted | _likeliest(outputs) & ~predicted.any(1, keepdim=True)
+
+    def _decode(self, proposal: Proposal) -> Tensor:
+        if self.temperature is None:
+            predicted = marginals(proposal) > self.threshold
+        else:
+            predicted = find_best_sets(proposal, self.temperature)
+        if not self.nonempty:
+            return predicted
+        p = marginals(proposal)
+        # A label in a hierarchy may be as probable as its parent, which belongs to it.
+        forest = isinstance(proposal.space, LabelSet) and proposal.space.forest is not None
+        likeliest = p == p.amax(1, keepdim=True) if forest else _likeliest(p)
+        return predicted | likeliest & ~predicted.any(1, keepdim=True)
 
     def __str__(self) -> str:
-        least = ", or the most probable label" if self.nonempty else ""
+        least = "; for an empty set, the most probable label" if self.nonempty else ""
         if self.temperature is None:
             return f"{self.threshold:g}{least}"
         if self.temperature == 0:
             return f"none, but the most probable sets{least}"
         return f"none, but sets of highest expected F1 at temperature {self.temperature:g}{least}"
+
+
+def _likeliest(p: Tensor) -> Tensor:
+    """The label of highest probability in each row, boolean like `p`."""
+    return torch.zeros_like(p, dtype=torch.bool).scatter(1, p.argmax(1, keepdim=True), True)
 
 
 @dataclass(frozen=True)
@@ -111,9 +125,9 @@ class Fit:
         """All decoders, the nearest to a threshold of 0.5 or a temperature of 1 first."""
         thresholds = sorted(GRID, key=lambda t: abs(t - 0.5)) if self.threshold == "validation" else [self.threshold]
         ts = sorted(self.temperatures, key=lambda t: abs(t - 1))
-        by_threshold = [] if self.decode == "expected_f1" else [LabelDecoder(float(t)) for t in thresholds]
-        by_f1 = [] if self.decode == "threshold" else [LabelDecoder(temperature=t) for t in ts]
-        return [replace(decoder, nonempty=self.nonempty) for decoder in by_threshold + by_f1]
+        decoders = [LabelDecoder(float(t)) for t in thresholds] if self.decode != "expected_f1" else []
+        decoders += [LabelDecoder(temperature=t) for t in ts] if self.decode != "threshold" else []
+        return [replace(decoder, nonempty=self.nonempty) for decoder in decoders]
 
     def __call__(self, outputs: Outputs, gold: Tensor) -> LabelDecoder:
         """Returns the decoder with the best `selection` score; of equal ones, the first. Where labels depend on each
@@ -129,7 +143,7 @@ class Fit:
         scored = cache(lambda decoder: round(score(decoder(outputs), gold, self.selection), 9))
         if not isinstance(outputs, Tensor) and self.decode != "threshold":
             by_threshold = [decoder for decoder in decoders if decoder.temperature is None]
-            by_f1 = sorted((d for d in decoders if d.temperature is not None), key=lambda d: d.temperature or 0.0)
+            by_f1 = [LabelDecoder(temperature=t, nonempty=self.nonempty) for t in self.temperatures]
             decoders = [*by_threshold, _climb(by_f1, scored)]
         return max(decoders, key=scored)
 

@@ -51,7 +51,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         As of `Trained`. The validation part picks the epoch, the threshold and the temperature of the probabilities.
     **overrides
         Other arguments and dotted keys of the config: `**{"trainer.epochs": 30, "features.hidden": [100]}`. With
-        `**{"task.selection": "accuracy"}` all is chosen for whole label sets, which `score` measures.
+        `**{"task.selection": "accuracy"}` all is chosen for whole label sets, which `score` measures; if each row has a
+        label, add `**{"task.nonempty": True}`.
 
     Attributes
     ----------
@@ -61,7 +62,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float or None
         The threshold after calibration: `predict` is `predict_proba` above it, but for methods that choose label sets
-        by their energy. None if sets of highest expected F1, or the most probable ones, are predicted.
+        by their energy. None if sets of highest expected F1, the most probable ones, or with `task.nonempty` none that
+        are empty, are predicted.
     n_features_in_, feature_names_in_, predictor_
         As of scikit-learn and of `Trained`.
     """
@@ -130,7 +132,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         self.classes_ = np.arange(len(self.labels_), dtype=object)
         task = self.run_.predictor.task
         self.threshold_ = None
-        if task.decoder.temperature is None:
+        if task.decoder.labelwise:
             self.threshold_ = float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
         return self
 

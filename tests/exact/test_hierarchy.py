@@ -92,6 +92,7 @@ def test_sets_are_coherent_under_every_decoder(scale: float) -> None:
         q = CoherentLabels(task.space, logits)
         decoders = [LabelDecoder(t) for t in (0.05, 0.5, 0.95)]
         decoders += [LabelDecoder(temperature=t) for t in (0.5, 1.0, 4.0)]
+        decoders += [LabelDecoder(0.95, nonempty=True), LabelDecoder(temperature=0.0, nonempty=True)]
         for decoder in decoders:
             assert forest.is_coherent(decoder([q])).all()
         for y in (q.mode, q.k_best(4)[0], q.sample(3), task.space.round(q.mean, None)):

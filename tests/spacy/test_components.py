@@ -73,15 +73,18 @@ def test_labels_are_those_of_the_run(nlp: Language, runs: dict[str, Path], text:
     assert above == set(said["labels"])
 
 
-def test_label_sets_of_highest_expected_f1_are_those_of_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    folder = decode(runs["text"], tmp_path / "f1", {"decode": "expected_f1"}, QUIET)
+@pytest.mark.parametrize("settings", [{"decode": "expected_f1"}, {"threshold": 0.95, "nonempty": True}])
+def test_label_sets_without_a_threshold_are_those_of_the_run(
+    settings: dict[str, Any], runs: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = decode(runs["text"], tmp_path / "decoded", {"decode": "threshold", **settings}, QUIET)
     texts = ["Anna sent a letter.", "The farmer moved to Boston.", "Bob gave Acme Corp. a book."]
     nlp = piped("spen_multilabel", model=folder)
     pipe = nlp.get_pipe("spen_multilabel")
     docs = list(nlp.pipe(texts))
     said = sp.load(folder).predict(texts)
     assert [set(pipe.predicted(doc)) for doc in docs] == [set(answer["labels"]) for answer in said]
-    assert pipe.threshold is None
+    assert pipe.threshold is None and all(answer["labels"] for answer in said)
     gold = [nlp.make_doc(text) for text in texts]
     for doc, answer in zip(gold, said, strict=True):
         doc.cats = {label: float(label in answer["labels"]) for label in pipe.labels}

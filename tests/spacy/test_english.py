@@ -153,7 +153,7 @@ def test_its_card_has_scores_licences_and_sources(pipeline: Pipeline) -> None:
     card = (pipeline.place / "README.md").read_text(encoding="utf-8")
     assert meta["version"] == pipeline.package.__version__
     assert {"ents_f", "pos_tag_acc"} <= set(meta["performance"])
-    others = {"PropBank frames"} | ({"all-MiniLM-L6-v2"} if pipeline is MD else {"goemotions"})
+    others = {"PropBank frames", "goemotions", "all-mpnet-base-v2", *(["all-MiniLM-L6-v2"] if pipeline is MD else [])}
     assert {source["name"].partition(":")[0] for source in meta["sources"]} == {"ewt", *DATA["FILES"]} | others
     assert all(source["license"] for source in meta["sources"])
     for text in (meta["license"], card):

@@ -43,7 +43,7 @@ from tools.bench.spacy_docs import plain, read
 from tools.bench.spacy_scores import score
 from tools.english.distil import distil
 from tools.english.english_data import FILES, write_all
-from tools.english.english_scores import by_corpus, score_again, table
+from tools.english.english_scores import by_corpus, table
 from tools.english.train_words import PARTS as WORDS
 from tools.english.train_words import gold as ewt
 from tools.english.train_words import train
@@ -56,8 +56,8 @@ TAUGHT = """
 ## What it learned from other nets
 
 `taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
-sentences of the corpora of names with the predicates that {finder} finds in them,
-and their roles by a net over MPNet (`tools/english/distil.py`).{more}
+sentences of the corpora of names with the predicates that {finder} finds
+in them, and their roles by a net over MPNet (`tools/english/distil.py`).{more}
 """
 MPNET = {
     "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
@@ -122,7 +122,7 @@ SMALL = Pipeline(
     LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; the teacher's encoder: Apache-2.0"),
     TAUGHT.format(
         finder="`spen_en_md`",
-        more=" `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training\n"
+        more="\n`ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training\n"
         "sentences with the names that `spen_en_md` finds in them.",
     ),
     (MPNET,),
@@ -262,21 +262,12 @@ def train_together(runs: Path, given: Mapping[str, str]) -> None:
 
 
 def take(part: str, folder: Path) -> None:
-    """Copy a part of spen_en, as packaged, to the folder of its run, with the config it was trained by.
-
-    Roles that were decoded otherwise than the config `english` now says are scored again.
-    """
+    """Copy a part of spen_en, as packaged, to the folder of its run, with the config it was trained by."""
     if folder.exists():
         return
     place = SMALL.folders[part]
     shutil.copytree(SMALL.place / place, folder)
-    config = json.loads((SMALL.place / "training" / f"{place.replace('/', '-')}.json").read_text(encoding="utf-8"))
-    changed = part == "srl" and not config["task"].get("unique_roles")
-    if changed:
-        config["task"]["unique_roles"] = True
-    save_json(config, folder / "config.json")
-    if changed:
-        score_again(folder)
+    shutil.copyfile(SMALL.place / "training" / f"{place.replace('/', '-')}.json", folder / "config.json")
 
 
 def whole_scores(pipeline: Pipeline) -> dict[str, float]:

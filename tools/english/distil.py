@@ -1,9 +1,10 @@
-"""Labels of unlabelled text by a larger net, for a smaller one to learn from, for `make english` and `make english-md`.
+r"""Labels of unlabelled text by a larger net, for a smaller one to learn from: for `make english` and `english-md`.
 
-    SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl --teacher runs/english_md/teacher
+    SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl --teacher runs/english_md/teacher \
+        --precision bf16
     SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
 
-The packaged spen_en_md finds names and predicates, and roles where no other net does (`--teacher`).
+The packaged spen_en_md finds names and predicates; `--teacher` finds roles, without it spen_en_md, too.
 
 Roles: of GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into sentences
 and words by spen_en_md, and of the training sentences of the four corpora of names (english_data.py). They follow EWT

@@ -19,7 +19,6 @@ from spacy.util import get_package_path
 import spen_plugins as sp
 from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
-from spen_plugins.files import save_json
 from spen_plugins.loop import evaluate
 from spen_plugins.scores import calibration
 
@@ -43,31 +42,17 @@ def main() -> None:
 
 def calibration_row(name: str, folder: Path) -> str:
     """A part's row of the calibration table, in Markdown: by its stored temperature, measured anew."""
-    predictor, _, decisions = measured(folder)
-    temperature = predictor.task.temperature
-    dev, test = decisions["validation"], decisions["test"]
+    predictor = sp.load(folder)
+    task, temperature = sp.RunFolder.open(folder).config()["task"], predictor.task.temperature
+    dev: list[calibration.Decisions] = []
+    test: list[calibration.Decisions] = []
+    _scores(predictor, task["validation"], dev)
+    _scores(predictor, task["test"], test)
     counts = [f"{sum(len(some.right) for some in found):,}" for found in (dev, test)]
     errors = [calibration.expected_calibration_error(found, t) for found in (dev, test) for t in (1.0, temperature)]
     part = " ".join(folder.parts[-2:])
     columns = [f"`{name}` {part}", f"{counts[0]} dev, {counts[1]} test", f"{temperature:.2f}"]
     return f"| {' | '.join([*columns, *(f'{error:.4f}' for error in errors)])} |"
-
-
-def score_again(folder: Path) -> None:
-    """Write the folder's metrics.json and calibration.json anew, from the files in its config."""
-    predictor, metrics, decisions = measured(folder)
-    task = sp.RunFolder.open(folder).config()["task"]
-    split = {part: task[part] for part in ("train", "validation", "test")}
-    save_json({**metrics, "protocol": {**predictor.task.protocol(), "split": split}}, folder / "metrics.json")
-    save_json(calibration.calibrate(decisions), folder / "calibration.json")
-
-
-def measured(folder: Path) -> tuple[sp.Predictor, dict[str, Any], dict[str, list[calibration.Decisions]]]:
-    """A part's predictor, and its scores and decisions on the development and test parts that its config names."""
-    predictor = sp.load(folder)
-    task = sp.RunFolder.open(folder).config()["task"]
-    decisions: dict[str, list[calibration.Decisions]] = {"validation": [], "test": []}
-    return predictor, {part: _scores(predictor, task[part], found) for part, found in decisions.items()}, decisions
 
 
 def by_corpus(folder: Path, files: Mapping[str, Path]) -> dict[str, dict[str, float]]:

@@ -29,13 +29,18 @@ class SpenMultilabel(Component):
     @property
     def threshold(self) -> float | None:
         """The probability above which a label counts as predicted: the setting, or else the run's own; None if the run
-        predicts sets of highest expected F1."""
+        predicts sets of highest expected F1, or no empty ones."""
         if self.settings["threshold"] is not None:
             return float(self.settings["threshold"])
+        decoder = self._calibrated_decoder()
+        return float(decoder.threshold) if decoder.labelwise else None
+
+    def _calibrated_decoder(self) -> Any:
+        """The run's decoder, for calibrated probabilities."""
         task = self.run().task
-        if task.decoder.temperature is not None:
-            return None
-        return float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
+        own, at = task.decoder, task.temperature
+        threshold = float(LabelConfidences(np.array(own.threshold)).at(at))
+        return replace(own, threshold=threshold, temperature=own.temperature and own.temperature / at)
 
     def predicted(self, doc: Doc) -> list[str]:
         """The labels that count as predicted, by the probabilities in `doc.cats`; of a run whose labels depend on each
@@ -45,10 +50,8 @@ class SpenMultilabel(Component):
         p = [doc.cats[label] for label in self.labels]
         if threshold is not None:
             on = [value > threshold for value in p]
-        else:  # its temperature is that of probabilities before calibration
-            task = self.run().task
-            decoder = replace(task.decoder, temperature=task.decoder.temperature / task.temperature)
-            on = decoder(torch.tensor([p], dtype=torch.double))[0].tolist()
+        else:
+            on = self._calibrated_decoder()(torch.tensor([p], dtype=torch.double))[0].tolist()
         return [label for label, there in zip(self.labels, on, strict=True) if there]
 
     @property

@@ -69,7 +69,8 @@ def average_runs(
     Args:
         runs: finished runs of one task and the same data; the first one's settings of the task are taken.
         out: the folder, new or empty.
-        settings: replace the task's `decode`, `threshold`, `decode_temperature` and `selection`, if it has them.
+        settings: replace the task's `decode`, `threshold`, `decode_temperature`, `selection` and `nonempty`,
+            if it has them.
         choose: if true, only the runs that the validation part chooses are averaged; see `select`.
         options: device and output.
 

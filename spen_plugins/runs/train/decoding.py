@@ -44,8 +44,8 @@ def decode(
 ) -> Path:
     """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
     the scores that it has; the nets are those of the epoch that the run chose. `settings` replace the task's `decode`,
-    `threshold` and, of label sets, `decode_temperature` and `selection`; "validation" stands for those that the task
-    lacks.
+    `threshold` and, of label sets, `decode_temperature`, `selection` and `nonempty`; "validation" stands for those that
+    the task lacks.
     """
     source, registry = open_finished(run, mean=True), Registry()
     config = source.config()
@@ -70,7 +70,7 @@ def pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> di
     by, is_labels = settings.get("decode"), "decode_temperature" in known.model_fields
     without = {"threshold": "expected_f1" if is_labels else "viterbi", "decode_temperature": "threshold"}
     for name, value in settings.items():
-        option = f"--{name.removeprefix('decode_')}"
+        option = "--may-be-empty" if value is False else f"--{name.removeprefix('decode_')}"
         if value != "validation" and name not in known.model_fields:
             raise ConfigError(f"{run}: its task has no task.{name}; omit {option}")
         if value != "validation" and name in without and without[name] == by:

@@ -3,7 +3,7 @@
 //     spen together runs/english_md/parts pos=english_md pos.part=pos ner=english_md ner.part=ner
 //
 // The encoder, MiniLM, reads words in lower case; what a word looks like is seen beside it. Before these five, a net of
-// roles over MPNet, eight times as much work, is trained: the teacher, whose roles of more text the small one learns, too.
+// roles over MPNet is trained: the teacher, whose roles of more text this pipeline and spen_en learn.
 local choose = import 'lib/choose.libsonnet';
 
 local minilm = { type: 'transformer', model: 'minilm', frozen: 'embeddings' };

@@ -50,7 +50,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         at 0, the most probable set is predicted. "validation" picks the best of 0.5 to 4 on the validation part, or is
         0 if `selection` is accuracy. Reported probabilities have a separate temperature, from calibration."""
         nonempty: bool = False
-        """If true, no example is without a label: the most probable label is predicted in place of an empty set."""
+        """If true, the label of highest probability is predicted in place of an empty set. Inference nets that choose
+        sets themselves ignore it."""
         selection: Selection = "example_f1"
         """Score of the validation part that chooses the epoch, the threshold and the decoder. "accuracy" is the share
         of label sets that are right as a whole."""
@@ -88,7 +89,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """0.5 in place of expected F1, of which outputs near 0 that are no probabilities would have all labels."""
         if self.decoder.temperature is None:
             return None
-        self.decoder, self._fit = LabelDecoder(), Fit()
+        nonempty = self.decoder.nonempty
+        self.decoder, self._fit = LabelDecoder(nonempty=nonempty), Fit(nonempty=nonempty)
         return self.decoder.threshold
 
     def _name_labels(self) -> str:
@@ -149,7 +151,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         if not isinstance(proposal, IndependentLabels):
             return proposal.k_best(k)[0]
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
-        if self.decoder.temperature is not None or self.decoder.nonempty:
+        if not self.decoder.labelwise:
             even = between(proposal.logits.detach(), self.decode(proposal) > 0.5)
         return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
 
