@@ -31,7 +31,7 @@ run: $(VENV)/installed  ## train a semantic role labeller on the embedded corpus
 	$(BIN)/spen predict $$out examples/sentences.conll; \
 	echo; \
 	echo "spen_en_md, a spaCy pipeline trained on real text:"; \
-	$(BIN)/python -m spen_en_md "Anna Lee told reporters in Boston on Monday that Acme would close two factories next year."
+	$(BIN)/python -m spen_en_md "Anna Lee told reporters in Boston on Monday that Acme Steel would close two factories next year."
 
 .PHONY: test
 test: $(VENV)/installed-test lint  ## check style, imports and behaviour
