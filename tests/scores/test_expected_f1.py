@@ -137,6 +137,8 @@ def test_a_nonempty_task_predicts_no_empty_set() -> None:
     again.restore(json.loads(json.dumps(task.facts())))
     made, _ = proposal(p, gold)
     assert torch.equal(again.decode(made)[:, 0] > 0.5, gold) and torch.equal(again.k_best(made, 2)[:, 0] > 0.5, gold)
+    plain = loaded("multilabel", corpus="sample")
+    assert torch.equal(again.k_best(made, 8)[:3], plain.k_best(made, 8)[:3])  # of rows with a label above the threshold
     again.decoder = LabelDecoder(temperature=1.0, nonempty=True)
     assert again.use_threshold() == 0.5 and again.decoder == LabelDecoder(nonempty=True)
 

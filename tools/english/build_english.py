@@ -187,7 +187,7 @@ trained on EWT, are scored on plain texts of ten sentences, split into tokens by
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--md", action="store_true", help="spen_en_md instead of spen_en")
-    parser.add_argument("--runs", type=Path, help="folder of the runs")
+    parser.add_argument("--runs", type=Path, help="folder of the runs; spen_en's teacher is in runs/english_md")
     parser.add_argument(
         "--keep", action="append", default=[], choices=(*SMALL.folders, "words"), help="a part that isn't trained anew"
     )

@@ -147,12 +147,14 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
         """The `k` most probable sets, those of independent labels with probabilities shifted so that the threshold is
-        at 1/2; if it is by expected F1 or `nonempty`, so that the predicted labels are above 1/2."""
+        at 1/2; by expected F1, or in place of an empty set, so that the predicted labels are above 1/2."""
         if not isinstance(proposal, IndependentLabels):
             return proposal.k_best(k)[0]
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
         if not self.decoder.labelwise:
-            even = between(proposal.logits.detach(), self.decode(proposal) > 0.5)
+            boundary = between(proposal.logits.detach(), self.decode(proposal) > 0.5)
+            kept = (proposal.logits > even).any(-1, keepdim=True) & (self.decoder.temperature is None)
+            even = torch.where(kept, even, boundary)
         return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
