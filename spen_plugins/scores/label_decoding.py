@@ -57,7 +57,7 @@ class LabelDecoder:
 
     @property
     def labelwise(self) -> bool:
-        """Whether a label's own probability alone decides on it."""
+        """True if a label's own probability alone decides on it."""
         return self.temperature is None and not self.nonempty
 
     def __call__(self, outputs: Outputs) -> Tensor:
