@@ -8,6 +8,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from spen_plugins.scores.expected_f1 import SAMPLES, best_sets, find_best_sets, knows_sizes
@@ -65,9 +66,7 @@ class LabelDecoder:
         if not isinstance(outputs, Tensor):
             return torch.cat([self._decode(proposal) for proposal in outputs])
         predicted = outputs > self.threshold if self.temperature is None else best_sets(outputs, self.temperature)
-        if not self.nonempty:
-            return predicted
-        return predicted | _likeliest(outputs) & ~predicted.any(1, keepdim=True)
+        return _fill(predicted, outputs) if self.nonempty else predicted
 
     def _decode(self, proposal: Proposal) -> Tensor:
         if self.temperature is None:
@@ -76,11 +75,9 @@ class LabelDecoder:
             predicted = find_best_sets(proposal, self.temperature)
         if not self.nonempty:
             return predicted
-        p = marginals(proposal)
         # A label in a hierarchy may be as probable as its parent, which belongs to it.
-        forest = isinstance(proposal.space, LabelSet) and proposal.space.forest is not None
-        likeliest = p == p.amax(1, keepdim=True) if forest else _likeliest(p)
-        return predicted | likeliest & ~predicted.any(1, keepdim=True)
+        hierarchical = isinstance(proposal.space, LabelSet) and proposal.space.forest is not None
+        return _fill(predicted, marginals(proposal), ties=hierarchical)
 
     def __str__(self) -> str:
         least = "; for an empty set, the most probable label" if self.nonempty else ""
@@ -91,9 +88,10 @@ class LabelDecoder:
         return f"none, but sets of highest expected F1 at temperature {self.temperature:g}{least}"
 
 
-def _likeliest(p: Tensor) -> Tensor:
-    """The label of highest probability in each row, boolean like `p`."""
-    return torch.zeros_like(p, dtype=torch.bool).scatter(1, p.argmax(1, keepdim=True), True)
+def _fill(predicted: Tensor, p: Tensor, ties: bool = False) -> Tensor:
+    """The sets, with the label of highest probability in each empty one; with `ties`, all labels that have it."""
+    likeliest = p == p.amax(1, keepdim=True) if ties else F.one_hot(p.argmax(1), p.shape[1]).bool()
+    return predicted | likeliest & ~predicted.any(1, keepdim=True)
 
 
 @dataclass(frozen=True)

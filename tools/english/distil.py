@@ -4,7 +4,7 @@ r"""Labels of unlabelled text by a larger net, for a smaller one to learn from: 
         --precision bf16
     SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
 
-The packaged spen_en_md finds names and predicates; `--teacher` finds roles, without it spen_en_md, too.
+The packaged spen_en_md finds names and predicates, and roles unless `--teacher` names another net.
 
 Roles: of GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into sentences
 and words by spen_en_md, and of the training sentences of the four corpora of names (english_data.py). They follow EWT
