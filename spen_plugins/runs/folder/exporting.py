@@ -9,6 +9,7 @@ import torch
 
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.files import save_json
 from spen_plugins.runs.folder import encoders
 from spen_plugins.runs.folder.folder import RunFolder
 
@@ -48,8 +49,10 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         config = {key: config[key] for key in PREDICTING if key in config}
         config["trainer"] = make_untrained(experiment)
     folder = RunFolder.create(Path(path), config, "an empty or new folder")
-    for name, value in {**predictor.records, "vocabulary.json": predictor.task.facts()}.items():
+    for name, value in predictor.records.items():
         folder.write(name, value)
+    # On one line: one for each of its words would double the file.
+    save_json(predictor.task.facts(), folder.path / "vocabulary.json", indent=None)
     together = torch.nn.ModuleDict(nets)
     try:
         for part in together.modules():
