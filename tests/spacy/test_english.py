@@ -21,10 +21,14 @@ import spen_en
 import spen_en_md
 import spen_plugins as sp
 from spen_plugins.data.sentences.columns import read_columns
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.items import sentence_of
+from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import DataError
 from spen_spacy.__main__ import main
 from tests.loaded import ROOT
 from tests.pages import blocks
+from tools.english.distil import distil
 
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 SENTENCE = "Anna told Bob that the farmer sent a letter to Boston."
@@ -251,3 +255,37 @@ def test_scores_are_those_of_the_card(pipeline: Pipeline, model: str, tmp_path: 
     for name in ("accuracy", "f1", "span_f1"):
         if name in card:
             assert scores[name] == pytest.approx(card[name], abs=0.002), name
+
+
+def test_larger_nets_label_text_for_a_smaller_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["Anna", "left", "Boston", "."]
+    conllu = "".join(f"{i}\t{word}\t_\tX\tXX" + "\t_" * 5 + "\n" for i, word in enumerate(words, 1)) + "\n"
+    gold = {"words": words, "predicates": [{"index": 1, "sense": "leave.01", "tags": ["B-ARG0", "B-V", "B-ARG1", "O"]}]}
+    columns = "".join(f"{word}\tO\n" for word in words) + "\n"
+    given = {
+        "srl/ewt_propbank/ewt-propbank-train.gold_conll": json.dumps(gold),
+        "pos/ewt/en_ewt-ud-train.conllu": conllu,
+        "text/goemotions/train.tsv": "[NAME] sings. Yes.\t1\tid\nA [RELIGION] text is left out.\t1\tid\n",
+        **{f"ner/{file}": columns for parts in DATA["FILES"].values() for file in parts.values()},
+    }
+    for file, text in given.items():
+        path = tmp_path / "data" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("SPEN_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(ROOT)
+    read = {
+        "roles": lambda path: read_roles(path).sentences,
+        "names": lambda path: read_columns(path, 0, -1),
+        "tags": lambda path: read_conllu(path, tags="upos+xpos"),
+    }
+    text, named = ("Anna", "sings", "."), [tuple(words)] * len(DATA["FILES"])
+    found = {labels: read[labels](distil(labels, tmp_path / "out" / labels)) for labels in read}
+    assert [one.words for one in found["roles"]] == [tuple(words), text, *named]
+    assert [one.words for one in found["tags"]] == [tuple(words), text, *named]
+    assert [one.words for one in found["names"]] == [*named, tuple(words), text]
+    assert found["roles"][0] == sentence_of(gold) and found["tags"][0].tags == ("X+XX",) * len(words)
+    assert all(p.tags for one in found["roles"] for p in one.propositions)
+    assert all("+" in tag for tag in found["tags"][1].tags)
+    mtime = (tmp_path / "out" / "tags").stat().st_mtime_ns
+    assert distil("tags", tmp_path / "out" / "tags").stat().st_mtime_ns == mtime

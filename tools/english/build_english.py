@@ -6,7 +6,7 @@
 
 Both first train the teacher, a net of roles over MPNet, into runs/english_md/teacher; it labels more text (distil.py).
 spen_en: trains the config `english` part by part into runs/english, and spaCy's own parts for sentences, features and
-lemmas (`words`, tools/english/train_words.py). Its names also learn from what spen_en_md, as it is packaged, finds in
+lemmas (`words`, tools/english/train_words.py). Its other parts learn from what spen_en_md, as it is packaged, finds in
 more text. `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains all parts of the
 config `english_md` together into runs/english_md/parts, and takes `words` from spen_en. What is finished is kept, an
 interrupted training is resumed. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
@@ -55,9 +55,9 @@ LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-
 TAUGHT = """
 ## What it learned from other nets
 
-`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
-sentences of the corpora of names with the predicates that {finder} finds
-in them, and their roles by a net over MPNet (`tools/english/distil.py`).{more}
+`taught.jsonl` is EWT PropBank's training part, which is gold, and GoEmotions' comments and the training sentences of
+the corpora of names with the predicates and senses that {finder} finds in them, and their roles by a net
+over MPNet (`tools/english/distil.py`).{more}
 """
 MPNET = {
     "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
@@ -122,8 +122,10 @@ SMALL = Pipeline(
     LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; the teacher's encoder: Apache-2.0"),
     TAUGHT.format(
         finder="`spen_en_md`",
-        more="\n`ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training\n"
-        "sentences with the names that `spen_en_md` finds in them.",
+        more="""
+`pos.taught.conllu` is EWT's training part, which is gold, and the same text with the tags of `spen_en_md`.
+`ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training sentences and
+GoEmotions' comments with the names that `spen_en_md` finds in them.""",
     ),
     (MPNET,),
 )
@@ -206,7 +208,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     write_all(DATA)
     teacher = (runs if pipeline is MD else MD.runs) / "teacher"
     taught = teacher.with_name("taught.jsonl")
-    if "srl" not in keep:
+    if not {"predicates", "srl", "senses"} <= {*keep}:
         if not finish(teacher, command("english_md", {"part": "teacher"}, 0)):
             raise SystemExit("error: the teacher failed")
         distil("roles", taught, teacher, "bf16")
@@ -215,8 +217,9 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         runs = runs / "parts"
         train_together(runs, made)
     else:
-        if "ner" not in keep:
-            distil("names", DATA / "ner.taught.conll")
+        for part, labels, file in (("pos", "tags", "pos.taught.conllu"), ("ner", "names", "ner.taught.conll")):
+            if part not in keep:
+                distil(labels, DATA / file, precision="bf16")
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)

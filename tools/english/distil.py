@@ -3,14 +3,19 @@ r"""Labels of unlabelled text by a larger net, for a smaller one to learn from: 
     SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl --teacher runs/english_md/teacher \
         --precision bf16
     SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
+    SPEN_DATA=... python -m tools.english.distil tags runs/english/data/pos.taught.conllu
 
-The packaged spen_en_md finds names and predicates, and roles unless `--teacher` names another net.
+The packaged spen_en_md finds them, unless `--teacher` names another net. Gold comes first in each file.
 
-Roles: of GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into sentences
-and words by spen_en_md, and of the training sentences of the four corpora of names (english_data.py). They follow EWT
-PropBank's training part, whose roles are gold; JSONL, one line a predicate.
+The text is GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into
+sentences and words by spen_en_md, and the training sentences of the four corpora of names (english_data.py).
 
-Names: of EWT's training sentences. They follow the training parts of the corpora of names, which are gold; BIO.
+Roles: predicates, their senses and their roles; spen_en_md finds the first two. JSONL, one line a sentence, after EWT
+PropBank's training part; senses that are not in it are left out, which keeps the net of senses small.
+
+Names: of EWT's training sentences and the comments, after the training parts of the corpora of names; BIO.
+
+Tags: UPOS and XPOS, after EWT's training part; CoNLL-U.
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, cycle
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +40,7 @@ from tools.english.english_data import FILES, write_all
 
 PIPELINE = Path("plugins/spen-en-md/spen_en_md/pipeline")
 GOLD = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
+TAGS = "data:pos/ewt/en_ewt-ud-train.conllu"
 TEXT = "data:text/goemotions/train.tsv"
 NAMES = ("Anna", "James", "Maria", "David", "Sarah", "Peter", "Laura", "Ahmed", "Emily", "Carlos", "Smith", "Wei")
 """In place of GoEmotions' [NAME], each in its turn."""
@@ -59,57 +66,85 @@ def distil(labels: str, out: Path, teacher: Path | None = None, precision: str =
         out.parent.mkdir(parents=True, exist_ok=True)
         write, own = WRITERS[labels]
         with writing(out) as part, part.open("w", encoding="utf-8") as file:
-            file.writelines(write(out.parent, sp.load(teacher or PIPELINE / own, precision=precision)))
+            load = partial(sp.load, precision=precision)
+            file.writelines(write(out.parent, load(teacher or PIPELINE / own), load))
     return out
 
 
-def role_lines(_: Path, net: sp.Predictor) -> Iterator[str]:
-    for items in (gold(), taught(net)):
-        yield from (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+def role_lines(_: Path, roles: sp.Predictor, load: Callable[[Path], sp.Predictor]) -> Iterator[str]:
+    predicates, senses = (load(PIPELINE / "spen_srl" / name) for name in ("predicates", "senses"))
+    corpus = [*gold()]
+    known = {predicate["sense"] for _, found in corpus for predicate in found}
+    for words, found in chain(corpus, taught(known, predicates, senses, roles)):
+        yield json.dumps({"words": words, "predicates": found}, ensure_ascii=False) + "\n"
 
 
-def name_lines(folder: Path, net: sp.Predictor) -> Iterator[str]:
+def name_lines(folder: Path, net: sp.Predictor, _: object) -> Iterator[str]:
     write_all(folder)
     yield (folder / "ner.train.conll").read_text(encoding="utf-8")
-    for words in groups(list(sentence.words) for sentence in read_roles(locate(GOLD), "auto").sentences):
-        for some, one in zip(words, net.predict(words), strict=True):
-            yield "".join(f"{word}\t{tag}\n" for word, tag in zip(some, one["tags"], strict=True)) + "\n"
+    for words, tags in tagged(net, chain((words for words, _ in gold()), usual(comments()))):
+        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
 
 
-WRITERS = {"roles": (role_lines, "spen_srl/model"), "names": (name_lines, "spen_ner/model")}
+def tag_lines(_: Path, net: sp.Predictor, __: object) -> Iterator[str]:
+    yield locate(TAGS).read_text(encoding="utf-8")
+    for words, tags in tagged(net, usual(chain(comments(), named()))):
+        both = (tag.split("+") for tag in tags)
+        rows = enumerate(zip(words, both, strict=True), 1)
+        yield "".join(f"{i}\t{word}\t_\t{upos}\t{xpos}" + "\t_" * 5 + "\n" for i, (word, (upos, xpos)) in rows) + "\n"
+
+
+WRITERS = {
+    "roles": (role_lines, "spen_srl/model"),
+    "names": (name_lines, "spen_ner/model"),
+    "tags": (tag_lines, "spen_pos/model"),
+}
 """By what it labels: the lines of a file, from its folder and the net that labels, and spen_en_md's own net."""
 
 
-def gold() -> Iterator[dict[str, Any]]:
-    """The predicates of the corpus with their tags."""
+def gold() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
+    """The words of the corpus' sentences, and their predicates with tags, lemmas and senses."""
     for sentence in read_roles(locate(GOLD), "auto").sentences:
-        for given in sentence.propositions:
-            yield item(sentence.words, given.predicate, given.tags)
+        yield (
+            list(sentence.words),
+            [
+                {"index": p.predicate, "lemma": p.lemma, "sense": p.roleset, "tags": list(p.tags or ())}
+                for p in sentence.propositions
+            ],
+        )
 
 
-def taught(roles: sp.Predictor) -> Iterator[dict[str, Any]]:
-    """The predicates that are found in the text, with the tags that are."""
-    predicates = sp.load(PIPELINE / "spen_srl" / "predicates")
-    for number, words in enumerate(groups(sentences())):
-        found = [
-            {"words": some, "predicate": entity["start"]}
-            for some, one in zip(words, predicates.predict(words), strict=True)
-            for entity in one["entities"]
-        ]
-        for given, one in zip(found, roles.predict(found), strict=True):
-            yield item(given["words"], given["predicate"], one["tags"])
+def taught(
+    known: set[str], predicates: sp.Predictor, senses: sp.Predictor, roles: sp.Predictor
+) -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
+    """The words of the text's sentences, and their predicates, senses and tags as three nets find them; a sense that is
+    not known is left out."""
+    for number, group in enumerate(groups(usual(chain(comments(), named())))):
+        found = [[entity["start"] for entity in one["entities"]] for one in predicates.predict(group)]
+        items = [{"words": words, "predicate": i} for words, some in zip(group, found, strict=True) for i in some]
+        labels = zip(senses.predict(items), roles.predict(items), strict=True)
+        for words, some in zip(group, found, strict=True):
+            here = zip(some, islice(labels, len(some)), strict=True)
+            yield (
+                words,
+                [
+                    {"index": i, "sense": sense if (sense := one["sense"]) in known else None, "tags": two["tags"]}
+                    for i, (one, two) in here
+                ],
+            )
         print(f"{(number + 1) * AT_ONCE:,} sentences", flush=True)
 
 
-def item(words: Sequence[str], predicate: int, tags: Sequence[str]) -> dict[str, Any]:
-    return {"words": list(words), "predicate": predicate, "tags": list(tags)}
+def tagged(net: sp.Predictor, some: Iterable[list[str]]) -> Iterator[tuple[list[str], list[str]]]:
+    """Sentences with the tags that a net gives them."""
+    for group in groups(some):
+        for words, one in zip(group, net.predict(group), strict=True):
+            yield words, one["tags"]
 
 
-def sentences() -> Iterator[list[str]]:
-    """The words of each sentence of the text."""
-    for words in chain(comments(), named()):
-        if SHORTEST <= len(words) <= LONGEST:
-            yield words
+def usual(some: Iterable[list[str]]) -> Iterator[list[str]]:
+    """The sentences that are of usual length."""
+    return (words for words in some if SHORTEST <= len(words) <= LONGEST)
 
 
 def comments() -> Iterator[list[str]]:
