@@ -26,6 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import spacy
+import srsly
+from spacy.language import Language
+from spacy.strings import StringStore
 from spacy.tokens import Doc
 from spacy.training import Example
 
@@ -226,7 +229,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
             if not finish(runs / part, command("english", {"part": part, **made}, 0)):
                 raise SystemExit(f"error: the part {part} failed")
     components = choose_components([str(runs / part) for part in pipeline.folders])
-    words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
+    words = load_words(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
     nlp = make_pipeline(components, "en")
     for name in reversed(("tok2vec", *WORDS)):
         nlp.add_pipe(name, source=words, first=True)
@@ -236,7 +239,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         )
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     # What was made of several sources is no data set; the sources have licences.
-    known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".jsonl"))]
+    known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".conllu", ".jsonl"))]
     more = (*FILES, "goemotions")
     joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in more]
     meta["sources"] = [*known, *joined, *pipeline.others]
@@ -271,6 +274,15 @@ def take(part: str, folder: Path) -> None:
     place = SMALL.folders[part]
     shutil.copytree(SMALL.place / place, folder)
     shutil.copyfile(SMALL.place / "training" / f"{place.replace('/', '-')}.json", folder / "config.json")
+
+
+def load_words(path: Path) -> Language:
+    """spaCy's own parts, with the strings of the lemmatizer's trees alone: the others are the training text's words."""
+    words, strings = spacy.load(path, exclude=["vocab"]), StringStore().from_disk(path / "vocab" / "strings.json")
+    for tree in srsly.read_msgpack(path / "trainable_lemmatizer" / "trees")["trees"]:
+        for key in tree.keys() & {"orig", "subst"}:
+            words.vocab.strings.add(strings[tree[key]])
+    return words
 
 
 def whole_scores(pipeline: Pipeline) -> dict[str, float]:
