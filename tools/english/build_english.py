@@ -6,10 +6,11 @@
 
 Both first train the teacher, a net of roles over MPNet, into runs/english_md/teacher; it labels more text (distil.py).
 spen_en: trains the config `english` part by part into runs/english, and spaCy's own parts for sentences, features and
-lemmas (`words`, tools/english/train_words.py). Its other parts learn from what spen_en_md, as it is packaged, finds in
-more text. `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains all parts of the
-config `english_md` together into runs/english_md/parts, and takes `words` from spen_en. What is finished is kept, an
-interrupted training is resumed. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
+lemmas (`words`, tools/english/train_words.py). All but `words` learn from more text, too: its roles are the teacher's,
+all else spen_en_md's, as it is packaged. `--keep` takes a part from the packaged pipeline instead of training it.
+spen_en_md: trains all parts of the config `english_md` together into runs/english_md/parts, and takes `words` from
+spen_en. What is finished is kept, an interrupted training is resumed. Either is written as plugins/*/*/pipeline with
+16-bit weights, and its card.
 """
 
 from __future__ import annotations
@@ -60,13 +61,20 @@ TAUGHT = """
 
 `taught.jsonl` is EWT PropBank's training part, which is gold, and GoEmotions' comments and the training sentences of
 the corpora of names with the predicates and senses that {finder} finds in them, and their roles by a net
-over MPNet (`tools/english/distil.py`).{more}
+over MPNet (`tools/english/distil.py`). Senses that EWT doesn't have are left out.{more}
 """
-MPNET = {
-    "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
-    "license": "Apache-2.0",
-    "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
-}
+ENCODERS = (
+    {
+        "name": "all-MiniLM-L6-v2: the encoder that spen_en_md's training started from",
+        "license": "Apache-2.0",
+        "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
+    },
+    {
+        "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
+        "license": "Apache-2.0",
+        "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,6 @@ class Pipeline:
         folders: part, in the order of training, -> its folder in the pipeline.
         description, license: as in meta.json.
         taught: what it learned besides gold, for the card.
-        others: sources besides data, as listed in meta.json.
         installed: component -> the name under which the plugin registers its model, if it isn't the factory's.
     """
 
@@ -89,7 +96,6 @@ class Pipeline:
     description: str
     license: str
     taught: str
-    others: tuple[dict[str, str], ...] = ()
     installed: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -122,7 +128,7 @@ SMALL = Pipeline(
         "senses": "spen_srl/senses",
     },
     "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
-    LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; the teacher's encoder: Apache-2.0"),
+    LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; their encoders: Apache-2.0"),
     TAUGHT.format(
         finder="`spen_en_md`",
         more="""
@@ -130,7 +136,6 @@ SMALL = Pipeline(
 `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training sentences and
 GoEmotions' comments with the names that `spen_en_md` finds in them.""",
     ),
-    (MPNET,),
 )
 MD = Pipeline(
     "spen_en_md",
@@ -145,14 +150,6 @@ MD = Pipeline(
     "An English pipeline over one MiniLM: sentences, lemmas, parts of speech, names, arguments and senses.",
     LICENCE.format(more="; text that a net labelled: that of names, and CC BY 4.0; the nets' encoders: Apache-2.0"),
     TAUGHT.format(finder="the version before this one", more=""),
-    (
-        {
-            "name": "all-MiniLM-L6-v2: the encoder that training started from",
-            "license": "Apache-2.0",
-            "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
-        },
-        MPNET,
-    ),
     {name: f"{name}_md" for name in ("spen_pos", "spen_ner", "spen_srl")},
 )
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
@@ -242,7 +239,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".conllu", ".jsonl"))]
     more = (*FILES, "goemotions")
     joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in more]
-    meta["sources"] = [*known, *joined, *pipeline.others]
+    meta["sources"] = [*known, *joined, *ENCODERS]
     # `spacy info` reads the second.
     for target in (pipeline.place / "meta.json", pipeline.plugin / pipeline.name / "meta.json"):
         save_json(meta, target)

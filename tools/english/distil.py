@@ -2,10 +2,11 @@ r"""Labels of unlabelled text by a larger net, for a smaller one to learn from: 
 
     SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl --teacher runs/english_md/teacher \
         --precision bf16
-    SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll
-    SPEN_DATA=... python -m tools.english.distil tags runs/english/data/pos.taught.conllu
+    SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll --precision bf16
+    SPEN_DATA=... python -m tools.english.distil tags runs/english/data/pos.taught.conllu --precision bf16
 
-The packaged spen_en_md finds them, unless `--teacher` names another net. Gold comes first in each file.
+The packaged spen_en_md labels the text, unless `--teacher` names another net. Gold comes first in each file. A file
+that is there is kept: move those of another version away.
 
 The text is GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into
 sentences and words by spen_en_md, and the training sentences of the four corpora of names (english_data.py).
@@ -55,7 +56,7 @@ def main() -> None:
     parser.add_argument("labels", choices=WRITERS, help="labels to write")
     parser.add_argument("out", type=Path, help="file to write")
     parser.add_argument("--teacher", type=Path, help="a run that labels in place of spen_en_md's own")
-    parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the net that labels; see sp.load")
+    parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the nets that label; see sp.load")
     options = parser.parse_args()
     distil(options.labels, options.out, options.teacher, options.precision)
 

@@ -61,7 +61,7 @@ local parts(names, taught) = {
     inference_net: { type: 'choice', dim: 40 },
     trainer: training { batch_size: 64, epochs: 8, net+: { lr: 3e-3, clip: 5 } },
   },
-  // Gold names of four corpora, as tools/english/english_data.py joins them.
+  // Gold is the names of four corpora, as tools/english/english_data.py joins them.
   ner: {
     task: {
       type: 'tagging',
@@ -82,7 +82,7 @@ local parts(names, taught) = {
 
 function(
   part='pos',  // pos, predicates, srl, senses or ner
-  names='runs/english/data',  // output folder of tools/english/english_data.py and, for spen_en's names, of distil.py
+  names='runs/english/data',  // output folder of tools/english/english_data.py and of distil.py
   taught='runs/english_md/taught.jsonl',  // output of tools/english/distil.py --teacher
   seed=0  // seed of initial weights, row order, dropout and sampling
 )
