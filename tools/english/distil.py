@@ -22,7 +22,6 @@ Tags: UPOS and XPOS, after EWT's training part; CoNLL-U.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -36,7 +35,7 @@ import spen_plugins as sp
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.files import writing
+from spen_plugins.files import to_json, writing
 from tools.english.english_data import FILES, write_all
 
 PIPELINE = Path("plugins/spen-en-md/spen_en_md/pipeline")
@@ -72,38 +71,41 @@ def distil(labels: str, out: Path, teacher: Path | None = None, precision: str =
     return out
 
 
-def role_lines(_: Path, roles: sp.Predictor, load: Callable[[Path], sp.Predictor]) -> Iterator[str]:
+def list_roles(_: Path, roles: sp.Predictor, load: Callable[[Path], sp.Predictor]) -> Iterator[str]:
     predicates, senses = (load(PIPELINE / "spen_srl" / name) for name in ("predicates", "senses"))
-    corpus = [*gold()]
-    known = {predicate["sense"] for _, found in corpus for predicate in found}
-    for words, found in chain(corpus, taught(known, predicates, senses, roles)):
-        yield json.dumps({"words": words, "predicates": found}, ensure_ascii=False) + "\n"
+    corpus = [*read_gold()]
+    known = {predicate["sense"] for _, propositions in corpus for predicate in propositions}
+    for words, propositions in corpus:
+        yield to_json({"words": words, "predicates": propositions}) + "\n"
+    for words, propositions in label_roles(predicates, senses, roles):
+        for predicate in propositions:
+            predicate["sense"] = predicate["sense"] if predicate["sense"] in known else None
+        yield to_json({"words": words, "predicates": propositions}) + "\n"
 
 
-def name_lines(folder: Path, net: sp.Predictor, _: object) -> Iterator[str]:
+def list_names(folder: Path, net: sp.Predictor, _: object) -> Iterator[str]:
     write_all(folder)
     yield (folder / "ner.train.conll").read_text(encoding="utf-8")
-    for words, tags in tagged(net, chain((words for words, _ in gold()), usual(comments()))):
+    for words, tags in label_words(net, chain((words for words, _ in read_gold()), keep_usual(read_comments()))):
         yield "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
 
 
-def tag_lines(_: Path, net: sp.Predictor, __: object) -> Iterator[str]:
+def list_tags(_: Path, net: sp.Predictor, __: object) -> Iterator[str]:
     yield locate(TAGS).read_text(encoding="utf-8")
-    for words, tags in tagged(net, usual(chain(comments(), named()))):
-        both = (tag.split("+") for tag in tags)
-        rows = enumerate(zip(words, both, strict=True), 1)
-        yield "".join(f"{i}\t{word}\t_\t{upos}\t{xpos}" + "\t_" * 5 + "\n" for i, (word, (upos, xpos)) in rows) + "\n"
+    for words, tags in label_words(net, keep_usual(chain(read_comments(), read_named()))):
+        rows = (f"{word}\t_\t" + tag.replace("+", "\t") + "\t_" * 5 for word, tag in zip(words, tags, strict=True))
+        yield "".join(f"{number}\t{row}\n" for number, row in enumerate(rows, 1)) + "\n"
 
 
 WRITERS = {
-    "roles": (role_lines, "spen_srl/model"),
-    "names": (name_lines, "spen_ner/model"),
-    "tags": (tag_lines, "spen_pos/model"),
+    "roles": (list_roles, "spen_srl/model"),
+    "names": (list_names, "spen_ner/model"),
+    "tags": (list_tags, "spen_pos/model"),
 }
-"""By what it labels: the lines of a file, from its folder and the net that labels, and spen_en_md's own net."""
+"""By what it labels: the lines of a file, from its folder, the net that labels and `sp.load`; spen_en_md's own net."""
 
 
-def gold() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
+def read_gold() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
     """The words of the corpus' sentences, and their predicates with tags, lemmas and senses."""
     for sentence in read_roles(locate(GOLD), "auto").sentences:
         yield (
@@ -115,40 +117,35 @@ def gold() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
         )
 
 
-def taught(
-    known: set[str], predicates: sp.Predictor, senses: sp.Predictor, roles: sp.Predictor
+def label_roles(
+    predicates: sp.Predictor, senses: sp.Predictor, roles: sp.Predictor
 ) -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
-    """The words of the text's sentences, and their predicates, senses and tags as three nets find them; a sense that is
-    not known is left out."""
-    for number, group in enumerate(groups(usual(chain(comments(), named())))):
-        found = [[entity["start"] for entity in one["entities"]] for one in predicates.predict(group)]
-        items = [{"words": words, "predicate": i} for words, some in zip(group, found, strict=True) for i in some]
-        labels = zip(senses.predict(items), roles.predict(items), strict=True)
-        for words, some in zip(group, found, strict=True):
-            here = zip(some, islice(labels, len(some)), strict=True)
-            yield (
-                words,
-                [
-                    {"index": i, "sense": sense if (sense := one["sense"]) in known else None, "tags": two["tags"]}
-                    for i, (one, two) in here
-                ],
-            )
-        print(f"{(number + 1) * AT_ONCE:,} sentences", flush=True)
+    """The words of the text's sentences, and their predicates with tags and senses, as three nets find them."""
+    for number, group in enumerate(make_groups(keep_usual(chain(read_comments(), read_named()))), 1):
+        places = [[entity["start"] for entity in answer["entities"]] for answer in predicates.predict(group)]
+        items = [
+            {"words": words, "predicate": place} for words, row in zip(group, places, strict=True) for place in row
+        ]
+        answers = zip(senses.predict(items), roles.predict(items), strict=True)
+        for words, row in zip(group, places, strict=True):
+            labels = zip(row, islice(answers, len(row)), strict=True)
+            yield words, [{"index": i, "sense": a["sense"], "tags": b["tags"]} for i, (a, b) in labels]
+        print(f"{number * AT_ONCE:,} sentences", flush=True)
 
 
-def tagged(net: sp.Predictor, some: Iterable[list[str]]) -> Iterator[tuple[list[str], list[str]]]:
+def label_words(net: sp.Predictor, sentences: Iterable[list[str]]) -> Iterator[tuple[list[str], list[str]]]:
     """Sentences with the tags that a net gives them."""
-    for group in groups(some):
-        for words, one in zip(group, net.predict(group), strict=True):
-            yield words, one["tags"]
+    for group in make_groups(sentences):
+        for words, answer in zip(group, net.predict(group), strict=True):
+            yield words, answer["tags"]
 
 
-def usual(some: Iterable[list[str]]) -> Iterator[list[str]]:
+def keep_usual(sentences: Iterable[list[str]]) -> Iterator[list[str]]:
     """The sentences that are of usual length."""
-    return (words for words in some if SHORTEST <= len(words) <= LONGEST)
+    return (words for words in sentences if SHORTEST <= len(words) <= LONGEST)
 
 
-def comments() -> Iterator[list[str]]:
+def read_comments() -> Iterator[list[str]]:
     """Sentences of GoEmotions' comments, but for those with other placeholders than names."""
     nlp = spacy.load(PIPELINE, exclude=["spen_pos", "spen_ner", "spen_srl", "morphologizer", "trainable_lemmatizer"])
     names = cycle(NAMES)
@@ -159,22 +156,17 @@ def comments() -> Iterator[list[str]]:
             yield [token.text for token in sentence if not token.is_space]
 
 
-def named() -> Iterator[list[str]]:
+def read_named() -> Iterator[list[str]]:
     """Training sentences of the corpora of names."""
     for parts in FILES.values():
         for sentence in read_columns(locate(f"data:ner/{parts['train']}"), 0, -1):
             yield list(sentence.words)
 
 
-def groups(some: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+def make_groups(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
     """The sentences, `AT_ONCE` at a time."""
-    group: list[list[str]] = []
-    for one in some:
-        group.append(one)
-        if len(group) == AT_ONCE:
-            yield group
-            group = []
-    if group:
+    rest = iter(sentences)
+    while group := list(islice(rest, AT_ONCE)):
         yield group
 
 
