@@ -35,6 +35,7 @@ import spen_plugins as sp
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.errors import SpenError
 from spen_plugins.files import to_json, writing
 from tools.english.english_data import FILES, write_all
 
@@ -57,7 +58,10 @@ def main() -> None:
     parser.add_argument("--teacher", type=Path, help="a run that labels in place of spen_en_md's own")
     parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the nets that label; see sp.load")
     options = parser.parse_args()
-    distil(options.labels, options.out, options.teacher, options.precision)
+    try:
+        distil(options.labels, options.out, options.teacher, options.precision)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 def distil(labels: str, out: Path, teacher: Path | None = None, precision: str = "no") -> Path:
