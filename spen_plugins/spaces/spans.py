@@ -146,7 +146,8 @@ def best_spans(spans: Spans, threshold: float, unique: Tensor | None = None) -> 
     if not len(spans.row):
         return spans
     gain = spans.p - threshold
-    chosen = _schedule(spans, gain, torch.zeros_like(spans.type))
+    overlaps = (spans.row[1:] == spans.row[:-1]) & (spans.start[1:] < spans.end[:-1])
+    chosen = _schedule(spans, gain, torch.zeros_like(spans.type)) if overlaps.any() else torch.ones_like(gain).bool()
     if unique is None:
         return spans.pick(chosen)
     unique = unique.to(spans.row.device)
