@@ -13,6 +13,9 @@ class Lstm(nn.LSTM):
     through a frozen energy in evaluation mode.
     """
 
+    multiplies_in: torch.dtype | None = None
+    """Dtype of its products in prediction, if not that of its input."""
+
     def __init__(self, before: int, hidden: int) -> None:
         super().__init__(before, hidden)
         nn.init.xavier_uniform_(self.weight_ih_l0)
@@ -25,6 +28,13 @@ class Lstm(nn.LSTM):
 
     def train(self, mode: bool = True) -> Lstm:
         return super().train(True)
+
+    def forward(self, h: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        if self.multiplies_in is None:
+            return super().forward(h, state)
+        with torch.autocast(h.device.type, self.multiplies_in):
+            states, last = super().forward(h, state)
+        return states.to(h.dtype), last
 
 
 def reverse_places(here: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ from torch import nn
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError
-from spen_plugins.nn import int8
-from spen_plugins.nn.int8 import TOP, Int8Linear, has_int8, multiply_in_int8
+from spen_plugins.nn import Lstm, int8
+from spen_plugins.nn.int8 import TOP, Int8Linear, has_bfloat16, has_int8, multiply_in_int8
 from spen_plugins.runs.predict import precision
 from tests.loaded import small_bert
 
@@ -75,16 +75,30 @@ def test_narrow_layers_stay_and_names_do_too() -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
 
 
+@pytest.mark.skipif(not has_bfloat16(), reason="requires a processor that multiplies in bfloat16")
+def test_lstms_multiply_in_bfloat16() -> None:
+    h = torch.randn(5, 3, 8, generator=torch.Generator().manual_seed(0))
+    lstm = Lstm(8, 16)
+    with torch.no_grad():
+        plain, _ = lstm(h)
+        lstm.multiplies_in = torch.bfloat16
+        rounded, _ = lstm(h)
+    assert rounded.dtype == torch.float32
+    assert 0 < (rounded - plain).abs().max() < 0.05
+
+
 @multiplies
 def test_a_run_predicts_in_int8_and_saves_its_own_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bert = small_bert(tmp_path / "bert", WORDS)
-    few = {"trainer.epochs": 1}
-    sp.train("srl_seal", encoder=bert, method="cross_entropy", out=tmp_path / "run", quiet=True, device="cpu", **few)
+    few = {"trainer.epochs": 1, "method": "cross_entropy", "reading": "sentence"}
+    sp.train("srl_seal", encoder=bert, out=tmp_path / "run", quiet=True, device="cpu", **few)
     with pytest.raises(ConfigError, match=r"the net of .*run has none: leave precision out"):
         sp.load(tmp_path / "run", precision="int8")  # all of its layers are narrow
     monkeypatch.setattr(int8, "NARROW", 1)
     plain, whole = sp.load(tmp_path / "run"), sp.load(tmp_path / "run", precision="int8")
     assert sum(isinstance(part, Int8Linear) for part in whole.model.modules()) == 6
+    lstms = [part.multiplies_in for part in whole.model.inference_net.modules() if isinstance(part, Lstm)]
+    assert set(lstms) == {torch.bfloat16 if has_bfloat16() else None}
     items = [{"words": ["The", "girl", "gave", "a", "book"], "predicate": 2}]
     [(ours, _, _)], [(theirs, _, _)] = (
         one.proposals([one.task.parse(item) for item in items]) for one in (whole, plain)

@@ -10,7 +10,8 @@ import torch
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.model import Model
-from spen_plugins.nn.int8 import has_int8, multiply_in_int8
+from spen_plugins.nn import Lstm
+from spen_plugins.nn.int8 import has_bfloat16, has_int8, multiply_in_int8
 
 Precision = Literal["no", "bf16", "int8"]
 
@@ -35,3 +36,6 @@ def set_precision(model: Model, precision: Precision, run: Path) -> None:
             f"precision='int8' speeds up pretrained encoders, and the net of {run} has none: leave precision out, "
             "or use 'bf16'"
         )
+    for part in model.inference_net.modules():
+        if isinstance(part, Lstm) and has_bfloat16():
+            part.multiplies_in = torch.bfloat16

@@ -38,9 +38,10 @@ class Predictor:
         registry: source of the types.
         refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
             or a table such as `{"type": "rerank", "k": 8}`.
-        precision: "no"; "int8": the net's pretrained encoders multiply in int8, faster on x86 processors; "bf16": nets
-            multiply in bfloat16, faster where the processor does that (AMX, AVX512-BF16, GPUs), and slower elsewhere.
-            Decoding stays in float32, as do the energies of `predict(energy=True)` unless they share the encoder.
+        precision: "no"; "int8": the net's pretrained encoders multiply in int8, and LSTMs in bfloat16 where the
+            processor does that: faster on x86 processors; "bf16": nets multiply in bfloat16, faster where the processor
+            does that (AMX, AVX512-BF16, GPUs), and slower elsewhere. Decoding stays in float32, as do the energies of
+            `predict(energy=True)` unless they share the encoder.
     """
 
     def __init__(
