@@ -4,10 +4,10 @@
     SPEN_DATA=... python -m tools.english.build_english --keep pos --keep predicates --keep srl
     SPEN_DATA=... python -m tools.english.build_english --md
 
-Both first train the teacher, a net of roles over MPNet, into runs/english_md/teacher; it labels more text (distil.py).
+Both first train teachers, nets of roles, tags and names over MPNet, into runs/english_md/teachers; they label more text
+(distil.py), from which both pipelines learn. Its predicates and senses are spen_en_md's, as it is packaged.
 spen_en: trains the config `english` part by part into runs/english, and spaCy's own parts for sentences, features and
-lemmas (`words`, tools/english/train_words.py). All but `words` learn from more text, too: its roles are the teacher's,
-all else spen_en_md's, as it is packaged. `--keep` takes a part from the packaged pipeline instead of training it.
+lemmas (`words`, tools/english/train_words.py). `--keep` takes a part from the packaged pipeline instead of training it.
 spen_en_md: trains all parts of the config `english_md` together into runs/english_md/parts, and takes `words` from
 spen_en. What is finished is kept, an interrupted training is resumed. Either is written as plugins/*/*/pipeline with
 16-bit weights, and its card.
@@ -61,7 +61,10 @@ TAUGHT = """
 
 `taught.jsonl` is EWT PropBank's training part, which is gold, and GoEmotions' comments and the training sentences of
 the corpora of names with the predicates and senses that {finder} finds in them, and their roles by a net
-over MPNet (`tools/english/distil.py`). Senses that EWT doesn't have are left out.{more}
+over MPNet (`tools/english/distil.py`). Senses that EWT doesn't have are left out.
+`pos.taught.conllu` is EWT's training part, which is gold, and the same text with the tags that another net over MPNet
+finds. `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training sentences
+and GoEmotions' comments with the names that a third one finds.
 """
 ENCODERS = (
     {
@@ -70,7 +73,7 @@ ENCODERS = (
         "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
     },
     {
-        "name": "all-mpnet-base-v2: the encoder of the net that taught roles",
+        "name": "all-mpnet-base-v2: the encoder of the nets that taught",
         "license": "Apache-2.0",
         "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
     },
@@ -129,13 +132,7 @@ SMALL = Pipeline(
     },
     "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
     LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; their encoders: Apache-2.0"),
-    TAUGHT.format(
-        finder="`spen_en_md`",
-        more="""
-`pos.taught.conllu` is EWT's training part, which is gold, and the same text with the tags of `spen_en_md`.
-`ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training sentences and
-GoEmotions' comments with the names that `spen_en_md` finds in them.""",
-    ),
+    TAUGHT.format(finder="`spen_en_md`"),
 )
 MD = Pipeline(
     "spen_en_md",
@@ -148,8 +145,8 @@ MD = Pipeline(
         "ner": "spen_ner/model",
     },
     "An English pipeline over one MiniLM: sentences, lemmas, parts of speech, names, arguments and senses.",
-    LICENCE.format(more="; text that a net labelled: that of names, and CC BY 4.0; the nets' encoders: Apache-2.0"),
-    TAUGHT.format(finder="the version before this one", more=""),
+    LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; the nets' encoders: Apache-2.0"),
+    TAUGHT.format(finder="the version before this one"),
     {name: f"{name}_md" for name in ("spen_pos", "spen_ner", "spen_srl")},
 )
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
@@ -189,7 +186,7 @@ trained on EWT, are scored on plain texts of ten sentences, split into tokens by
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--md", action="store_true", help="spen_en_md instead of spen_en")
-    parser.add_argument("--runs", type=Path, help="folder of the runs; spen_en's teacher is in runs/english_md")
+    parser.add_argument("--runs", type=Path, help="folder of the runs; teachers are in runs/english_md")
     parser.add_argument(
         "--keep", action="append", default=[], choices=(*SMALL.folders, "words"), help="a part that isn't trained anew"
     )
@@ -206,20 +203,22 @@ def main() -> None:
 def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     """Train what is missing and write the plugin's pipeline and card."""
     write_all(DATA)
-    teacher = (runs if pipeline is MD else MD.runs) / "teacher"
-    taught = teacher.with_name("taught.jsonl")
-    if not {"predicates", "srl", "senses"} <= {*keep}:
-        if not finish(teacher, command("english_md", {"part": "teacher"}, 0)):
-            raise SystemExit("error: the teacher failed")
-        distil("roles", taught, teacher, "bf16")
+    taught = MD.runs / "taught.jsonl"
+    for part, learners, labels, file in (
+        ("srl", {"srl", "predicates", "senses"}, "roles", taught),
+        ("pos", {"pos"}, "tags", DATA / "pos.taught.conllu"),
+        ("ner", {"ner"}, "names", DATA / "ner.taught.conll"),
+    ):
+        if not learners <= {*keep}:
+            teacher = MD.runs / "teachers" / part
+            if not finish(teacher, command("english_md", {"part": part, "encoder": "mpnet"}, 0)):
+                raise SystemExit(f"error: the teacher of {labels} failed")
+            distil(labels, file, teacher, "bf16")
     made = {"names": str(DATA), "taught": str(taught)}
     if pipeline is MD:
         runs = runs / "parts"
         train_together(runs, made)
     else:
-        for part, labels, file in (("pos", "tags", "pos.taught.conllu"), ("ner", "names", "ner.taught.conll")):
-            if part not in keep:
-                distil(labels, DATA / file, precision="bf16")
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)

@@ -1,9 +1,11 @@
 r"""Labels of unlabelled text by a larger net, for a smaller one to learn from: for `make english` and `english-md`.
 
-    SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl --teacher runs/english_md/teacher \
-        --precision bf16
-    SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll --precision bf16
-    SPEN_DATA=... python -m tools.english.distil tags runs/english/data/pos.taught.conllu --precision bf16
+    SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl \
+        --teacher runs/english_md/teachers/srl --precision bf16
+    SPEN_DATA=... python -m tools.english.distil names runs/english/data/ner.taught.conll \
+        --teacher runs/english_md/teachers/ner --precision bf16
+    SPEN_DATA=... python -m tools.english.distil tags runs/english/data/pos.taught.conllu \
+        --teacher runs/english_md/teachers/pos --precision bf16
 
 The packaged spen_en_md labels the text, unless `--teacher` names another net. Gold comes first in each file. A file
 that is there is kept: move those of another version away.

@@ -83,7 +83,7 @@ local parts(names, taught) = {
 function(
   part='pos',  // pos, predicates, srl, senses or ner
   names='runs/english/data',  // output folder of tools/english/english_data.py and of distil.py
-  taught='runs/english_md/taught.jsonl',  // output of tools/english/distil.py --teacher
+  taught='runs/english_md/taught.jsonl',  // output of tools/english/distil.py
   seed=0  // seed of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: 'bf16' } + choose.from(parts(names, taught), part, 'part')
