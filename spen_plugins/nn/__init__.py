@@ -40,5 +40,4 @@ if TYPE_CHECKING:
     from spen_plugins.spaces.base import at_least_float32, inner_product
     from spen_plugins.spaces.forest import Forest
     from spen_plugins.spaces.k_best import chain_k_best
-    from spen_plugins.spaces.set_sizes import SizeTree, label_sizes, log_sizes
     from spen_plugins.spaces.star import Star, StarLabels

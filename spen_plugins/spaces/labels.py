@@ -15,7 +15,6 @@ from spen_plugins.spaces.base import Box, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.forest import Forest
 from spen_plugins.spaces.k_best import cheapest_flips
-from spen_plugins.spaces.set_sizes import label_powers
 from spen_plugins.spaces.sparse import SparseLabels, find_positive, find_true, sort_ascending
 
 
@@ -145,3 +144,15 @@ class DependentLabels(Proposal):
     def _closest_independent(self) -> Proposal:
         with self.restore_grad_mode():
             return self.space.independent(torch.logit(self.mean, eps=1e-7))
+
+
+def label_powers(logits: Tensor, t: Tensor) -> Tensor:
+    """`Proposal.label_powers` of independent labels, t p_i Π_{j≠i} (1 − p_j + p_j t), from logits `(batch, label)`,
+    without gradient."""
+    # In float64 where the device has it.
+    logits = logits.detach().to(torch.float32 if logits.device.type == "mps" else torch.float64).unsqueeze(1)
+    on, off = torch.sigmoid(logits), torch.sigmoid(-logits)
+    t = t.unsqueeze(1)
+    each = torch.addcmul(off, on, t)  # at least t, so never 0
+    total = each.prod(2, keepdim=True)
+    return torch.div(on, each, out=each).mul_(total * t)

@@ -12,8 +12,7 @@ from torch.nn import functional as F
 
 from spen_plugins.spaces.base import at_least_float32, inner_product
 from spen_plugins.spaces.k_best import cheapest_flips
-from spen_plugins.spaces.labels import DependentLabels
-from spen_plugins.spaces.set_sizes import label_powers
+from spen_plugins.spaces.labels import DependentLabels, label_powers
 
 SURE = 1e4
 """Log-odds of a hub whose value is given."""

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spen_exact.set_sizes import SizeTree, label_sizes, log_sizes
 from spen_plugins import DependentLabels
-from spen_plugins.nn import SizeTree, at_least_float32, inner_product, label_sizes, log_sizes
+from spen_plugins.nn import at_least_float32, inner_product
 
 
 def potential(counts: Tensor, y: Tensor) -> Tensor:

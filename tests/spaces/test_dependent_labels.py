@@ -1,4 +1,4 @@
-"""Sums over label sets by size, and expected F1 under dependent labels, against enumeration; forests."""
+"""Expected F1 under dependent labels, against enumeration; forests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from spen_plugins.scores.label_decoding import Fit, LabelDecoder, describe_law
 from spen_plugins.scores.label_scores import example_f1
 from spen_plugins.spaces import LabelSet, Mixture, Proposal
 from spen_plugins.spaces.forest import Forest
-from spen_plugins.spaces.set_sizes import SizeTree, label_sizes, log_sizes
 
 
 def all_sets(labels: int) -> Tensor:
@@ -28,58 +27,6 @@ def mixture(labels: int, batch: int = 3, seed: int = 0, parts: int = 3) -> Mixtu
     space = LabelSet([str(i) for i in range(labels)])
     logits = 2 * torch.randn(parts, batch, 1, labels, generator=rng, dtype=torch.double) - 0.5
     return Mixture.of([space.independent(one) for one in logits], torch.randn(batch, parts, generator=rng).double())
-
-
-@pytest.mark.parametrize("labels", [1, 2, 3, 5, 8, 9])
-def test_sums_by_size_are_those_of_all_sets(labels: int) -> None:
-    torch.manual_seed(labels)
-    logits, y = 2 * torch.randn(4, labels, dtype=torch.double), all_sets(labels)
-    p = torch.where(y > 0, logits.sigmoid().unsqueeze(1), (-logits).sigmoid().unsqueeze(1)).prod(2)
-    size = y.sum(1).long()
-    for top in range(1, labels + 1):
-        tree, log_law = log_sizes(logits, top)
-        law = torch.zeros(4, top + 1, dtype=torch.double).index_add(1, size.clamp(max=top), p)
-        torch.testing.assert_close(log_law.exp(), law)
-        weights = torch.rand(4, top + 1, dtype=torch.double)
-        weighted = p * weights[:, size.clamp(max=top)]
-        torch.testing.assert_close(tree.marginals(weights), weighted @ y / weighted.sum(1, keepdim=True))
-    counts = torch.randn(4, min(labels, 3) + 1, dtype=torch.double)
-    weighted = p * counts[:, size.clamp(max=counts.shape[1] - 1)].exp()
-    joint = torch.zeros(4, labels + 1, labels, dtype=torch.double)
-    joint.index_add_(1, size, weighted.unsqueeze(2) * y / weighted.sum(1)[:, None, None])
-    torch.testing.assert_close(label_sizes(logits, counts), joint[:, 1:])
-
-
-def test_sizes_in_single_precision_and_of_many_labels() -> None:
-    torch.manual_seed(0)
-    logits = (3 * torch.randn(2, 1000, dtype=torch.double) - 6).requires_grad_()
-    _, exact = log_sizes(logits, 30)
-    _, single = log_sizes(logits.float(), 30)
-    near = exact > -40
-    torch.testing.assert_close(single[near].double(), exact[near], rtol=1e-4, atol=1e-4)
-    for wild in (100.0, 0.0, -100.0):
-        tree, log_law = log_sizes(torch.full((1, 1000), wild), 30)
-        assert log_law.isfinite().all()
-        torch.testing.assert_close(log_law.exp().sum(), torch.tensor(1.0))
-        assert tree.marginals(torch.ones(1, 31)).isfinite().all()
-    sizes = label_sizes(logits, logits.new_zeros(2, 1))
-    torch.testing.assert_close(sizes.sum(1), logits.detach().sigmoid(), rtol=0, atol=1e-8)
-
-
-def test_conditional_samples_have_the_right_sizes_and_frequencies() -> None:
-    torch.manual_seed(0)
-    on = torch.tensor([[0.3, 0.9, 0.6, 0.2, 0.5, 0.7]], dtype=torch.double)
-    tree, y, n = SizeTree(on, 1 - on, 4), all_sets(6), 20_000
-    p = torch.where(y > 0, on, 1 - on).prod(1)
-    for size in range(5):
-        drawn = tree.sample(torch.full((1, n), size))[0].double()
-        among = y.sum(1) == size if size < 4 else y.sum(1) >= 4
-        count = torch.bincount((drawn @ 2.0 ** torch.arange(5, -1, -1, dtype=torch.double)).long(), minlength=64)
-        assert count[~among].sum() == 0
-        expected = n * p[among] / p[among].sum()
-        chi = ((count[among] - expected).square() / expected).sum()
-        free = int(among.sum()) - 1
-        assert chi < free + 5 * (2 * max(free, 1)) ** 0.5
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])

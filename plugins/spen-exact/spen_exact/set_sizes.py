@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import at_least_float32
+from spen_plugins.nn import at_least_float32
 
 FIRST = 32
 """Largest size that is tried first."""
@@ -124,7 +124,7 @@ def label_sizes(logits: Tensor, counts: Tensor) -> Tensor:
         logits: `(batch, label)`.
         counts: c of sizes 0, 1, …, `(batch, size)`, the last one shared by all larger sizes.
     """
-    logits, counts = exactly(logits), exactly(counts)
+    logits, counts = _widen(logits), _widen(counts)
     labels, size = logits.shape[1], max(FIRST, counts.shape[1] - 2)
     while True:
         tree, log_law = log_sizes(logits, min(size + 1, labels + 1))
@@ -136,17 +136,7 @@ def label_sizes(logits: Tensor, counts: Tensor) -> Tensor:
         size *= 2
 
 
-def label_powers(logits: Tensor, t: Tensor) -> Tensor:
-    """`Proposal.label_powers` of independent labels, t p_i Π_{j≠i} (1 − p_j + p_j t), from logits `(batch, label)`."""
-    logits = exactly(logits).unsqueeze(1)
-    on, off = torch.sigmoid(logits), torch.sigmoid(-logits)
-    t = t.unsqueeze(1)
-    each = torch.addcmul(off, on, t)  # at least t, so never 0
-    total = each.prod(2, keepdim=True)
-    return torch.div(on, each, out=each).mul_(total * t)
-
-
-def exactly(values: Tensor) -> Tensor:
+def _widen(values: Tensor) -> Tensor:
     """In float64, or float32 where the device has no other; without gradient."""
     return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)
 
