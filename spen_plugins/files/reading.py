@@ -62,15 +62,6 @@ def _read_float(text: str) -> float:
     return number if math.isfinite(number) else _reject(text)
 
 
-_KINDS = {
-    stat.S_ISDIR: "a folder",
-    stat.S_ISFIFO: "a pipe",
-    stat.S_ISCHR: "a device",
-    stat.S_ISBLK: "a device",
-    stat.S_ISSOCK: "a socket",
-}
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """The table in a JSON file.
 
@@ -172,7 +163,7 @@ def open_file(path: str | Path) -> BufferedReader:
 
 
 def no_file(path: str | Path) -> str | None:
-    """The kind of thing in place of a file ("a folder", "a pipe", …); None of a file.
+    """What stands in place of a file, in words; None of a file.
 
     Raises:
         OSError: there is nothing, or it can't be looked at.
@@ -180,4 +171,4 @@ def no_file(path: str | Path) -> str | None:
     mode = Path(path).stat().st_mode
     if stat.S_ISREG(mode):
         return None
-    return next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "something else")
+    return "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
