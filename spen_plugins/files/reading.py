@@ -163,7 +163,7 @@ def open_file(path: str | Path) -> BufferedReader:
 
 
 def no_file(path: str | Path) -> str | None:
-    """What stands in place of a file, in words; None of a file.
+    """The words for what stands in place of a file, such as "a folder"; None for a file.
 
     Raises:
         OSError: there is nothing, or it can't be looked at.

@@ -14,7 +14,7 @@ class Lstm(nn.LSTM):
     """
 
     multiplies_in: torch.dtype | None = None
-    """Dtype of its products in prediction, if not that of its input."""
+    """Dtype of its products, if not that of its input; predictions in int8 set it."""
 
     def __init__(self, before: int, hidden: int) -> None:
         super().__init__(before, hidden)
@@ -33,8 +33,8 @@ class Lstm(nn.LSTM):
         if self.multiplies_in is None:
             return super().forward(h, state)
         with torch.autocast(h.device.type, self.multiplies_in):
-            states, last = super().forward(h, state)
-        return states.to(h.dtype), last
+            states, (hidden, cell) = super().forward(h, state)
+        return states.to(h.dtype), (hidden.to(h.dtype), cell.to(h.dtype))
 
 
 def reverse_places(here: Tensor) -> Tensor:

@@ -5,7 +5,7 @@
     SPEN_DATA=... python -m tools.english.build_english --md
 
 Both first train teachers, nets of roles, tags and names over MPNet, into runs/english_md/teachers; they label more text
-(distil.py), from which both pipelines learn. Its predicates and senses are spen_en_md's, as it is packaged.
+(distil.py), from which both pipelines learn. The packaged spen_en_md finds the predicates and senses in that text.
 spen_en: trains the config `english` part by part into runs/english, and spaCy's own parts for sentences, features and
 lemmas (`words`, tools/english/train_words.py). `--keep` takes a part from the packaged pipeline instead of training it.
 spen_en_md: trains all parts of the config `english_md` together into runs/english_md/parts, and takes `words` from
@@ -64,7 +64,7 @@ the corpora of names with the predicates and senses that {finder} finds in them,
 over MPNet (`tools/english/distil.py`). Senses that EWT doesn't have are left out.
 `pos.taught.conllu` is EWT's training part, which is gold, and the same text with the tags that another net over MPNet
 finds. `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training sentences
-and GoEmotions' comments with the names that a third one finds.
+and GoEmotions' comments with the names that a third such net finds.
 """
 ENCODERS = (
     {

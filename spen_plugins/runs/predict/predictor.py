@@ -131,7 +131,7 @@ class Predictor:
 
     @contextmanager
     def keep_casts(self) -> Iterator[None]:
-        """Inside, the weights of a net that predicts in `bf16` are cast once, not once a batch."""
+        """Inside, weights that multiply in bfloat16 are cast once, not once a batch."""
         torch.autocast_increment_nesting()
         try:
             yield

@@ -14,7 +14,7 @@ local ud(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
 local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local roles = { train: propbank('train'), validation: propbank('dev'), test: propbank('test') } + no_vocabulary;
 
-// The nets, and gold.
+// Nets and gold data of each part.
 local gold(names, encoder) = {
   local reader = { type: 'transformer', model: encoder, frozen: 'embeddings' },
   local bilstm = { type: 'bilstm', layers: 1, hidden: 96, dropout: 0.3, word_dropout: 0.1, reader: reader } + seen,
@@ -54,8 +54,8 @@ local gold(names, encoder) = {
   },
 };
 
-// What the pipeline's nets learn besides, as tools/english/distil.py writes it after gold. An epoch is three fifths of a pass over
-// roles, a fifth of one over names and tags, a quarter to a third over the rest.
+// What the pipeline's own nets learn in addition, as tools/english/distil.py writes it after gold. An epoch is three fifths of a pass
+// over roles, a quarter of one over names and tags, a quarter to a third over the rest.
 local learning(names, taught) = {
   pos: { task+: { train: names + '/pos.taught.conllu' }, trainer+: { batch_size: 32, epoch_updates_at_most: 700 } },
   predicates: { trainer+: { epoch_updates_at_most: 200 } },

@@ -100,8 +100,9 @@ Precision = Annotated[
     Literal["no", "int8", "bf16"] | None,
     typer.Option(
         show_default=False,
-        help="int8: pretrained encoders multiply in int8, faster on x86 processors; bf16: nets multiply in bfloat16, "
-        "faster on processors with AMX or AVX512-BF16, and on GPUs; no: in float32 (default: the pipeline's own).",
+        help="int8: pretrained encoders multiply in int8, LSTMs in bfloat16 where the processor does, faster on x86 "
+        "processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs; no: "
+        "in float32 (default: the pipeline's own).",
     ),
 ]
 PredicatesRun = Annotated[
