@@ -42,9 +42,10 @@ class WordVectors:
         return row or (0 if fold == "none" else self._row.get(word.lower(), 0))
 
     def to_bytes(self) -> bytes:
-        """A safetensors file: the matrix, and the words as UTF-8 with line breaks between."""
+        """A safetensors file: the matrix, in 16 bits if they hold it, and the words as UTF-8, line breaks between."""
         words = torch.frombuffer(bytearray("\n".join(self.words).encode()), dtype=torch.uint8)
-        return save({"words": words, "vectors": self.matrix})
+        half = self.matrix.half()
+        return save({"words": words, "vectors": half if torch.equal(half.float(), self.matrix) else self.matrix})
 
 
 def read_vectors(path: str | Path) -> WordVectors:
@@ -104,7 +105,7 @@ def _stored(path: str | Path) -> WordVectors:
     except (OSError, KeyError, ValueError, RunError):
         wanted = "word vectors of a run folder, or GloVe's text format with another suffix"
         raise DataError(path, None, "an unreadable file", wanted) from None
-    return WordVectors(words, vectors)
+    return WordVectors(words, vectors.float())
 
 
 _MENTION = re.compile(r"@\w+")

@@ -14,21 +14,25 @@ from typing import NamedTuple
 
 import pytest
 import spacy
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 
 import spen_en
 import spen_en_md
 import spen_plugins as sp
+from spen_plugins.builtin.features.pretrained import load
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.items import sentence_of
 from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.words import read_vectors
 from spen_plugins.errors import DataError
 from spen_spacy.__main__ import main
-from tests.loaded import ROOT
+from tests.loaded import ROOT, small_bert, written
 from tests.pages import blocks
 from tools.english.distil import distil
+from tools.english.word_vectors import make_vectors
 
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 SENTENCE = "Anna told Bob that the farmer sent a letter to Boston."
@@ -290,3 +294,22 @@ def test_larger_nets_label_text_for_a_smaller_one(tmp_path: Path, monkeypatch: p
     assert all("+" in tag for tag in found["tags"][1].tags)
     mtime = (tmp_path / "out" / "tags").stat().st_mtime_ns
     assert distil("tags", tmp_path / "out" / "tags").stat().st_mtime_ns == mtime
+
+
+def test_vectors_are_what_a_net_says_of_words_alone(tmp_path: Path) -> None:
+    """With all directions kept, distances between words are those of their states, but for a factor and rounding."""
+    encoder = small_bert(tmp_path / "bert", ["anna", "##s", "left", "boston", "rome", "."])
+    text = written(tmp_path / "text.conll", "Annas\tO\nleft\tO\n.\tO\n\n" * 3 + "Once\tO\n\n")
+    out = tmp_path / "made" / "vectors.safetensors"
+    assert "6 words" in make_vectors(Path(text), out, encoder, 8)
+    found = read_vectors(out)
+    assert sorted(found.words) == [".", "anna", "annas", "boston", "left", "rome"]
+    assert torch.equal(found.matrix.half().float(), found.matrix) and not found.matrix[0].any()
+    net, tokenizer = load(encoder)
+    net.eval()
+    with torch.no_grad():
+        read = [tokenizer([word], return_tensors="pt") for word in found.words]
+        states = torch.stack([net(**one).last_hidden_state[0, 1:-1].mean(0) for one in read])
+    ratios = torch.pdist(found.matrix[1:]) / torch.pdist(states)
+    torch.testing.assert_close(ratios / ratios.mean(), torch.ones_like(ratios), rtol=0, atol=0.1)
+    assert make_vectors(Path(text), out, encoder, 8).endswith("is there")

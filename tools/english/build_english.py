@@ -6,8 +6,9 @@
 
 Both first train teachers, nets of roles, tags and names over MPNet, into runs/english_md/teachers; they label more text
 (distil.py), from which both pipelines learn. The packaged spen_en_md finds the predicates and senses in that text.
-spen_en: trains the config `english` part by part into runs/english, and spaCy's own parts for sentences, features and
-lemmas (`words`, tools/english/train_words.py). `--keep` takes a part from the packaged pipeline instead of training it.
+spen_en: trains the config `english` part by part into runs/english, over word vectors from MPNet (word_vectors.py), and
+spaCy's own parts for sentences, features and lemmas (`words`, tools/english/train_words.py). `--keep` takes a part from
+the packaged pipeline instead of training it.
 spen_en_md: trains all parts of the config `english_md` together into runs/english_md/parts, and takes `words` from
 spen_en. What is finished is kept, an interrupted training is resumed. Either is written as plugins/*/*/pipeline with
 16-bit weights, and its card.
@@ -51,6 +52,7 @@ from tools.english.english_scores import by_corpus, table
 from tools.english.train_words import PARTS as WORDS
 from tools.english.train_words import gold as ewt
 from tools.english.train_words import train
+from tools.english.word_vectors import make_vectors
 from tools.results.results import command, finish
 
 DATA = Path("runs/english/data")
@@ -73,7 +75,7 @@ ENCODERS = (
         "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
     },
     {
-        "name": "all-mpnet-base-v2: the encoder of the nets that taught",
+        "name": "all-mpnet-base-v2: the encoder of the nets that taught, and of spen_en's word vectors",
         "license": "Apache-2.0",
         "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
     },
@@ -130,7 +132,7 @@ SMALL = Pipeline(
         "srl": "spen_srl/model",
         "senses": "spen_srl/senses",
     },
-    "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
+    "A small English pipeline: sentences, lemmas, parts of speech, names, arguments and senses.",
     LICENCE.format(more="; text that nets labelled: that of names, and CC BY 4.0; their encoders: Apache-2.0"),
     TAUGHT.format(finder="`spen_en_md`"),
 )
@@ -207,7 +209,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     for part, learners, labels, file in (
         ("srl", {"srl", "predicates", "senses"}, "roles", taught),
         ("pos", {"pos"}, "tags", DATA / "pos.taught.conllu"),
-        ("ner", {"ner"}, "names", DATA / "ner.taught.conll"),
+        ("ner", {*SMALL.folders}, "names", DATA / "ner.taught.conll"),
     ):
         if not learners <= {*keep}:
             teacher = MD.runs / "teachers" / part
@@ -219,6 +221,8 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         runs = runs / "parts"
         train_together(runs, made)
     else:
+        if not SMALL.folders.keys() <= {*keep}:
+            print(make_vectors(DATA / "ner.taught.conll", DATA / "vectors.safetensors"))
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)

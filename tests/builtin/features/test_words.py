@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.bilstm import BiLstm, Encoder
 from spen_plugins.builtin.features.word_tables import AFFIXES, SPELLING, WordIndexer
-from spen_plugins.data.words import read_clusters, read_vectors
+from spen_plugins.data.words import WordVectors, read_clusters, read_vectors
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs.train import runner
 from spen_plugins.testing import ToyTags, check_feature_network
@@ -46,6 +47,15 @@ def test_vectors_are_read_and_kept(tmp_path, text):
         assert found.words == ["the", "Dogs", "dogs", "0000", ". ."]
         assert row(found, "the") == [0.5, 1, -2]  # the first of two
         assert row(found, ". .") == [4, 0, 0] and row(found, "cats") == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("number", "bytes_each"), [(0.5, 2), (0.1, 4), (1e6, 4)])
+def test_vectors_are_kept_in_16_bits_if_these_hold_them(tmp_path, number, bytes_each):
+    vectors = WordVectors(["a"], torch.tensor([[0.0, 0.0], [number, 1.0]]))
+    path = tmp_path / "v.safetensors"
+    path.write_bytes(vectors.to_bytes())
+    assert load_file(path)["vectors"].element_size() == bytes_each
+    assert torch.equal(read_vectors(path).matrix, vectors.matrix)
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,19 @@
 //
 //     spen-run english part=pos
 //
-// Words are seen by hashes, affixes, shapes and letters: the pipeline brings neither vectors nor vocabularies.
+// Words are seen by vectors from a larger net, as tools/english/word_vectors.py makes them, and by hashes, affixes, shapes and letters.
 local choose = import 'lib/choose.libsonnet';
 
 local words = {
   word_dim: 0,
   hash_dim: 64,
-  hash_rows: 8000,
+  hash_rows: 3000,
   affix_dim: 32,
   case_dim: 8,
   char_dim: 16,
   char_filters: 32,
   char_widths: [3],
 };
-local bilstm = { type: 'bilstm', layers: 1, word_dropout: 0.1 } + words;
 local training = {
   type: 'cross_entropy',
   net: { type: 'adam', lr: 2e-3, schedule: { type: 'linear', warmup: 0.03 } },
@@ -29,6 +28,8 @@ local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part
 
 // All parts learn from gold and from what larger nets find in more text, as tools/english/distil.py writes it.
 local parts(names, taught) = {
+  local vectors = { file: names + '/vectors.safetensors', fold: 'lower' },
+  local bilstm = { type: 'bilstm', layers: 1, word_dropout: 0.1, vectors: vectors } + words,
   local roles = { train: taught, validation: propbank('dev'), test: propbank('test') } + no_vocabulary,
   pos: {
     task: { type: 'tagging', train: names + '/pos.taught.conllu', validation: ud('dev'), test: ud('test'), tags: 'upos+xpos' } + no_vocabulary,
@@ -82,7 +83,7 @@ local parts(names, taught) = {
 
 function(
   part='pos',  // pos, predicates, srl, senses or ner
-  names='runs/english/data',  // output folder of tools/english/english_data.py and of distil.py
+  names='runs/english/data',  // output folder of tools/english/english_data.py, distil.py and word_vectors.py
   taught='runs/english_md/taught.jsonl',  // output of tools/english/distil.py
   seed=0  // seed of initial weights, row order, dropout and sampling
 )

@@ -1,0 +1,89 @@
+"""Vectors of words for spen_en, in which a larger net says what it knows of each word alone: for `make english`.
+
+    python -m tools.english.word_vectors runs/english/data/ner.taught.conll runs/english/data/vectors.safetensors
+
+The words are those of a text of columns that occur at least three times, in lower case, and the encoder's pieces that
+are whole words, such as "siemens" and "nairobi". A word's vector is the mean of its pieces' states, with no other word
+in the sentence, in the directions in which the words differ most (principal components), in 16 bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from spen_plugins.builtin.features.pretrained import load
+from spen_plugins.data.sentences.columns import read_columns
+from spen_plugins.data.words import WordVectors
+from spen_plugins.errors import SpenError
+from spen_plugins.files import save_bytes
+from spen_plugins.nn.int8 import has_bfloat16
+
+LEAST = 3
+"""Occurrences of a word of the text that has a vector."""
+LONGEST = 30
+"""Letters of the longest word that has one."""
+AT_ONCE = 512
+"""Words that are encoded together."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path, help="text of columns, of which the first one has the words")
+    parser.add_argument("out", type=Path, help="file to write")
+    parser.add_argument("--encoder", default="mpnet", help="a folder, mpnet or minilm (default: mpnet)")
+    parser.add_argument("--dim", type=int, default=48, help="width of the vectors (default: 48)")
+    options = parser.parse_args()
+    try:
+        print(make_vectors(options.text, options.out, options.encoder, options.dim))
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def make_vectors(text: Path, out: Path, encoder: str = "mpnet", dim: int = 48) -> str:
+    """Write the vectors; returns a sentence about them. Nothing is done if the file is there."""
+    if out.exists():
+        return f"{out} is there"
+    net, tokenizer = load(encoder)
+    words = list_words(text, tokenizer.get_vocab())
+    states = torch.cat([encode(net, tokenizer, words[i : i + AT_ONCE]) for i in range(0, len(words), AT_ONCE)])
+    vectors, share = reduce_width(states, dim)
+    matrix = torch.cat([vectors.new_zeros(1, dim), vectors]).half().float()
+    save_bytes(WordVectors(words, matrix).to_bytes(), out, parents=True)
+    return f"{out}: {len(words):,} words; {dim} of {states.shape[1]} directions have {share:.0%} of the variance"
+
+
+def list_words(text: Path, pieces: Sequence[str]) -> list[str]:
+    """The words, the shortest first, so that those of a batch are of about equal length."""
+    counts = Counter(word.lower() for sentence in read_columns(text, 0, -1) for word in sentence.words)
+    often = {word for word, count in counts.items() if count >= LEAST and len(word) <= LONGEST}
+    whole = {piece for piece in pieces if re.fullmatch(r"[a-z0-9][a-z0-9.'&-]*", piece)}
+    return sorted(often | whole, key=lambda word: (len(word), word))
+
+
+def encode(net: nn.Module, tokenizer: Any, words: Sequence[str]) -> Tensor:
+    """The mean state of each word's pieces, `(word, width)`."""
+    read = tokenizer(list(words), padding=True, return_tensors="pt", return_special_tokens_mask=True)
+    inside = read["attention_mask"] * (1 - read["special_tokens_mask"])
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16()):
+        states = net(input_ids=read["input_ids"], attention_mask=read["attention_mask"]).last_hidden_state
+    return (states.float() * inside.unsqueeze(-1)).sum(1) / inside.sum(1, keepdim=True).clamp(min=1)
+
+
+def reduce_width(states: Tensor, dim: int) -> tuple[Tensor, float]:
+    """States in their `dim` principal components, of a mean variance of 1, and the share of the variance in these."""
+    states = (states - states.mean(0)).double()
+    variance, directions = torch.linalg.eigh(states.t() @ states / len(states))
+    kept = variance[-dim:]
+    return (states @ directions[:, -dim:] / kept.mean().sqrt()).float(), float(kept.sum() / variance.sum())
+
+
+if __name__ == "__main__":
+    main()
