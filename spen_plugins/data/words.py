@@ -20,6 +20,8 @@ from spen_plugins.errors import DataError, RunError
 from spen_plugins.files import read_tensors
 
 STORED = ".safetensors"
+STEP = 1 / 16
+"""Of numbers that are stored in 8 bits."""
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
@@ -42,10 +44,11 @@ class WordVectors:
         return row or (0 if fold == "none" else self._row.get(word.lower(), 0))
 
     def to_bytes(self) -> bytes:
-        """A safetensors file: the matrix, in 16 bits if they hold it, and the words as UTF-8, line breaks between."""
+        """A safetensors file: the words as UTF-8 with line breaks between, and the matrix, in 8 bits if its numbers are
+        from -127 to 127 `STEP`s."""
         words = torch.frombuffer(bytearray("\n".join(self.words).encode()), dtype=torch.uint8)
-        half = self.matrix.half()
-        return save({"words": words, "vectors": half if torch.equal(half.float(), self.matrix) else self.matrix})
+        steps = (self.matrix / STEP).clamp(-127, 127).to(torch.int8)
+        return save({"words": words, "vectors": steps if torch.equal(steps * STEP, self.matrix) else self.matrix})
 
 
 def read_vectors(path: str | Path) -> WordVectors:
@@ -100,12 +103,13 @@ def _stored(path: str | Path) -> WordVectors:
     try:
         tensors, _ = read_tensors(Path(path))
         words, vectors = tensors["words"].numpy().tobytes().decode().split("\n"), tensors["vectors"]
+        vectors = vectors * STEP if vectors.dtype == torch.int8 else vectors
         if vectors.dim() != 2 or not vectors.is_floating_point() or len(words) + 1 != len(vectors):
             raise ValueError
     except (OSError, KeyError, ValueError, RunError):
         wanted = "word vectors of a run folder, or GloVe's text format with another suffix"
         raise DataError(path, None, "an unreadable file", wanted) from None
-    return WordVectors(words, vectors.float())
+    return WordVectors(words, vectors)
 
 
 _MENTION = re.compile(r"@\w+")

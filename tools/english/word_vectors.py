@@ -4,7 +4,7 @@
 
 The words are those of a text of columns that occur at least three times, in lower case, and the encoder's pieces that
 are whole words, such as "siemens" and "nairobi". A word's vector is the mean of its pieces' states, with no other word
-in the sentence, in the directions in which the words differ most (principal components), in 16 bits.
+in the sentence, in the directions in which the words differ most (principal components), in 8 bits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from spen_plugins.builtin.features.pretrained import load
 from spen_plugins.data.sentences.columns import read_columns
-from spen_plugins.data.words import WordVectors
+from spen_plugins.data.words import STEP, WordVectors
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_bytes
 from spen_plugins.nn.int8 import has_bfloat16
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("text", type=Path, help="text of columns, of which the first one has the words")
     parser.add_argument("out", type=Path, help="file to write")
     parser.add_argument("--encoder", default="mpnet", help="a folder, mpnet or minilm (default: mpnet)")
-    parser.add_argument("--dim", type=int, default=48, help="width of the vectors (default: 48)")
+    parser.add_argument("--dim", type=int, default=64, help="width of the vectors (default: 64)")
     options = parser.parse_args()
     try:
         print(make_vectors(options.text, options.out, options.encoder, options.dim))
@@ -47,7 +47,7 @@ def main() -> None:
         raise SystemExit(f"error: {error}") from None
 
 
-def make_vectors(text: Path, out: Path, encoder: str = "mpnet", dim: int = 48) -> str:
+def make_vectors(text: Path, out: Path, encoder: str = "mpnet", dim: int = 64) -> str:
     """Write the vectors; returns a sentence about them. Nothing is done if the file is there."""
     if out.exists():
         return f"{out} is there"
@@ -55,7 +55,7 @@ def make_vectors(text: Path, out: Path, encoder: str = "mpnet", dim: int = 48) -
     words = list_words(text, tokenizer.get_vocab())
     states = torch.cat([encode(net, tokenizer, words[i : i + AT_ONCE]) for i in range(0, len(words), AT_ONCE)])
     vectors, share = reduce_width(states, dim)
-    matrix = torch.cat([vectors.new_zeros(1, dim), vectors]).half().float()
+    matrix = torch.cat([vectors.new_zeros(1, dim), (vectors / STEP).round().clamp(-127, 127) * STEP])
     save_bytes(WordVectors(words, matrix).to_bytes(), out, parents=True)
     return f"{out}: {len(words):,} words; {dim} of {states.shape[1]} directions have {share:.0%} of the variance"
 

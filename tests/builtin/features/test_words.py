@@ -49,8 +49,8 @@ def test_vectors_are_read_and_kept(tmp_path, text):
         assert row(found, ". .") == [4, 0, 0] and row(found, "cats") == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("number", "bytes_each"), [(0.5, 2), (0.1, 4), (1e6, 4)])
-def test_vectors_are_kept_in_16_bits_if_these_hold_them(tmp_path, number, bytes_each):
+@pytest.mark.parametrize(("number", "bytes_each"), [(-0.0625, 1), (127 / 16, 1), (8.0, 4), (0.1, 4)])
+def test_vectors_are_kept_in_8_bits_if_these_hold_them(tmp_path, number, bytes_each):
     vectors = WordVectors(["a"], torch.tensor([[0.0, 0.0], [number, 1.0]]))
     path = tmp_path / "v.safetensors"
     path.write_bytes(vectors.to_bytes())
