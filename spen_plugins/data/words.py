@@ -106,6 +106,8 @@ def _stored(path: str | Path) -> WordVectors:
         vectors = vectors * STEP if vectors.dtype == torch.int8 else vectors
         if vectors.dim() != 2 or not vectors.is_floating_point() or len(words) + 1 != len(vectors):
             raise ValueError
+    except FileNotFoundError:
+        raise DataError(path, None, "no such file", "a file that exists") from None
     except (OSError, KeyError, ValueError, RunError):
         wanted = "word vectors of a run folder, or GloVe's text format with another suffix"
         raise DataError(path, None, "an unreadable file", wanted) from None

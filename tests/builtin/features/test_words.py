@@ -92,6 +92,8 @@ def test_bad_vectors_are_data_errors(tmp_path, text, says):
 
 
 def test_a_broken_asset_is_a_data_error(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        read_vectors(tmp_path / "v.safetensors")
     whole = read_vectors(written(tmp_path / "v.txt", GLOVE)).to_bytes()
     for broken in (b"", whole[:-5], b"x" * 40):
         (tmp_path / "v.safetensors").write_bytes(broken)
