@@ -80,10 +80,14 @@ def recode_head(data: bytes) -> bytes:
     return data if encoding is None else data.decode(encoding, "replace").encode("utf-8", "replace")
 
 
-def read_lines(path: str | Path) -> list[str]:
+LARGEST = 1 << 30
+"""Most bytes of a file that is read."""
+
+
+def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
     r"""Lines of a text file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark; line
-    n of the file is item n - 1."""
-    with open_text(path) as file:
+    n of the file is item n - 1. A file of more than `largest` bytes is an error."""
+    with open_text(path, largest) as file:
         data = file.read()
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
@@ -116,28 +120,42 @@ def decoded(where: str | Path, data: bytes) -> str:
     return text
 
 
-def opened(path: str | Path) -> BinaryIO:
-    """A file opened in binary mode; what is compressed by gzip is decompressed, in memory. One that is no file, or
-    damaged, is a DataError."""
+def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
+    """A file opened in binary mode; what is compressed by gzip is decompressed. One that is no file, damaged, or of
+    more than `largest` bytes, decompressed, is a DataError."""
     file = open_as_is(path)
     if file.peek(2)[:2] != b"\x1f\x8b":
+        if (size := os.fstat(file.fileno()).st_size) > largest:
+            file.close()
+            raise _make_size_error(path, f"a file of {size / 1e9:.1f} GB", largest)
         return file
+    data = bytearray()
     try:
         with file:
-            return BytesIO(gzip.GzipFile(fileobj=file).read())
+            unzipped = gzip.GzipFile(fileobj=file)
+            while len(data) <= largest and (piece := unzipped.read(1 << 20)):  # `read(largest)` would reserve as much
+                data += piece
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(path, None, f"a damaged gzip file ({error})", "a complete file") from None
+    if len(data) > largest:
+        raise _make_size_error(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
+    return BytesIO(data)
 
 
-def open_text(path: str | Path) -> BinaryIO:
+def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     """A text file in UTF-8, whatever its encoding is, opened in binary mode."""
-    file = opened(path)
+    file = opened(path, largest)
     start = file.read(4)
     file.seek(0)
     if detect_encoding(start) is None:
         return file
     with file:
         return BytesIO(recode_file(path, file.read()))
+
+
+def _make_size_error(path: str | Path, size: str, largest: int) -> DataError:
+    wanted = f"at most {largest / 1e9:.1f} GB, as the whole file must fit in memory; use a part of it"
+    return DataError(path, None, size, wanted)
 
 
 def open_as_is(path: str | Path) -> BufferedReader:

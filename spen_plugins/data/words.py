@@ -20,8 +20,10 @@ from spen_plugins.errors import DataError, RunError
 from spen_plugins.files import read_tensors
 
 STORED = ".safetensors"
+LARGEST_VECTORS = 1 << 33
+"""Most bytes of a file of vectors as text; the largest of GloVe's has 5.6 GB."""
 STEP = 1 / 16
-"""Of numbers that are stored in 8 bits."""
+"""Numbers that are stored in 8 bits are multiples of it."""
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
@@ -58,7 +60,7 @@ def read_vectors(path: str | Path) -> WordVectors:
     """
     if Path(path).suffix == STORED:
         return _stored(path)
-    lines = [line.rstrip() for line in read_lines(path)]
+    lines = [line.rstrip() for line in read_lines(path, LARGEST_VECTORS)]
     header = re.fullmatch(r"(\d+)[ \t]+(\d+)", lines[0]) if len(lines) > 1 else None
     # Vectors may have size 1; then the second line has two cells, too.
     stated = int(header[1]) if header and len(lines[1].split()) - 1 == int(header[2]) > 1 else None

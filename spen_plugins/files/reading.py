@@ -62,6 +62,15 @@ def _read_float(text: str) -> float:
     return number if math.isfinite(number) else _reject(text)
 
 
+_KINDS = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a pipe",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+    stat.S_ISSOCK: "a socket",
+}
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The table in a JSON file.
 
@@ -163,7 +172,7 @@ def open_file(path: str | Path) -> BufferedReader:
 
 
 def no_file(path: str | Path) -> str | None:
-    """The words for what stands in place of a file, such as "a folder"; None for a file.
+    """The kind of thing in place of a file ("a folder", "a pipe", …); None of a file.
 
     Raises:
         OSError: there is nothing, or it can't be looked at.
@@ -171,4 +180,4 @@ def no_file(path: str | Path) -> str | None:
     mode = Path(path).stat().st_mode
     if stat.S_ISREG(mode):
         return None
-    return "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    return next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "something else")

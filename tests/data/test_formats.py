@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from spen_plugins.data.formats import ARFF, JSON_LINES, LOOKED_AT, PARQUET, read
 from spen_plugins.data.parts.split import read_split, split_file
 from spen_plugins.data.records import CSV, read_json_lines, records
 from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
-from spen_plugins.data.text import check_encoding, read_in_encoding, read_lines, sha256
+from spen_plugins.data.text import LARGEST, check_encoding, read_in_encoding, read_lines, sha256
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
@@ -89,6 +90,15 @@ def test_lines_end_at_line_feeds(tmp_path: Path) -> None:
     assert recognise(path, (CSV,)) is CSV and len(list(records(path, ","))) == len(lines) - 1
     path.write_bytes(b"a,b\r1,2\r")
     assert read_head(path).lines == ["a,b", "1,2"] and recognise(path, (CSV,)) is CSV
+
+
+def test_a_large_file_is_refused_with_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    path.write_bytes(b"a,b\n")
+    os.truncate(path, 2 * LARGEST)  # a hole: takes no room on the disk
+    for read in (read_lines, lambda where: recognise(where, ALL)):
+        with pytest.raises(DataError, match=r"found a file of 2\.1 GB; expected at most 1\.1 GB"):
+            read(path)
 
 
 # Other encodings

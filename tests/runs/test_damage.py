@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import math
@@ -302,8 +303,8 @@ READERS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize(
     ("make", "found"),
     [
-        (os.mkfifo, "a pipe or a device"),
-        (lambda path: path.symlink_to("/dev/zero"), "a pipe or a device"),
+        (os.mkfifo, "a pipe"),
+        (lambda path: path.symlink_to("/dev/zero"), "a device"),
         (lambda path: path.symlink_to(path.name), "a file that can't be opened"),
         (lambda path: None, "no such file"),
     ],
@@ -338,11 +339,18 @@ def test_what_a_process_writes_is_no_file(run: Path) -> None:
     finally:
         os.close(out)
         os.close(into)
-    assert "found a pipe or a device; expected a file" in said
+    assert "found a pipe; expected a file" in said
 
 
-def test_deep_json_is_refused(tmp_path: Path) -> None:
+def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"a\n" * 1000)
+    (tmp_path / "bomb").write_bytes(gzip.compress(b"a\n" * 1_000_000))
     (tmp_path / "deep").write_bytes(b"[" * 100_000)
+    with pytest.raises(DataError, match=r"plain: found a file of 0.0 GB; expected at most 0.0 GB"):
+        read_lines(tmp_path / "plain", 1999)
+    assert len(read_lines(tmp_path / "plain", 2000)) == 1000
+    with pytest.raises(DataError, match=r"bomb: found a gzip file of more than .* when decompressed"):
+        read_lines(tmp_path / "bomb", 100_000)
     with pytest.raises(DataError, match=r"deep:1: found .*too deep"):
         list(read_json_lines(tmp_path / "deep", "{}", lambda value: value))
 

@@ -13,6 +13,8 @@ from spen_plugins import DataError, opened
 
 PREFIXES = {"train": ("train",), "validation": ("validation", "val", "valid"), "test": ("test",)}
 """Prefixes of the keys of each part."""
+LARGEST = 1 << 30
+"""Most bytes of a file's arrays."""
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError, OverflowError)
 """Errors of NumPy and zipfile for damaged files, and for one whose header claims more than there is."""
 
@@ -26,6 +28,8 @@ def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
             arrays = np.load(file, allow_pickle=False)
             if isinstance(arrays, np.ndarray):
                 raise DataError(path, None, "one array (.npy)", wanted)
+            if (size := sum(entry.file_size for entry in arrays.zip.infolist())) > LARGEST:
+                raise DataError(path, None, f"arrays of {size / 1e9:.1f} GB", f"at most {LARGEST / 1e9:.1f} GB")
             return {key: arrays[key] for key in arrays.files}
     except _BROKEN as error:
         if "pickle" in str(error):  # NumPy takes any file of another kind for one

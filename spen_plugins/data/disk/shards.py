@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.catalogue import find_conll_2012_files, find_files, image_files, is_pattern
-from spen_plugins.data.text import open_as_is, sha256
+from spen_plugins.data.text import open_as_is, opened, sha256
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file
+
+MOST_CELLS = 1 << 30
+"""Most cells of a file that is kept in memory."""
 
 
 def check_valid(path: str | Path, rows: Any) -> None:
@@ -106,6 +109,17 @@ def checksum(path: Path) -> str:
         return sha256(path)
     sums = [f"{sha256(file)}  {name}\n" for name, file in files]
     return hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def check_in_memory(path: Path) -> None:
+    """Check that a file can be kept in memory; a DataError if it is too large, or as `pieces`."""
+    opened(path).close()
+    with _table(path) as table:
+        about = getattr(table, "metadata", None)  # a few bytes of Parquet may stand for many equal cells
+        cells = 0 if about is None else about.num_rows * about.num_columns
+    if cells > MOST_CELLS:
+        wanted = f"at most {MOST_CELLS:,}, as they must fit in memory; task.on_disk=true keeps training data on disk"
+        raise DataError(path, None, f"{cells:,} cells", wanted)
 
 
 def column_names(path: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from spen_plugins.data.formats import Format, Head
 from spen_plugins.data.schemes import Scheme, convert
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.conllu import check_fields
-from spen_plugins.data.text import opened, shorten
+from spen_plugins.data.text import LARGEST, opened, shorten
 from spen_plugins.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -81,7 +82,13 @@ def _docs(path: Path) -> list[Doc]:
     with opened(path) as file:
         data = file.read()
     try:
+        if zlib.decompressobj().decompress(data, LARGEST + 1)[LARGEST:]:
+            raise DataError(
+                path, None, f"a DocBin of more than {LARGEST / 1e9:.1f} GB when decompressed", "a smaller file"
+            )
         return list(DocBin().from_bytes(data).get_docs(Vocab()))
+    except DataError:
+        raise
     except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
         found = f"a damaged file ({type(error).__name__})"
         raise DataError(path, None, found, "a DocBin, as written by spaCy's DocBin.to_disk") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.disk.shards import is_sharded
+from spen_plugins.data.disk.shards import check_in_memory, is_sharded, shards
 from spen_plugins.data.formats import JSON_LINES, Format, is_prose, read_head, recognise
 from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
@@ -114,6 +114,8 @@ def _read_predicates(places: Any, path: Path, gold: bool) -> TagFile:
 
 
 def _read_shards(places: Any, path: Path, gold: bool) -> TagFile:
+    for shard in shards(path):
+        check_in_memory(shard)
     sentences = [sentence for rows in tagged_rows(places, path, gold) for sentence in rows.sentences()]
     if not sentences:
         raise DataError(path, None, "no row", "at least one")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spen_plugins.data.disk.shards import column_names, pieces, read_cells
+from spen_plugins.data.disk.shards import check_in_memory, column_names, pieces, read_cells
 from spen_plugins.data.formats import ARFF, PARQUET, Format, read_head, recognise
 from spen_plugins.data.records import CSV, find_separator, records
 from spen_plugins.data.table import BINARY, KEYS, MISSING, Cells, Known, Table, is_key, make_table
@@ -51,6 +51,7 @@ def read_named_columns(path: Path, form: Format, known: Known | None = None, unu
 
 def _names(path: Path, form: Format) -> list[str]:
     if form is PARQUET:
+        check_in_memory(path)
         return [name for name in column_names(path) if name not in UNNAMED]
     cells = next(records(path, find_separator(read_head(path)) or ","))[1]
     names = [cell.strip() for cell in cells]

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.disk.shards import column_names, is_sharded, pieces, read_cells, shards
+from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, read_cells, shards
 from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, one_of, read_head
 from spen_plugins.data.records import CSV, find_separator, looks_like_header, read_header, read_json_lines, records
 from spen_plugins.data.tables.label_cells import LabelCells
@@ -138,6 +138,8 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     else:
         rows, description = [], ""
         for file in shards(path):
+            if form is PARQUET:
+                check_in_memory(file)
             stream, description = stream_rows(file, form, layout, gold)
             rows += stream
         if gold and form is not PARQUET and layout.is_default and layout.header is None:
