@@ -64,9 +64,9 @@ TAUGHT = """
 `taught.jsonl` is EWT PropBank's training part, which is gold, and GoEmotions' comments and the training sentences of
 the corpora of names with the predicates and senses that {finder} finds in them, and their roles by a net
 over MPNet (`tools/english/distil.py`). Senses that EWT doesn't have are left out.
-`pos.taught.conllu` is EWT's training part, which is gold, and the same text with the tags that another net over MPNet
-finds. `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training sentences
-and GoEmotions' comments with the names that a third such net finds.
+`pos.taught.conllu` is EWT's training part, which is gold, and the rest of that text with the tags that another net over
+MPNet finds. `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training
+sentences and GoEmotions' comments with the names that a third such net finds.
 """
 ENCODERS = (
     {
