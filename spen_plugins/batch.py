@@ -141,10 +141,10 @@ class WordInputs:
 class ArcInputs(WordInputs):
     """Inputs of sentences whose outputs are arcs: a role for each pair of a predicate and a candidate, a span of words.
 
-    A batch's `X.inputs` holds what that of `WordInputs` does, and besides, all indices from 0: `"predicate_at"`
+    A batch's `X.inputs` holds the tensors of `WordInputs` and, with all indices from 0, `"predicate_at"`
     `(batch, predicate)`, each predicate's word; `"candidate_first"` and `"candidate_last"` `(batch, candidate)`, words;
     -1 on padding of these. `"pair_predicate"` and `"pair_candidate"` `(batch, pair)` say which predicate and which
-    candidate a pair is of. The mask is `(batch, pair)`; feature networks want that of words in its place:
+    candidate a pair is of. The mask is `(batch, pair)`; feature networks expect the mask of words instead:
     `X(inputs, inputs["words"] > 0, size)`.
     """
 
@@ -156,10 +156,10 @@ class ArcInputs(WordInputs):
 class ChoiceInputs(WordInputs):
     """Inputs of sentences with a marked word, for which one of several candidates is chosen.
 
-    A batch's `X.inputs` holds what that of `WordInputs` does, and besides `"candidates"` `(batch, candidate,
-    attribute)`: each candidate's attributes as indices (0 padding, 1 unknown, then `attributes` in order), the first
-    above 0. Outputs are tags of one place, the candidate's index; the mask is `(batch, 1)`, and feature networks want
-    that of words in its place: `X(inputs, inputs["words"] > 0, size)`.
+    A batch's `X.inputs` holds the tensors of `WordInputs` and `"candidates"` `(batch, candidate, attribute)`: each
+    candidate's attributes as indices (0 padding, 1 unknown, then `attributes` in order), the first above 0. Outputs are
+    tags of one place, the candidate's index; the mask is `(batch, 1)`, and feature networks expect the mask of words
+    instead: `X(inputs, inputs["words"] > 0, size)`.
     """
 
     attributes: Sequence[str] = ()

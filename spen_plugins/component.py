@@ -27,8 +27,8 @@ class Component(nn.Module):
     """If true, each instance gets its own feature network, built from the config's `features`."""
     parts: ClassVar[Mapping[str, str]] = {}
     """Keys of its table that hold tables of other components, and their kinds: `{"net": "inference_net"}`; with a star,
-    `{"terms": "energy*"}`, a table of such tables by free names. The builder makes the components in a config and
-    passes them to the constructor by key, starred ones as a dict."""
+    `{"terms": "energy*"}`, a table of such tables under names of the user's choice. The builder makes the components
+    in a config and passes them to the constructor by key, starred ones as a dict."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ class Energy(Component):
     """If true, `init.energy` names finished runs, whose inference nets become its part `nets`."""
 
     def __call__(self, features: Any, y: Tensor | SparseLabels) -> Tensor:
-        """`forward`, of which the shape is checked: another would be broadcast, and train at a wrong scale.
+        """Calls `forward` and checks the shape of the result: another would be broadcast, and train at a wrong scale.
 
         Raises:
             PluginError: the energies are not `(batch, sample)`.
@@ -51,8 +51,8 @@ class Energy(Component):
     def gradient(self, features: Any, y: Tensor) -> Tensor:
         """dE/dy, of y's shape; differentiable, in y and the parameters, while gradients are recorded.
 
-        By autograd, which differentiates each operation of `forward` twice when training goes through gradient steps.
-        An energy that has its gradient in closed form overrides it: one derivative is then enough, and takes less time.
+        Uses autograd, which differentiates each operation of `forward` twice if training goes through gradient steps.
+        Override it for an energy with a closed-form gradient: one derivative is then enough, which takes less time.
         """
         recorded = torch.is_grad_enabled()
         with torch.enable_grad():
@@ -60,10 +60,10 @@ class Energy(Component):
             return torch.autograd.grad(self(features, free).sum(), free, create_graph=recorded)[0]
 
     def log_z(self, features: Any) -> Tensor:
-        """ln Z(x) = ln Σ_y exp(−E(x, y)) over all discrete y, `(batch,)`, of an energy that has it in closed form.
+        """ln Z(x) = ln Σ_y exp(−E(x, y)) over all discrete y, `(batch,)`, for energies that have it in closed form.
 
         Raises:
-            ConfigError: it has not.
+            ConfigError: this energy does not.
         """
         raise ConfigError(
             f"{type(self).__name__} has no closed-form sum over all outputs; learning by likelihood requires an energy "
@@ -71,10 +71,10 @@ class Energy(Component):
         )
 
     def marginals(self, features: Any) -> Tensor:
-        """The mean of y under p ∝ exp(−E), `(batch, 1, *variables)`, of an energy that has it in closed form.
+        """The mean of y under p ∝ exp(−E), `(batch, 1, *variables)`, for energies that have it in closed form.
 
         Raises:
-            ConfigError: it has not.
+            ConfigError: this energy does not.
         """
         raise ConfigError(
             f"{type(self).__name__} has no closed-form marginals; energy_loss.marginals requires an energy that has "
@@ -82,7 +82,7 @@ class Energy(Component):
         )
 
     def modes(self, features: Any, shift: Tensor) -> Tensor:
-        """Discrete outputs of the least E(x, y) − Σ shift · y, `(batch, sample, *variables)`, without gradient.
+        """Discrete outputs y that minimise E(x, y) − Σ shift · y, `(batch, sample, *variables)`, without gradient.
 
         Args:
             features: `encode(x)`.
@@ -140,7 +140,7 @@ class BoundEnergy:
 
         Raises:
             ValueError: y has another shape.
-            PluginError: the energies have.
+            PluginError: the energies have another shape.
         """
         expected = (self.x.size, None, *self.energy.space.sizes(self.x.mask))
         if len(expected) != y.dim() or any(a not in (None, b) for a, b in zip(expected, y.shape, strict=True)):

@@ -25,7 +25,7 @@ class EnergyLoss(Component):
     """
 
     moves_with: ClassVar[Literal["nets", "energy"]] = "nets"
-    """The player that trains parameters of its own: "nets", as a cost net; or "energy", by the loss of the energy."""
+    """The player that trains this loss's own parameters: "nets", as of cost nets; or "energy", by the energy's loss."""
     running: Tensor | None = None
     """Running sums over batches, if `net_terms` depend on some: saved with checkpoints, but not with the weights. The
     loop then rejects accumulation and several processes, as the terms of a batch are no sum over its parts."""
@@ -49,5 +49,5 @@ class EnergyLoss(Component):
 
     def likelihoods(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
         """Negative log-likelihoods of the gold outputs in nats, and measures of their estimate, `(batch,)` each, for
-        the scores of a finished run; none by default, as not every loss makes exp(−E) a density up to its sum."""
+        the scores of a finished run; none by default, because not every loss makes exp(−E) an unnormalised density."""
         return {}

@@ -21,11 +21,11 @@ class SpenError(Exception):
 
 
 class RunError(SpenError):
-    """A run failed after its start."""
+    """A run failed after its start, or one of its files is missing, damaged or can't be written."""
 
 
 class NonFiniteLoss(RunError):
-    """A loss was NaN or infinite; the message says in which phase, step and batch."""
+    """A loss, a gradient norm or a weight was NaN or infinite; the message says in which phase, epoch and batch."""
 
 
 class Interrupted(RunError):
@@ -35,7 +35,7 @@ class Interrupted(RunError):
 
 
 class ConfigError(SpenError):
-    """An invalid config; the message names the key and the known ones."""
+    """An invalid config, argument or option; the message says what was found and what was expected."""
 
     exit_status = 2
 

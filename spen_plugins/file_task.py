@@ -58,8 +58,8 @@ class ExactMatch(Metric):
 class FileTask(Task):
     """A task over files of JSON lines, one for each part.
 
-    A subclass writes `parse`, `set_up` and `collate`, and where it needs them `learn`, `length`, `predictions` and
-    `metric`. It may read another format by a `read` of its own.
+    A subclass implements `parse`, `set_up` and `collate`, and if needed `learn`, `length`, `predictions` and `metric`.
+    To read another format, override `read`.
     """
 
     Config = PartsConfig

@@ -85,6 +85,6 @@ def spen_figure() -> Functions:
 def spen_model() -> Functions:
     """Models of spaCy components: functions without arguments that return the folder of a saved component.
 
-    The name is that of a factory (`spen_ner`), whose components use this model by default; or any other, which a
-    component then takes as `model`.
+    A model under a factory's name (`spen_ner`) is the default of its components. A component uses a model of any other
+    name if its setting `model` names it.
     """

@@ -35,8 +35,8 @@ class InferenceNet(Component):
         return self(x, energy)
 
     def choices(self) -> Sequence[Mapping[str, float]]:
-        """Settings of prediction of which the validation part is to choose one, the first of equal ones; none by
-        default. `spen predict --refine` asks."""
+        """Prediction settings from which the validation part chooses one (on a tie, the first); none by default. Used
+        by `--refine`."""
         return []
 
     def choose(self, choice: Mapping[str, float]) -> None:

@@ -87,8 +87,8 @@ class Player(Config):
     steps: int = Field(1, ge=1, le=1000)
     """Updates in a row on one batch."""
     every: int = Field(1, ge=1, le=1000)
-    """Moves at every n-th batch only; 2 halves what an energy's updates cost, where they needn't be as many as the
-    net's."""
+    """Updates at every n-th batch only; 2 halves the cost of the energy's updates, if it needs fewer of them than the
+    net."""
     plateau: PlateauConfig | None = None
     """Lowers the rate when the validation score stops improving; null: never."""
     schedule: Schedule | None = None
@@ -99,11 +99,11 @@ class Player(Config):
     1."""
 
     layer_decay: float = Field(1.0, gt=0, le=1)
-    """Factor of the rate for each layer of a pretrained encoder below its top one, embeddings being the lowest; beside
-    `groups`, and 1 for no difference."""
+    """Factor of the rate for each layer of a pretrained encoder below its top one, embeddings being the lowest;
+    multiplied with those of `groups`. 1: no difference."""
     average: float | None = Field(None, gt=0, lt=1)
-    """Decay of a running mean of the weights, 0.99 for one over about the last hundred updates: the mean is validated
-    and saved in place of the last weights, which training goes on with; null: none."""
+    """Decay of an exponential moving average of the weights (0.99: over about the last 100 updates). The average is
+    validated and saved; training goes on with the weights themselves. null: none."""
 
     @model_validator(mode="after")
     def _check_decay(self) -> Player:

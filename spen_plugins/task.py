@@ -86,9 +86,9 @@ Writer = Callable[[Sequence[Any], Sequence[Any]], str | bytes]
 class Task(ABC):
     """A data format, its output space and its score.
 
-    Life: construct from a config; then one of `load()` (reads every file, raises `DataError` or `ConfigError`, sets
-    `space`, `inputs` and the parts) and `restore(facts)` (from a run folder, without any data). What only some tasks
-    can do is in `task_parts`.
+    Lifecycle: construct from a config; then call either `load()` (reads every file, raises `DataError` or
+    `ConfigError`, sets `space`, `inputs` and the parts) or `restore(facts)` (from a run folder, without any data).
+    Optional abilities of tasks are in `task_parts`.
 
     Attributes set by `load` and `restore`:
         space: the output space.
@@ -128,7 +128,7 @@ class Task(ABC):
         """Examples -> a batch on the CPU; gold is None if no example has it."""
 
     def notes(self) -> Sequence[str]:
-        """Sentences about how the data were read, said as a run starts: formats recognised, a part carved off."""
+        """Sentences about how the data were read, printed when a run starts: recognised formats, a part split off."""
         return ()
 
     @abstractmethod
@@ -142,7 +142,7 @@ class Task(ABC):
         above a threshold).
 
         Args:
-            x: the inputs, for a task whose outputs obey constraints that depend on them; without it they do not.
+            x: the inputs, for tasks whose constraints on outputs depend on them; None: no such constraints are applied.
         """
         return proposal.mode if proposal.chosen is None else proposal.chosen
 

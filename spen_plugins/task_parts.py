@@ -138,15 +138,15 @@ class FitsDecoder(ABC):
     """A task whose `decode` depends on numbers, such as a threshold, that are fitted to the validation part."""
 
     fitted_facts: ClassVar[Collection[str]] = ("threshold",)
-    """Names of the facts that the validation part's scores decide, and not the data."""
+    """Names of the facts that are fitted to the validation part's scores, not taken from the data."""
 
     @abstractmethod
     def fit_threshold(self, metric: Metric) -> None:
-        """Fit them to the validation part's metric, if the config says so."""
+        """Fit these numbers to the validation part's metric, if the config says so."""
 
     @abstractmethod
     def decoder_settings(self) -> dict[str, Any]:
-        """Settings of the config with which `decode` is this one from the start, and nothing is fitted."""
+        """Config settings that give the present `decode` from the start, without fitting."""
 
     @abstractmethod
     def use_threshold(self) -> float | None:
@@ -170,8 +170,8 @@ class Rewards(ABC):
 
         Args:
             x: the inputs.
-            y: `(batch, sample, *variables)`, discrete or relaxed; of a relaxed output it is differentiable, and about
-                the expected reward of independent variables.
+            y: `(batch, sample, *variables)`, discrete or relaxed; for a relaxed output the reward is differentiable and
+                approximates the expected reward under independent variables.
         """
 
     def search(self, x: X, proposal: Proposal) -> Tensor | None:
@@ -190,12 +190,12 @@ class SharesSentences(ABC):
 
     @abstractmethod
     def sentence_indexers(self) -> dict[str, Indexer]:
-        """The indexers of networks that read each sentence of a batch once, with `"sentence"` `(batch,)` and
-        `"sentence.NAME"`, a row for each."""
+        """Indexers of networks that read each different sentence of a batch once. `X.inputs` then has `"sentence"`
+        `(batch,)`, the number of each example's sentence, and `"sentence.NAME"`, tensors with a row per sentence."""
 
     @abstractmethod
     def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
-        """Group of each example, `(examples,)` from 0: training has those of a group in one batch; None: no groups."""
+        """Group of each example, `(examples,)` from 0: training keeps a group in one batch, if it fits; None: none."""
 
 
 def parse_all(task: Task, items: Any) -> Sequence[Any]:

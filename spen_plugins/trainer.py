@@ -34,14 +34,14 @@ class TrainerConfig(Config):
     batch_size: int = Field(32, ge=1)
     """Examples in a batch."""
     epoch_updates: int = Field(1, ge=1)
-    """Fewest batches in an epoch: where a pass over few examples has fewer, batches become smaller, down to 8 examples,
-    and then an epoch has several passes, each in a new order. Epochs, patience and plateaus are counted in these
-    epochs."""
+    """Fewest batches in an epoch. If a pass over the training part has fewer, batches become smaller, down to 8
+    examples; if that is not enough, an epoch has several passes, each in a new order. Epochs, patience and plateaus are
+    counted in these epochs."""
     epoch_updates_at_most: int | None = Field(None, ge=1)
-    """Most batches in an epoch: a pass over a training part that has more takes several epochs, so that a large one is
-    validated more often; null: no limit."""
+    """Most batches in an epoch. A pass that has more takes several epochs, so that a large training part is validated
+    more often; null: no limit."""
     evaluation_batch_size: int | None = Field(None, ge=1)
-    """Examples in a batch of evaluation and prediction, which needs less memory an example; null: four times
+    """Examples in a batch in evaluation and prediction, which need less memory per example; null: four times
     `batch_size`."""
     patience: int | None = Field(20, ge=1)
     """Epochs without a better validation score before early stopping; null: no early stopping."""
@@ -153,9 +153,9 @@ class Phase:
             (tensors, numbers, lists and tables) is saved with the checkpoint.
         player: optimiser, learning rates, clipping, and how many updates in a row.
         gradient: the rule that turns the loss into gradients; likewise saved if it has a state.
-        second_derivatives: true if the rule differentiates gradients of the nets' weights again: attention then has
-            kernels that can be, in all of the stage.
-        additive: true if the gradients of parts of a batch sum to the batch's; otherwise the loop refuses accumulation
+        second_derivatives: true if the rule differentiates gradients of the nets' weights again: attention then uses
+            kernels that support it, throughout the stage.
+        additive: true if the gradients of parts of a batch sum to the batch's; otherwise the loop rejects accumulation
             and several processes.
         frozen_dropout: if true, nets that this phase does not train use dropout (for sampling, as in SEAL's code).
         every: the phase has its turn at every n-th batch only; of these, its player moves at every `player.every`-th.

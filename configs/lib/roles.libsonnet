@@ -23,7 +23,7 @@ local energies = {
   'local': { energy: { type: 'local' } },
   linear_chain: { energy: { type: 'linear_chain' } },
   self_attention: { energy: { type: 'seal.self_attention' } },
-  // Those of structured tuning, with the weights of Li et al. (2020). docs/configs.md has the lines that write rolesets.jsonl.
+  // Those of structured tuning, with the weights of Li et al. (2020). docs/roles.md has the lines that write rolesets.jsonl.
   constraints: {
     energy: {
       type: 'sum',

@@ -24,7 +24,10 @@ Finished = Annotated[
 New = Annotated[Path, typer.Argument(help="The new run folder.", show_default=False)]
 By = Annotated[
     Literal["threshold", "viterbi", "expected_f1", "validation"],
-    typer.Option("--by", help="task.decode: how labels (threshold) or spans (viterbi) are decided."),
+    typer.Option(
+        "--by",
+        help="task.decode: threshold (labels) or viterbi (spans), expected_f1, or validation (the better of the two).",
+    ),
 ]
 Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
 Temperature = Annotated[

@@ -57,7 +57,7 @@ Words = Annotated[
         "part (pos.data=ewt) or for all (all.trainer.epochs=3).",
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume the runs in OUT; give no parts.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the runs in OUT; omit the parts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the run folders.")]
 Every = Annotated[
     float, typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimum time between two checkpoints.")

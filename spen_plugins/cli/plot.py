@@ -38,7 +38,7 @@ def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None
 
 
 def calibration(runs: Runs, part: Part = "test", out: Out = None) -> None:
-    """Draw how often decisions are right, by their probability.
+    """Draw a reliability diagram: how often decisions of each probability are right.
 
     Example: spen plot calibration runs/first
     """

@@ -34,7 +34,7 @@ Arguments = Annotated[
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="The run folder, new or empty (default: a dated one below runs/).")]
-Resume = Annotated[Path | None, typer.Option(help="Resume the run, seeds or methods in this folder; give no CONFIG.")]
+Resume = Annotated[Path | None, typer.Option(help="Resume the run or runs in this folder; omit CONFIG.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table; print only the run folder.")]
 Every = Annotated[
@@ -76,7 +76,7 @@ def run(
 ) -> None:
     """Train and evaluate the experiment that a config describes.
 
-    Exit status: 0 done, 1 the run failed, 2 the config, the data or a plugin is wrong.
+    Exit status: 0 done, 1 the run failed, 2 the config, the data or a plugin is wrong, 130 interrupted.
 
     Example: spen-run labels data=mine.csv method=nce --out runs/mine
     """

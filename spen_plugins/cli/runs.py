@@ -73,8 +73,9 @@ Trajectory = Annotated[
 Precision = Annotated[
     Literal["no", "int8", "bf16"],
     typer.Option(
-        help="no; int8: pretrained encoders multiply in int8, LSTMs in bfloat16 where the processor does, faster on "
-        "x86 processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs."
+        help="no: float32; int8: pretrained encoders multiply in int8, and LSTMs in bfloat16 if the processor supports "
+        "it, faster on x86 processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, "
+        "and on GPUs."
     ),
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]
@@ -165,7 +166,7 @@ def _table(refine: str | None) -> Any:
 
 @report_errors
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
-    """Print the energy of the outputs in a file and of the run's own, one JSON value per line; lower is better.
+    """Print the energy of a file's gold outputs and of the run's predictions, one JSON value per line; lower is better.
 
     Example: spen score runs/first dev.conll
     """

@@ -36,8 +36,8 @@ class Init(Config):
     """Warm starts: run folders to take weights from."""
 
     energy: str | list[str] | None = None
-    """Run folder with the initial weights of the energy; of energy `mean` its runs: a run folder, a folder of them, or
-    a list of both."""
+    """Run folder with the initial weights of the energy. For energy `mean`, the runs that it averages: a run folder, a
+    folder of runs, or a list of both."""
     inference_net: str | None = None
     """Run folder with the initial weights of the inference net."""
 

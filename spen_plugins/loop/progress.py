@@ -74,7 +74,7 @@ class Reporter:
         """Report that a stage starts or resumes; `epochs` may be an epoch's length in words."""
         steps = ((phase.name, phase.player.steps) for phase in stage.phases)
         players = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in steps)
-        rounds = f", {stage.rounds} rounds a batch" if stage.rounds > 1 else ""
+        rounds = f", {stage.rounds} rounds per batch" if stage.rounds > 1 else ""
         moves = f": {players}{rounds}; at most {stage.epochs} epochs of {_size(epochs)}" if stage.phases else ""
         self.say(f"stage {stage.name}{moves}")
         self._epochs = stage.epochs

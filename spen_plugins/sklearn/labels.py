@@ -33,14 +33,14 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     method : str
         "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments labels`.
     threshold : float or "validation"
-        A label is predicted if its probability before calibration is above this one; "validation": the one of the best
-        F1 there, or of the best `task.selection`. On the calibrated probabilities of `predict_proba` that is
-        `threshold_`, usually another number.
+        A label is predicted if its probability before calibration is above this number; "validation": the number with
+        the best `task.selection`, by default F1, on the validation part. For the calibrated probabilities of
+        `predict_proba` the threshold is `threshold_`, usually another number.
     decode : str
         "threshold"; "expected_f1": the label set of highest expected F1 under the net's distribution, at a temperature
         chosen on the validation part; "validation": whichever scores better there, or the threshold if it is a number.
-        A row's predicted labels are its likeliest ones by `predict_proba` if labels are independent, but neither are
-        they those above 0.5, nor, without a `threshold_`, those above any one number.
+        If labels are independent, a row's predicted labels are its most probable ones by `predict_proba`, but not
+        simply those above 0.5 or, without a `threshold_`, above any single number.
     hierarchy : dict, str or None
         A dict {child: parent} of labels, by name or column number, or a file of lines `child parent`, for methods that
         know it, such as "hierarchy", whose predicted sets have each label's parent.
@@ -61,9 +61,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     labels_ : array of shape (n_labels,)
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float or None
-        The threshold after calibration: `predict` is `predict_proba` above it, but for methods that choose label sets
-        by their energy. None if sets of highest expected F1, the most probable ones, or with `task.nonempty` none that
-        are empty, are predicted.
+        The threshold after calibration: `predict` is `predict_proba` above it, except for methods that choose label
+        sets by their energy. None if `predict` returns the sets of highest expected F1, the most probable sets, or,
+        with `task.nonempty`, no empty sets.
     n_features_in_, feature_names_in_, predictor_
         As of scikit-learn and of `Trained`.
     """
@@ -109,7 +109,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         ------
         ValueError
             Infinity, other labels than 0 and 1 or all the same, fewer than two rows, an unknown argument, key or label;
-            other columns to validate on; weights below 0, all 0 or of another number.
+            other columns to validate on; weights that are negative, all 0 or of the wrong number.
         TypeError
             y is sparse.
         """
@@ -146,9 +146,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         return self._compute_predictions(X)[0]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of each label above those of the threshold, of shape (n_samples, n_labels); above 0: predicted.
+        """Log-odds of each label minus those of the threshold, of shape (n_samples, n_labels); above 0: predicted.
 
-        Without a threshold, above those half-way between the row's last predicted label and the next.
+        Without a threshold, minus those half-way between the row's last predicted label and the next.
         """
         p, predicted = self._compute_predictions(X)
         logits = logit(p.astype(np.float64).clip(SURE, 1 - SURE))

@@ -86,7 +86,7 @@ class SequenceTagger(Trained):
         ------
         ValueError
             A sentence without words or with another number of tags, tags that break the scheme, an unknown argument or
-            tag, a CRF with `class_weight`; weights below 0, all 0 or of another number.
+            tag, a CRF with `class_weight`; weights that are negative, all 0 or of the wrong number.
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
@@ -107,7 +107,7 @@ class SequenceTagger(Trained):
     def predict(self, X: Sequence[Sequence[str]]) -> np.ndarray:
         """A list for each sentence with a tag for each word, in an array of shape (n_sentences,) and dtype object.
 
-        `predict(X) == y` compares sentence by sentence. A ValueError for something that is no list of sentences.
+        `predict(X) == y` compares sentence by sentence. Raises a ValueError for anything but a list of sentences.
         """
         with value_errors():
             return Sentences.from_lists(answer["tags"] for answer in self.predictor_.predict(X))
@@ -121,7 +121,7 @@ class SequenceTagger(Trained):
         as another one of its type: an I-PER as B-PER if all persons of y are single words. `predict` decides on whole
         sentences, so that its tag needn't be the likeliest one here.
 
-        A ValueError for something that is no list of sentences.
+        Raises a ValueError for anything but a list of sentences.
         """
         predictor = self.predictor_
         with value_errors():

@@ -125,8 +125,8 @@ def is_below(prefixes: Sequence[str], key: str) -> bool:
 
 
 def check_config(config: type[Config]) -> None:
-    """Check a component's `Config`: no field of it, or of a table in it, takes NaN or infinity, alone, in a list or in
-    a table, each says what it is for, and a user could give its default."""
+    """Check a component's `Config`, inner tables included: no field accepts NaN or infinity, alone, in a list or in a
+    table; each has a docstring; and its default is valid."""
     try:
         config.model_validate_json("{}")
     except ValidationError as error:

@@ -41,7 +41,7 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
     batch = collate(task, pick_by_length(task, EXAMPLES))
     y = relaxed(task.space, batch, SAMPLES)
     values = energy.at(batch.x)(y)
-    assert_shape(values, (EXAMPLES, SAMPLES), f"{name} gives one energy per example and output")
+    assert_shape(values, (EXAMPLES, SAMPLES), f"{name}'s energies, one per example and output")
     for i in range(SAMPLES):
         assert_same(
             energy.at(batch.x)(y[:, i : i + 1]),
@@ -132,7 +132,7 @@ def check_feature_network(
 
     Args:
         allow_idle: names of parameters, or of their modules, on which the output need not depend.
-        vectors: of an example, if it has several without being a sequence of words, as one for each label.
+        vectors: number of vectors per example, if it has several but is not a sequence of words, as one per label.
     """
     name = make_ready(features)
     batch = collate(task, pick_by_length(task, EXAMPLES))

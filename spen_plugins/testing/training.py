@@ -43,9 +43,12 @@ def check_task(task: Task) -> None:
     assert batch.rows.tolist() == [5, 3, 8][: len(examples)], f"{name}.collate doesn't keep the rows it is given"
     assert batch.gold is not None and batch.labelled.all(), f"{name}'s training examples have no gold"
     variables = batch.gold.shape[2:]
-    assert len(variables) == len(task.space.shape), f"{name}'s gold has {len(variables)} variable axes"
+    assert len(variables) == len(task.space.shape), (
+        f"{name}'s gold has {len(variables)} variable axes; expected {len(task.space.shape)}, as in its output space"
+    )
     assert all(want in (None, got) for want, got in zip(task.space.shape, variables, strict=True)), (
-        f"{name}'s gold is {tuple(variables)}, its output space {task.space.shape}"
+        f"{name}'s gold has variable axes of sizes {tuple(variables)}; expected {task.space.shape}, as in its output "
+        "space"
     )
     assert_same(task.space.round(batch.gold, batch.x.mask), batch.gold, f"{name}'s gold is not a discrete output")
 
@@ -86,7 +89,7 @@ def _check_parts(task: Task, proposal: Proposal, batch: Batch, examples: Sequenc
     if isinstance(task, Calibrated) and (decisions := task.decisions(proposal, batch)) is not None:
         sizes = len(decisions.right), decisions.confidences.at(1.0).size
         assert sizes[0] == sizes[1], (
-            f"{name}.decisions has {sizes[0]} that are right or wrong, and {sizes[1]} confidences"
+            f"{name}.decisions: found {sizes[0]} numbers in `right` and {sizes[1]} confidences; expected equally many"
         )
     if isinstance(task, FitsDecoder):
         assert_shape(task.k_best(proposal, 1), tuple(batch.gold.shape), f"{name}.k_best")
@@ -161,7 +164,7 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
         terms = kinds[kind](energy.at(batch.x), batch, replace(proposal, _kept={}))
         assert terms or kind == "measure", f"{name} has no {kind}"
         for key, values in terms.items():
-            assert_shape(values, (EXAMPLES,), f"{name}'s {kind} {key!r} is one number per example")
+            assert_shape(values, (EXAMPLES,), f"{name}'s {kind} {key!r}, one number per example")
         return dict(terms)
 
     def gradients(kind: str, of: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

@@ -197,7 +197,7 @@ def test_an_extension_of_anothers_is_kept_and_told(theirs: tuple[type, str], rec
     owner, name = theirs
     set_extensions()
     assert [str(warning.message) for warning in recwarn] == [
-        f"found another extension {owner.__name__}._.{name}, and left it. For ours: "
+        f"kept the existing extension {owner.__name__}._.{name}. To use that of spen-spacy, call "
         f"spacy.tokens.{owner.__name__}.remove_extension('{name}'), then spen_spacy.set_extensions()"
     ]
     doc = NLP.make_doc("x")

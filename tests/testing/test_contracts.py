@@ -503,11 +503,11 @@ def known(energy, batch, proposal):
         ({"terms": lambda *_: {}}, "has no term"),
         (
             {"terms": lambda *_: {"a": 1.0}},
-            "term 'a' is one number per example: found float, expected a tensor of shape",
+            "term 'a', one number per example: found float, expected a tensor of shape",
         ),
         (
             {"terms": lambda _, *given: {"one": known(*given), "two": known(*given).sum()}},
-            r"term 'two' is one number per example: found shape \(\)",
+            r"term 'two', one number per example: found shape \(\)",
         ),
         ({"terms": lambda _, *given: {"a": known(*given).detach()}}, "has no gradient to the energy"),
     ],

@@ -67,8 +67,8 @@ def set_extensions() -> None:
         elif owner.get_extension(name)[2] is not getter:
             kind = owner.__name__
             warnings.warn(
-                f"found another extension {kind}._.{name}, and left it. For ours: spacy.tokens.{kind}.remove_extension("
-                f"{name!r}), then spen_spacy.set_extensions()",
+                f"kept the existing extension {kind}._.{name}. To use that of spen-spacy, call spacy.tokens.{kind}."
+                f"remove_extension({name!r}), then spen_spacy.set_extensions()",
                 stacklevel=2,
             )
 

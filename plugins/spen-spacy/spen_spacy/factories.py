@@ -27,9 +27,9 @@ class Reading(TypedDict):
         rerank: number of the net's best outputs from which the run's energy chooses; 0: the net alone.
         device: where the run predicts, such as "cuda:1" or "cpu"; None: where spaCy computes, which is a GPU after
             `spacy.prefer_gpu()`.
-        precision: "int8": pretrained encoders multiply in int8, LSTMs in bfloat16 where the processor does, faster on
-            x86 processors; "bf16": all nets multiply in bfloat16, faster on a GPU or a processor that does that (AMX,
-            AVX512-BF16).
+        precision: "no": float32; "int8": pretrained encoders multiply in int8, and LSTMs in bfloat16 if the processor
+            supports it, faster on x86 processors; "bf16": all nets multiply in bfloat16, faster on a GPU or a processor
+            that supports it (AMX, AVX512-BF16).
     """
 
     sentences: Literal["auto", "doc", "rule"]

@@ -36,7 +36,7 @@ def find_folders(name: str, factory: str, model: str | Path | None, setting: str
     if (place / "methods.json").exists():
         place = RunFolder.open(place, mean=True).path  # the run that was chosen, or the mean of some
     if not (place / "config.json").exists():
-        found = "which does not exist" if not place.exists() else "which is no run folder: it holds no config.json"
+        found = "which does not exist" if not place.exists() else "which is not a run folder: it holds no config.json"
         raise ConfigError(f"{name}: found the {setting} {str(place)!r}, {found}. {_remedy(factory, setting)}")
     return {"model": place}
 

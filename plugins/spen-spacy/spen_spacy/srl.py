@@ -61,7 +61,7 @@ class SpenSrl(WordComponent):
             if not isinstance(run.task, SenseTask):
                 raise ConfigError(
                     f"{self.name}: found a senses_model that does not predict senses; expected one of task "
-                    "'propbank.senses', as senses trains"
+                    "'propbank.senses', as the config `senses` trains"
                 )
         elif part == "model":
             if not isinstance(run.task, SemanticRoles):

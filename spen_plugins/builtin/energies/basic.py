@@ -129,7 +129,7 @@ class LinearChain(Energy):
 
 
 class Sum(Energy):
-    """E(x, y) = Σ_k w_k E_k(x, y) over the energies in the table `terms`, whose keys are free names."""
+    """E(x, y) = Σ_k w_k E_k(x, y) over the energies in the table `terms`, under names of your choice."""
 
     parts: ClassVar[Mapping[str, str]] = {"terms": "energy*"}
 

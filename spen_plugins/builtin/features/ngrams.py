@@ -163,7 +163,7 @@ def stable_hash(text: str) -> int:
 
 
 class Bag(FeatureNetwork):
-    """`(batch, size)`: the vector; or of a text the values of its n-grams, times their idf, of norm 1.
+    """Vectors as they are, or the tf-idf values of a text's n-grams with L2 norm 1: `(batch, size)`.
 
     It has no parameters. idf is ln((1 + n) / (1 + n with the n-gram)) + 1 over the texts of `learn`, before that 1.
     """

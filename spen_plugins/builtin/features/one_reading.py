@@ -41,7 +41,7 @@ class OneReading(FeatureNetwork):
         layers: int = Field(1, ge=0, le=1000)
         """LSTM layers of the head; 0 for none."""
         far: int = Field(16, ge=1)
-        """Distance from the predicate, in words, from which on the head does not distinguish distances."""
+        """Distance from the predicate, in words, from which the head treats all distances alike."""
         dropout: float = Field(0.3, ge=0, lt=1)
         """Dropout of the head; one mask for all tokens of a sentence."""
 

@@ -43,12 +43,12 @@ class Transformer(FeatureNetwork):
     """Sentences -> `(batch, token, output_dim)`, zero on padding; texts -> `(batch, output_dim)`.
 
     A sentence longer than the model's positions is read in overlapping windows; a word's vector is from the one where
-    it has most context, and of a text's windows the mean is taken.
+    it has most context, and a text's vector is a mean over its windows.
 
     The first mark (the predicate) is encoded by token types if the model has two, as in SEAL's SRL model, and
     otherwise, like any further mark, by a learned vector added to the word pieces' embeddings. The fused kernels of
-    `sdpa` can't be differentiated twice: the loop puts others in their place where a phase does that, and your own code
-    takes `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`, or `eager`.
+    `sdpa` can't be differentiated twice: the loop replaces them in stages that need this; in your own code, use
+    `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` or `eager`.
     """
 
     large = True

@@ -13,9 +13,9 @@ class VectorsConfig(Config):
     """Word vectors from a file."""
 
     file: str
-    """GloVe's or word2vec's text: a word and its numbers per line; `data:` paths are below $SPEN_DATA."""
+    """File in GloVe's or word2vec's text format, a word and numbers per line; `data:` paths are below $SPEN_DATA."""
     tune: bool = False
-    """If true, the vectors are trained; otherwise only that of words without one."""
+    """If true, the vectors are trained; otherwise only the one shared by words that the file lacks."""
     fold: Literal["none", "lower", "fallback"] = "fallback"
     """Look-up of a word: as written ("none"), in lower case ("lower"), or as written and then in lower case
     ("fallback")."""

@@ -43,9 +43,9 @@ class Independent(InferenceNet):
 
 
 class Mean(InferenceNet):
-    """q(y | x) = 1/K Σ_k q_k(y | x) of the nets in the table `nets`, whose keys are free names (Hansen & Salamon 1990).
+    """q(y | x) = 1/K Σ_k q_k(y | x) of the nets in `nets`, under names of your choice (Hansen & Salamon 1990).
 
-    `spen decode RUNS OUT --mean` makes one of finished runs. Trained, the nets learn together, as a mixture.
+    `spen decode RUNS OUT --mean` makes one from finished runs. In training, the nets learn together, as a mixture.
     """
 
     parts: ClassVar[Mapping[str, str]] = {"nets": "inference_net*"}
@@ -73,8 +73,8 @@ IMPOSSIBLE = -1e4
 
 
 class Choice(InferenceNet):
-    """Logits `(batch, 1, 1, place)` of the candidates of the marked word: of each the product of its vector and the
-    word's, and a bias. Vector and bias are sums over its attributes, so that a candidate that is new has those, too."""
+    """Logits `(batch, 1, 1, place)` of the marked word's candidates: the product of a candidate's vector and the
+    word's, plus its bias. Both are sums over the candidate's attributes, so new candidates have them, too."""
 
     uses_features = True
 

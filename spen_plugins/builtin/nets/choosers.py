@@ -61,9 +61,9 @@ class Chooser(InferenceNet, ABC):
 class Rerank(Chooser):
     """argmin of E(x, y) over the k most probable y of another inference net (re-ranking: Collins & Koo 2005).
 
-    Of label sets, it may choose among the beginnings of the net's ranking instead: the label that the net finds most
-    probable, the first two, and so on to k, and no label. An energy that estimates F1 (Gygli et al. 2017) decides so on
-    how many labels there are.
+    For label sets, it may choose among the prefixes of the net's ranking instead: no label, the most probable label,
+    the two most probable ones, and so on up to k. An energy that estimates F1 (Gygli et al. 2017) thus decides on the
+    number of labels.
     """
 
     class Config(Config):
@@ -133,10 +133,10 @@ class Reweight(Chooser):
         samples: int = Field(150, ge=1, le=100_000)
         """K, samples of each x."""
         weight: float | None = Field(None, ge=0)
-        """β, the energy's weight in the logarithm; null: of 0 to 1, chosen by the run's validation part under
-        `--refine`, and 1 otherwise."""
+        """β, the energy's weight in the logarithm; null: with `--refine`, the run's validation part chooses it from 0
+        to 1; otherwise 1."""
         temperature: float | None = Field(None, gt=0)
-        """T, the temperature of the net; null: of 0.75 to 3, chosen likewise, and 1 otherwise."""
+        """T, the temperature of the net; null: chosen likewise from 0.75 to 3, otherwise 1."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None

@@ -24,7 +24,7 @@ _AT_ONCE = 1024
 
 class OneVsRest(Trainer):
     """A logistic regression for each label, with an L2 penalty, fitted by LIBLINEAR and kept in net `independent`, with
-    a bias, over features `bag`. There is a stage for each strength of the penalty, and the best on validation stays.
+    a bias, over features `bag`. Each strength of the penalty has a stage; the best model on validation is kept.
 
     A label that all training examples have, or none, has a constant probability, (k + ½) / (n + 1) of k in n. Classes
     and examples have the task's weights, as scikit-learn's `class_weight` and `sample_weight`.

@@ -38,9 +38,9 @@ class Predictor:
         registry: source of the types.
         refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
             or a table such as `{"type": "rerank", "k": 8}`.
-        precision: "no"; "int8": the net's pretrained encoders multiply in int8, and LSTMs in bfloat16 where the
-            processor does that: faster on x86 processors; "bf16": nets multiply in bfloat16, faster where the processor
-            does that (AMX, AVX512-BF16, GPUs), and slower elsewhere. Decoding stays in float32, as do the energies of
+        precision: "no": float32; "int8": the net's pretrained encoders multiply in int8, and LSTMs in bfloat16 if the
+            processor supports it, faster on x86 processors; "bf16": nets multiply in bfloat16, faster on hardware that
+            supports it (AMX, AVX512-BF16, GPUs) and slower elsewhere. Decoding stays in float32, as do the energies of
             `predict(energy=True)` unless they share the encoder.
     """
 
@@ -235,14 +235,14 @@ def _add_energy(prediction: Any, energy: float) -> dict[str, Any]:
 def load(
     run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None, precision: Precision = "no"
 ) -> Predictor:
-    """A finished run, ready to predict; arguments as of `Predictor`. A folder of several methods with several seeds is
-    the mean of the runs that validation chose, or with `refine` the best run, which has an energy.
+    """Loads a finished run for prediction; arguments as for `Predictor`. A folder of several methods with several seeds
+    gives the mean of the runs that validation chose; with `refine` the best run, because a mean has no energy.
 
         import spen_plugins as sp
         sp.load("runs/mine").predict([{"words": ["She", "gave", "him", "books"], "predicate": 1}])
 
     Raises:
-        ConfigError: the folder is no run folder, or an argument isn't one.
+        ConfigError: the folder is not a run folder, or an argument is invalid.
         RunError: its weights are missing or damaged.
         PluginError: a plugin of the run is not installed.
     """

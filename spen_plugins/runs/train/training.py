@@ -40,11 +40,11 @@ def train(
     Args:
         config: the name of a config that ships, a `.jsonnet`, `.json` or `.yaml` file, or an evaluated config.
         data: the config's argument of this name; or the examples themselves: a pair of inputs and outputs, or such a
-            pair for each of "train", "validation" and "test". Label sets are of vectors, `(n, features)`, as an array,
-            a matrix of scipy.sparse or a DataFrame, or of texts, a list of strings, and are a matrix `(n, labels)` of 0
-            and 1 or a list with each example's label names; tags are a list for each sentence, a list of words. The
-            training examples may have weights, (inputs, outputs, weights): numbers, of which the scale doesn't matter;
-            0 leaves an example out.
+            pair for each of "train", "validation" and "test". For label sets, inputs are vectors `(n, features)` (an
+            array, a matrix of scipy.sparse or a DataFrame) or a list of strings; outputs are a matrix `(n, labels)` of
+            0 and 1 or a list with each example's label names. For tags, inputs are a list of words per sentence, and
+            outputs a list of tags. The training examples may have weights, (inputs, outputs, weights): numbers whose
+            scale doesn't matter; 0 leaves an example out.
         out: the run folder, new or empty; by default a dated one below `runs/`.
         device: "cpu", "cuda", "cuda:1", "mps", for training and prediction; by default the best available for training,
             and the CPU for prediction.

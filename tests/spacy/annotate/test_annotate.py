@@ -241,8 +241,8 @@ def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
         ("a.csv", b"text,\xff\n", "a.csv:1: found a header that is not UTF-8 text ('text', '\\udcff'); expected UTF-8"),
         ("a.csv", "text,id\n".encode("utf-16-le"), "a.csv:1: found a header that is not UTF-8 text"),
         ("a.csv", b"\x1b[31m,x\n", "'\\x1b[31m'"),
-        ("a.json", b'{\n"text": "x"}', "a.json:1: found a line that is no JSON"),
-        ("a.json", b'["x", ', "a file that is no JSON"),
+        ("a.json", b'{\n"text": "x"}', "a.json:1: found a line that is not JSON"),
+        ("a.json", b'["x", ', "a file that is not JSON"),
         ("a.txt.gz", gzip.compress(b"Anna\n" * 999, mtime=0)[:-9], "a damaged gzip file"),
         ("a.txt", "Anna\nBob".encode("utf-16-le"), "a.txt:1: found a zero byte; expected UTF-8 text"),
         ("a.json", b'["Anna\\u0000"]', "found text: 'Anna\\x00'"),
@@ -555,9 +555,9 @@ def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path
 def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
     lines = [b'{"text": "Anna"}', b"{", b"[1]", b'{"body": "x"}', b'{"text": 3, "id": 7}', b'{"text": "\xff"}']
     lines += [b"[" * 9999, b'{"text": "x", "mark": "\\ud800"}', b'{"text": "a\\u0000"}', b'{"text": null, "id": 8}']
-    wanted = ["is no JSON", "a table such as", "no field 'text'; expected a text there (--text names another field; "]
+    wanted = ["is not JSON", "a table such as", "no field 'text'; expected a text there (--text names another field; "]
     wanted[-1] += "there are body)"
-    wanted += ["text: 3", "byte 0xff", "is no JSON", "unpaired surrogate", "'a\\x00'"]
+    wanted += ["text: 3", "byte 0xff", "is not JSON", "unpaired surrogate", "'a\\x00'"]
     wanted += ["found text: None; expected a text there"]
     (path := tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     found = rows(path, errors="keep")
@@ -624,7 +624,7 @@ def test_options_that_do_not_fit_are_refused(
 def test_what_is_not_there_is_named(pipeline: Path, tmp_path: Path) -> None:
     path, out = text_file(tmp_path), tmp_path / "out"
     assert "no pipeline and no folder 'spen_enn'. Did you mean 'spen_en'?" in refused("spen_enn", path, out=out)
-    assert "has no config.json and no config.cfg" in refused(tmp_path, path, out=out)
+    assert "has no config.json or config.cfg" in refused(tmp_path, path, out=out)
     assert "found no such file" in refused(pipeline, tmp_path / "no*.txt", out=out)
     (tmp_path / "empty").mkdir()
     assert "found no file whose name ends in .txt" in refused(pipeline, tmp_path / "empty", out=out)

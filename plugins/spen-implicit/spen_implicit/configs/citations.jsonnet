@@ -13,7 +13,7 @@ function(
   split=null,  // JSON file with the rows of train, validation and test in data=, as written by spen data split
   labelled=5,  // number of training citations, from the first, whose fields are used (5, 10, 50); null: all
   pool='none',  // more citations without fields: none, anystyle, or a file with one per line (not for methods that use only labelled citations)
-  method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); from the same rules: majority, votes, rules_energy, expectation, r_spen, sg_spen; from labelled citations only: dvn, cross_entropy (BiLSTM), crf
+  method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); from the same rules: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen; from labelled citations only: dvn, cross_entropy (BiLSTM), crf
   precision='no',  // no, bf16 or fp16
   seed=0  // seed of initial weights, row order, dropout and sampling
 )

@@ -14,7 +14,7 @@ PipelineOption = Annotated[
     typer.Argument(
         metavar="PIPELINE",
         show_default=False,
-        help="A spaCy pipeline, by name (spen_en) or folder, or a run folder of tags, roles, senses or texts.",
+        help="A spaCy pipeline, by name (spen_en) or folder, or the folder of a run of tags, roles, senses or labels.",
     ),
 ]
 Input = Annotated[
@@ -72,7 +72,7 @@ ShardSize = Annotated[
     typer.Option(
         metavar="MB",
         show_default=False,
-        help="MB of text per shard; a killed process loses one (default: a 64th of the input, 0.07 to 4).",
+        help="MB of text per shard; a killed process loses one shard (default: 1/64 of the input, from 0.07 to 4).",
     ),
 ]
 Engine = Annotated[
@@ -100,9 +100,9 @@ Precision = Annotated[
     Literal["no", "int8", "bf16"] | None,
     typer.Option(
         show_default=False,
-        help="int8: pretrained encoders multiply in int8, LSTMs in bfloat16 where the processor does, faster on x86 "
-        "processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, and on GPUs; no: "
-        "in float32 (default: the pipeline's own).",
+        help="int8: pretrained encoders multiply in int8, and LSTMs in bfloat16 if the processor supports it, faster "
+        "on x86 processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, and on "
+        "GPUs; no: float32 (default: the pipeline's own precision).",
     ),
 ]
 PredicatesRun = Annotated[

@@ -114,7 +114,7 @@ def find_pipeline(
             raise ConfigError(f"{option} {value}: {source} is not a run folder; a pipeline has its own")
     if path.is_dir():
         if not (path / "config.cfg").is_file():
-            raise ConfigError(f"{source} is no run folder and no pipeline: it has no config.json and no config.cfg")
+            raise ConfigError(f"{source} is neither a run folder nor a pipeline: it has no config.json or config.cfg")
         return Pipeline(str(path.resolve()), device=device, precision=precision)
     if not spacy.util.is_package(source):
         known = spacy.util.get_installed_models()

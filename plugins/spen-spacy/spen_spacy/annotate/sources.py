@@ -141,7 +141,7 @@ class Reading:
         try:
             value = json.loads(line, parse_constant=lambda _: None)  # NaN and Infinity are not JSON
         except (ValueError, RecursionError) as error:
-            return _fail(source, row, f"a line that is no JSON ({error})", "one JSON object per line")
+            return _fail(source, row, f"a line that is not JSON ({error})", "one JSON object per line")
         return self._from_item(source, row, value)
 
     def _from_item(self, source: Source, row: int, item: Any) -> Document:

@@ -51,7 +51,7 @@ def read_items(path: str | Path) -> list[Any]:
     try:
         return json.loads(read_bytes(path).decode("utf-8-sig"), parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        found = f"a file that is no JSON ({error})"
+        found = f"a file that is not JSON ({error})"
         raise DataError(path, None, found, "a list of texts, or of objects with a text") from None
 
 

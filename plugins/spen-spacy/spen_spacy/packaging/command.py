@@ -27,8 +27,8 @@ Name = Annotated[
         help="The package's name, as in en_ner_mine; the language is prepended if missing.",
     ),
 ]
-Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write the package's folder, NAME-VERSION, to.")]
-Lang = Annotated[str, typer.Option(help="Code of the language, whose spaCy tokeniser is used.")]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder in which to create the package's folder, NAME-VERSION.")]
+Lang = Annotated[str, typer.Option(help="Language code; selects spaCy's tokeniser.")]
 VersionOption = Annotated[str, typer.Option("--version", help="The package's version.")]
 Licence = Annotated[str, typer.Option(show_default=False, help="The package's licence.")]
 Build = Annotated[

@@ -38,7 +38,7 @@ def doc_tree(doc: Doc) -> str | None:
 
 
 def span_tree(span: Span) -> str | None:
-    """The same of the trees within a span, such as that of a sentence."""
+    """The trees within a span, such as a sentence, as `doc_tree` writes them."""
     return _write_trees(span.doc, span.start, span.end)
 
 

@@ -25,7 +25,7 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig, PartFilesConfig):
     corpus: Literal["sample"] | None = None
     """"sample": the synthetic corpus of the package; null: the files below."""
     in_memory: bool = False
-    """If true, the examples are given in Python, by `sp.train`, and not kept."""
+    """If true, the examples are given in Python, by `sp.train`, and not stored in the run folder."""
     labels: int | str | list[str] | None = None
     """Columns that are labels."""
     separator: str | None = Field(None, min_length=1)

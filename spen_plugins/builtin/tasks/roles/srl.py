@@ -54,13 +54,13 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
         train: str | None = None
-        """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2009, CoNLL-2012,
-        CoNLL-U with roles, or JSONL; `data:` paths are below $SPEN_DATA."""
+        """Training file: columns as in CoNLL-2005 or PropBank's releases, CoNLL-2005's words or props, CoNLL-2009,
+        CoNLL-2012, CoNLL-U with roles, or JSONL; `data:` paths are below $SPEN_DATA."""
         validation: str | None = None
         """Validation file; without one, it is carved from the training file, stratified by roles."""
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
-        """Order of columns; auto: the format is recognised by its content; columns are the word first, brackets last
-        and the predicate before the brackets."""
+        """Order of columns. auto: the format is recognised by its content; in columns, the word comes first, the
+        brackets last, and the predicate before the brackets."""
         auxiliaries: bool = True
         """If false, the frames of auxiliaries and modals, which have no arguments (be.03, do.01, have.01, …), are
         ignored if the file has rolesets."""

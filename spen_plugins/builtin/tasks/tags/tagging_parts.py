@@ -29,7 +29,7 @@ class TaggingConfig(SentencesConfig, PredicatesConfig, OnDiskConfig, RulesConfig
     predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic
     roles."""
     in_memory: bool = False
-    """If true, the examples are given in Python, by `sp.train`, and not kept."""
+    """If true, the examples are given in Python, by `sp.train`, and not stored in the run folder."""
     format: Literal["auto", "columns", "conllu", "docbin", "jsonl", "json", "csv", "predicates"] = "auto"
     """Format of the files; auto: recognised by content. predicates: files of task `srl`, with the tag B-V at each
     predicate and O elsewhere (scheme: bio)."""
