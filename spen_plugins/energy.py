@@ -63,7 +63,7 @@ class Energy(Component):
         """ln Z(x) = ln Σ_y exp(−E(x, y)) over all discrete y, `(batch,)`, for energies that have it in closed form.
 
         Raises:
-            ConfigError: this energy does not.
+            ConfigError: this energy does not have it.
         """
         raise ConfigError(
             f"{type(self).__name__} has no closed-form sum over all outputs; learning by likelihood requires an energy "
@@ -74,7 +74,7 @@ class Energy(Component):
         """The mean of y under p ∝ exp(−E), `(batch, 1, *variables)`, for energies that have it in closed form.
 
         Raises:
-            ConfigError: this energy does not.
+            ConfigError: this energy does not have it.
         """
         raise ConfigError(
             f"{type(self).__name__} has no closed-form marginals; energy_loss.marginals requires an energy that has "

@@ -1,6 +1,7 @@
 """Errors for users, with the exit status of the command line.
 
-Exit status: 1 the run failed, 2 the config, the data or a plugin is wrong (reported before training starts).
+Exit status: 1 the run failed, 2 the config, the data or a plugin is wrong (reported before training starts), 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class SpenError(Exception):
 
 
 class RunError(SpenError):
-    """A run failed after its start, or one of its files is missing, damaged or can't be written."""
+    """A run failed after its start, or something else than the config, the data or a plugin is wrong: a missing or
+    damaged file of a run, a full disk, a download."""
 
 
 class NonFiniteLoss(RunError):

@@ -29,8 +29,8 @@ class FeatureNetwork(nn.Module):
     """True if several threads pay off even for a few short inputs, as for a pretrained transformer."""
 
     of_net: ClassVar[bool] = False
-    """True if it is built on the inference net's feature network, which the builder passes as `network`. Nothing is
-    passed in the inference net itself, or if that net has no feature network."""
+    """True if it is built on the inference net's feature network, which the builder passes as `network`. It is not
+    passed in the inference net itself, within another feature network, or if that net has none: the default is None."""
 
     parts: ClassVar[Mapping[str, str]] = {}
     """Keys of its table that hold tables of other feature networks, as of `Component.parts`; the builder makes them

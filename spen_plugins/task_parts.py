@@ -195,7 +195,7 @@ class SharesSentences(ABC):
 
     @abstractmethod
     def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
-        """Group of each example, `(examples,)` from 0: training keeps a group in one batch, if it fits; None: none."""
+        """Group of each example, `(examples,)` from 0, kept in one batch of training if it fits; None: no groups."""
 
 
 def parse_all(task: Task, items: Any) -> Sequence[Any]:

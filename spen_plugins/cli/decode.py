@@ -26,7 +26,7 @@ By = Annotated[
     Literal["threshold", "viterbi", "expected_f1", "validation"],
     typer.Option(
         "--by",
-        help="task.decode: threshold (labels) or viterbi (spans), expected_f1, or validation (the better of the two).",
+        help="task.decode: threshold for labels, viterbi for spans; expected_f1; validation (the better of the two).",
     ),
 ]
 Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]

@@ -62,8 +62,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float or None
         The threshold after calibration: `predict` is `predict_proba` above it, except for methods that choose label
-        sets by their energy. None if `predict` returns the sets of highest expected F1, the most probable sets, or,
-        with `task.nonempty`, no empty sets.
+        sets by their energy. None if `predict` returns the sets of highest expected F1 or the most probable sets,
+        or if `task.nonempty` fills empty sets.
     n_features_in_, feature_names_in_, predictor_
         As of scikit-learn and of `Trained`.
     """

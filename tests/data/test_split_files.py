@@ -106,7 +106,7 @@ def test_a_validation_part_is_carved(tmp_path: Path) -> None:
 )
 def test_files_that_a_task_wants(task: str, corpus: str) -> None:
     for given, found in (
-        ({}, rf"neither corpus nor file; expected task\.corpus \('{corpus}'.*\), task\.file, or task\.train"),
+        ({}, rf"neither corpus nor train; expected task\.corpus \('{corpus}'.*\), task\.file, or task\.train"),
         ({"train": "x"}, r"task\.validation: found no file.*split off"),
         ({"corpus": corpus, "train": "x"}, rf"task: found corpus '{corpus}', and task\.train names a file.*data=files"),
         ({"file": "x", "split": "y", "test": "z"}, r"task\.file, alone or with task\.split"),

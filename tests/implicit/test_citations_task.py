@@ -271,7 +271,7 @@ def test_a_file_is_cut_in_its_order(tmp_path: Path) -> None:
         made(train=str(path), validation=str(path), parts=(3, 2, 1))
     with pytest.raises(ConfigError, match=r"found task.corpus"):
         made(corpus="sample", parts=(3, 2, 1))
-    with pytest.raises(ConfigError, match="neither corpus nor file"):
+    with pytest.raises(ConfigError, match="neither corpus nor train"):
         made()
     with pytest.raises(ConfigError, match="each field once"):
         made(corpus="sample", fields=["author", "author"])

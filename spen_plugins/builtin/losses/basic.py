@@ -41,8 +41,8 @@ class Ssvm(EnergyLoss):
 
     class Config(_StartsConfig):
         cost: MarginCost = "mean_l1"
-        """Δ. mean_l1: the L1 distance divided by the number of labels, tokens or pixels; l1: the L1 distance; score:
-        1 − the space's soft score (soft F1 for labels)."""
+        """Δ. l1: the space's distance, L1 (squared for grey levels); mean_l1: divided by the number of labels, tokens
+        or pixels; score: 1 − the space's soft score (soft F1 for labels)."""
         descent: Descent = Descent(steps=20)
         """Cost-augmented inference of ŷ."""
 

@@ -126,7 +126,7 @@ def name_files(config: Any, corpora: Sequence[str]) -> dict[str, str]:
         raise ConfigError(f"task: found {found}; expected task.file, alone or with task.split, or one file per part")
     if "train" not in files and "file" not in files:
         raise ConfigError(
-            f"task: found neither corpus nor file; expected task.corpus ({known}), task.file, or task.train with "
+            f"task: found neither corpus nor train; expected task.corpus ({known}), task.file, or task.train with "
             "task.validation, task.test or both"
         )
     if files.keys() == {"train"}:

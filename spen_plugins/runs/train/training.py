@@ -43,8 +43,8 @@ def train(
             pair for each of "train", "validation" and "test". For label sets, inputs are vectors `(n, features)` (an
             array, a matrix of scipy.sparse or a DataFrame) or a list of strings; outputs are a matrix `(n, labels)` of
             0 and 1 or a list with each example's label names. For tags, inputs are a list of words per sentence, and
-            outputs a list of tags. The training examples may have weights, (inputs, outputs, weights): numbers whose
-            scale doesn't matter; 0 leaves an example out.
+            outputs a list of tags per sentence. The training examples may have weights, (inputs, outputs, weights):
+            numbers whose scale doesn't matter; 0 leaves an example out.
         out: the run folder, new or empty; by default a dated one below `runs/`.
         device: "cpu", "cuda", "cuda:1", "mps", for training and prediction; by default the best available for training,
             and the CPU for prediction.

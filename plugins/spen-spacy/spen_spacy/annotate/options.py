@@ -14,7 +14,7 @@ PipelineOption = Annotated[
     typer.Argument(
         metavar="PIPELINE",
         show_default=False,
-        help="A spaCy pipeline, by name (spen_en) or folder, or the folder of a run of tags, roles, senses or labels.",
+        help="A spaCy pipeline, by name (spen_en) or folder, or the folder of a run of tags, roles, texts or trees.",
     ),
 ]
 Input = Annotated[

@@ -365,7 +365,7 @@ def test_conllu_by_its_suffix(tmp_path):
     [
         (
             {},
-            r"neither corpus nor file; expected task\.corpus \('pos' or 'ner' or 'predicates'\), task\.file, or",
+            r"neither corpus nor train; expected task\.corpus \('pos' or 'ner' or 'predicates'\), task\.file, or",
         ),
         ({"corpus": "pos", "encoding": "bio"}, r"task\.encoding: found 'bio'; expected a task\.scheme of spans with"),
         ({"corpus": "pos", "columns": {"words": 1}}, r"the name 'words'"),
