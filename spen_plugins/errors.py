@@ -22,7 +22,7 @@ class SpenError(Exception):
 
 
 class RunError(SpenError):
-    """A run failed after its start, or something else than the config, the data or a plugin is wrong: a missing or
+    """A run failed after its start, or something other than the config, the data or a plugin is wrong: a missing or
     damaged file of a run, a full disk, a download."""
 
 
