@@ -24,8 +24,8 @@ class PartlyLabelledConfig(Config):
     """The training examples that have gold; from the others an energy learns, or teaches, by inputs alone."""
 
     labelled: int | None = Field(None, ge=1)
-    """Number of training examples whose gold is used, counted from the first; null: all. `spen rules` counts from the
-    first example of its file, which it does not divide."""
+    """Number of training examples whose gold is used, counted from the first of the training part; null: all.
+    `spen rules` counts from the first example of its file, which it does not divide."""
     rest: bool = True
     """If true, training examples after the labelled ones are trained on without gold; otherwise they are ignored."""
     unlabelled: str | list[str] | None = None
