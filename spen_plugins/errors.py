@@ -22,8 +22,7 @@ class SpenError(Exception):
 
 
 class RunError(SpenError):
-    """A run failed after its start, or something other than the config, the data or a plugin is wrong: a missing or
-    damaged file of a run, a full disk, a download."""
+    """A run failed after its start, a file of a run is missing or damaged, a disk is full, or a download failed."""
 
 
 class NonFiniteLoss(RunError):

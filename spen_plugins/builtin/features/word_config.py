@@ -13,8 +13,8 @@ class VectorsConfig(Config):
     """Word vectors from a file."""
 
     file: str
-    """File in GloVe's or word2vec's text format, a word and numbers per line, or a safetensors file
-    of `WordVectors.to_bytes`; `data:` paths are below $SPEN_DATA."""
+    """File in GloVe's or word2vec's text format, a word and numbers per line, or the `.safetensors`
+    file in which a run keeps them; `data:` paths are below $SPEN_DATA."""
     tune: bool = False
     """If true, the vectors are trained; otherwise only the one shared by words that the file lacks."""
     fold: Literal["none", "lower", "fallback"] = "fallback"

@@ -54,7 +54,7 @@ local parts(names, taught) = {
     task: { type: 'propbank.senses' } + roles,
     features: {
       type: 'one_reading',
-      reader: bilstm { hash_dim: 32, hash_rows: 3000, affix_dim: 16, hidden: 104, dropout: 0.4 },
+      reader: bilstm { hash_dim: 32, affix_dim: 16, hidden: 104, dropout: 0.4 },
       dim: 128,
       layers: 0,
       dropout: 0.3,
