@@ -20,5 +20,4 @@ class Config(BaseModel):
         allow_inf_nan=False,
         validate_default=True,
         protected_namespaces=(),
-        use_attribute_docstrings=True,
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -30,8 +29,9 @@ class SharedEncoder:
     case, to rounding: in another batch the encoder's sums are of other lengths.
     """
 
-    def __init__(self, network: sp.FeatureNetwork) -> None:
+    def __init__(self, network: sp.FeatureNetwork, device: str) -> None:
         self.network = network
+        self.device = device
         self.users: WeakSet[Any] = WeakSet()
         self._served: WeakSet[Any] = WeakSet()
         self._vectors: dict[bytes, Tensor] = {}
@@ -86,28 +86,27 @@ class SharedEncoder:
                 self._pieces += len(value)
 
 
-_SHARED: WeakValueDictionary[str, SharedEncoder] = WeakValueDictionary()
+_SHARED: WeakSet[SharedEncoder] = WeakSet()
 
 
 def join(user: Any, model: nn.Module, device: str) -> list[SharedEncoder]:
     """The encoders of a model, each in place of its own the equal one that is in use already, if there is one; of equal
     encoders in it one is shared. The user, who predicts with the model, isn't kept alive."""
-    joined: dict[str, SharedEncoder] = {}
+    joined: list[SharedEncoder] = []
     for network in [part for part in model.modules() if isinstance(part, sp.FeatureNetwork)]:
-        encoder = network.shared_part()
-        if encoder is None:
+        if network.shared_part() is None:
             continue
-        key = f"{device} {_fingerprint(network, encoder)}"
-        if key in joined:
+        shared = next((one for one in _SHARED if one.device == device and _are_equal(one.network, network)), None)
+        if shared in joined:
             continue
-        shared = _SHARED.get(key)
         if shared is None:
-            shared = _SHARED[key] = SharedEncoder(network)
+            shared = SharedEncoder(network, device)
+            _SHARED.add(shared)
         else:
             network.share(shared.network)
         shared.users.add(user)
-        joined[key] = shared
-    return list(joined.values())
+        joined.append(shared)
+    return joined
 
 
 @contextmanager
@@ -128,14 +127,19 @@ def _keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
     return [half + row[:, :length].tobytes() for row, length in zip(rows, lengths, strict=True)]
 
 
-def _fingerprint(network: sp.FeatureNetwork, encoder: nn.Module) -> str:
-    """Equal for networks of one class whose encoders have the same architecture, weights and precision."""
+def _are_equal(some: sp.FeatureNetwork, other: sp.FeatureNetwork) -> bool:
+    """True for networks of one class whose encoders have the same architecture, weights and precision."""
+    if _describe(some) != _describe(other):
+        return False
+    ours, theirs = some.shared_part().state_dict(), other.shared_part().state_dict()
+    return ours.keys() == theirs.keys() and all(
+        tensor.dtype == theirs[name].dtype and torch.equal(tensor, theirs[name]) for name, tensor in ours.items()
+    )
+
+
+def _describe(network: sp.FeatureNetwork) -> str:
+    encoder = network.shared_part()
     settings = getattr(encoder, "config", None)
     table = {} if settings is None else {k: v for k, v in settings.to_dict().items() if k != "_name_or_path"}
     own = {key: getattr(network.config, key) for key in network.shareable if key != "model"}
-    about = [repr(type(network)), table, own, repr(encoder)]
-    digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode())
-    for name, tensor in encoder.state_dict().items():
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    return digest.hexdigest()
+    return json.dumps([repr(type(network)), table, own, repr(encoder)], sort_keys=True, default=repr)

@@ -52,7 +52,6 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
         encoder, tokenizer = _read(model, attention_dropout)
         if attention == "sdpa" and getattr(encoder, "_supports_sdpa", False):
             encoder.set_attn_implementation("sdpa")
-        _check_weights(encoder)
         _check_sentence(encoder, tokenizer)
     except ConfigError:
         raise
@@ -113,6 +112,7 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
             **kind,
         )
         missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+        _check_weights(encoder)
     if missing:  # transformers would draw them
         raise ValueError(f"found no weights for {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}")
     if getattr(encoder, "pooler", None) is not None:
