@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from spen_plugins.spaces.base import take_vectors
+
 
 class Lstm(nn.LSTM):
     """One layer, one direction, over `(token, batch, before)`.
@@ -58,7 +60,6 @@ def read_both_ways(h: Tensor, back: Tensor, ahead: Lstm, behind: Lstm) -> Tensor
         back: `reverse_places` of the sentences.
         ahead, behind: the LSTMs, the second one for the words from last to first.
     """
-    back = back.unsqueeze(-1)
     left, _ = ahead(h)
-    right, _ = behind(h.gather(0, back.expand_as(h)))
-    return torch.cat([left, right.gather(0, back.expand_as(right))], -1)
+    right, _ = behind(take_vectors(h, back, 0))
+    return torch.cat([left, take_vectors(right, back, 0)], -1)

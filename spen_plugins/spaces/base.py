@@ -126,3 +126,20 @@ def inner_product(scores: Tensor, y: Tensor) -> Tensor:
     scores, y = at_least_float32(scores), at_least_float32(y)
     with torch.autocast(y.device.type, enabled=False):
         return torch.bmm(y.flatten(2), scores.flatten(1).unsqueeze(-1).to(y.dtype)).squeeze(-1)
+
+
+def take_vectors(vectors: Tensor, places: Tensor, dim: int = 1) -> Tensor:
+    """`(batch, word, *size)` -> `(batch, place, *size)`: those at places `(batch, place)`, which may recur.
+
+    Equal to `gather` with places that are repeated for each number, in a tenth of its time and without an index as
+    large as the vectors.
+
+    Args:
+        dim: 1; 0 if the words come first, `(word, batch, *size)` at `(place, batch)`.
+    """
+    first, second = vectors.shape[:2]
+    if dim == 0:
+        rows = places * second + torch.arange(second, device=places.device)
+    else:
+        rows = places + second * torch.arange(first, device=places.device).unsqueeze(1)
+    return vectors.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, places.shape)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import at_least_float32, inner_product
+from spen_plugins.spaces.base import at_least_float32, inner_product, take_vectors
 from spen_plugins.spaces.k_best import cheapest_flips
 from spen_plugins.spaces.labels import DependentLabels, label_powers
 
@@ -145,7 +145,7 @@ class StarLabels(DependentLabels):
         """Exact draws: of the hubs' values, then of the other labels, which are independent given these."""
         weights = torch.softmax(self.star.log_weights.detach(), 1)
         value = torch.multinomial(weights, n, replacement=True)
-        p = torch.sigmoid(self._given_hubs.gather(1, value.unsqueeze(2).expand(-1, -1, self.logits.shape[2])))
+        p = torch.sigmoid(take_vectors(self._given_hubs, value))
         return (torch.rand_like(p) < p).to(self.logits.dtype)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import spen_plugins as sp
+from spen_plugins.nn import take_vectors
 from spen_plugins.spaces import LabelSet, SparseLabels, TagSequence
 
 LABELS = LabelSet(["a", "b", "c"])
@@ -291,3 +292,16 @@ def test_log_probabilities_keep_full_precision_under_autocast(space, size):
         found = space.independent(logits).log_prob(y)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_vectors_are_taken_as_gather_takes_them(dim):
+    torch.manual_seed(0)
+    vectors = torch.randn(3, 4, 2, 5, dtype=torch.double, requires_grad=True)
+    places = torch.randint(vectors.shape[dim], (6, 4) if dim == 0 else (3, 6))
+    taken = take_vectors(vectors, places, dim)
+    wanted = vectors.gather(dim, places[..., None, None].expand(*places.shape, 2, 5))
+    assert torch.equal(taken, wanted)
+    weight = torch.randn_like(taken)
+    ours, theirs = (torch.autograd.grad((weight * some).sum(), vectors)[0] for some in (taken, wanted))
+    torch.testing.assert_close(ours, theirs)

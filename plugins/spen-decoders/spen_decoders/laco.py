@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from spen_decoders.seqtag import require_labels
 from spen_plugins import BoundEnergy, FeatureNetwork, InferenceNet, Proposal, Task, X
+from spen_plugins.nn import take_vectors
 
 WINDOW = 11
 """Words that the weight of a word depends on; the released code has 10, which has no middle."""
@@ -53,11 +54,11 @@ class Laco(InferenceNet):
             labels: their vectors, `(batch, label, dim)`.
             pairs: two labels of each example, `(batch, 2)`.
         """
-        chosen = labels.gather(1, pairs.unsqueeze(2).expand(-1, -1, labels.shape[2]))
+        chosen = take_vectors(labels, pairs)
         return self.pair(chosen.flatten(1)).squeeze(1)
 
     def score_others(self, labels: Tensor, given: Tensor) -> Tensor:
         """Logits that each label is relevant, given one that is, `(batch, label)`; arguments as of `score_pairs`."""
         hidden = self.given(labels)
-        one = hidden.gather(1, given[:, None, None].expand(-1, 1, hidden.shape[2]))
+        one = take_vectors(hidden, given.unsqueeze(1))
         return self.other(torch.cat([hidden, one.expand_as(hidden)], 2)).squeeze(2)

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins import Config, ConfigError, FeatureNetwork, Indexer, LabelSet, Task, TextInputs, WordInputs, X
+from spen_plugins.nn import take_vectors
 
 IS_LABEL, WHICH_LABEL = "label", "which_label"
 """Marks of words: 1 for those that stand for a label, and the number of the label, from 1."""
@@ -165,7 +166,7 @@ class LabelsAsWords(TextReader):
         number = torch.arange(mask.shape[1], device=mask.device)
         is_word = number < count.unsqueeze(1)
         place = count.unsqueeze(1) + torch.arange(self.labels, device=mask.device)
-        labels = vectors.gather(1, place.unsqueeze(2).expand(-1, -1, vectors.shape[2]))
+        labels = take_vectors(vectors, place)
         return vectors * is_word.unsqueeze(2), is_word, labels
 
 

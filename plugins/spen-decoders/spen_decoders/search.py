@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from spen_decoders.writer import Memory, Writer
+from spen_plugins.nn import take_vectors
 
 
 def find_sequences(y: Tensor) -> Tensor:
@@ -139,7 +140,7 @@ def search(writer: Writer, memory: Memory, width: int, steps: int, temperature: 
         total, place = values.topk(min(width, values.shape[1]), 1)
         parent, label = place // (end + 1), place % (end + 1)
         is_open = is_open.gather(1, parent) & (label < end) & (total > -torch.inf)
-        written = written.gather(1, parent.unsqueeze(2).expand(-1, -1, end))
+        written = take_vectors(written, parent)
         written = written | (torch.arange(end, device=label.device) == label.unsqueeze(2))
         if step + 1 == steps or not is_open.any():
             break

@@ -14,6 +14,7 @@ from torch import Tensor
 from spen_decoders.search import Best, Walk, find_sequences, log_prob, sample, search
 from spen_decoders.writer import Memory, Writer
 from spen_plugins import DependentLabels
+from spen_plugins.nn import take_vectors
 
 
 @dataclass(frozen=True)
@@ -132,4 +133,4 @@ class FreeSequences(LabelSequences):
         log_q = torch.logsumexp(found.log_q.unsqueeze(1).masked_fill(~equal, -torch.inf), 2)
         log_q = log_q.masked_fill(equal.tril(-1).any(2), -torch.inf)
         log_q, place = log_q.sort(1, descending=True)
-        return Best(found.sets.gather(1, place.unsqueeze(2).expand_as(found.sets)), log_q)
+        return Best(take_vectors(found.sets, place), log_q)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from spen_plugins.nn import at_least_float32
+from spen_plugins.nn import at_least_float32, take_vectors
 
 
 class Memory(NamedTuple):
@@ -43,7 +43,7 @@ class State(NamedTuple):
 
     def gather(self, rows: Tensor) -> State:
         """The states of some rows, `(batch, new row)`."""
-        return State(*(part.gather(1, rows.unsqueeze(2).expand(-1, -1, part.shape[2])) for part in self))
+        return State(*(take_vectors(part, rows) for part in self))
 
 
 class Writer(nn.Module):

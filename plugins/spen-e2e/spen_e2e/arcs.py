@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_e2e.images import non_negative
-from spen_plugins.nn import at_least_float32, inner_product
+from spen_plugins.nn import at_least_float32, inner_product, take_vectors
 
 DISTANCES = 10
 """Largest distance and length of spans, in words, that are told apart."""
@@ -222,7 +222,7 @@ def summed(values: Tensor, owner: Tensor, owners: int) -> Tensor:
 
 def rows(values: Tensor, index: Tensor) -> Tensor:
     """The rows of `values` `(batch, some, size)` at `index` `(batch, other)`, of which -1 is padding."""
-    return values.gather(1, index.clamp(min=0).unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+    return take_vectors(values, index.clamp(min=0))
 
 
 def word_vectors(component: sp.Component, x: sp.X) -> Tensor:

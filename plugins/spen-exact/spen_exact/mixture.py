@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from spen_exact.label_scores import LabelScoresConfig, make_scores
 from spen_plugins import BoundEnergy, FeatureNetwork, InferenceNet, Mixture, Proposal, Task, X
+from spen_plugins.nn import take_vectors
 
 CANDIDATES = 16
 """The least number of best sets of each component among which the mixture's are."""
@@ -39,7 +40,7 @@ class LabelMixture(Mixture):
             log_q = self.log_prob(y).masked_fill(~(exists & is_first), -torch.inf)
             log_q, at = log_q.topk(k, 1)
             at = torch.where(log_q == -torch.inf, at[:, :1], at)
-            return y.gather(1, at.unsqueeze(2).expand(-1, -1, y.shape[2])), log_q
+            return take_vectors(y, at), log_q
 
 
 class MixtureConfig(LabelScoresConfig):

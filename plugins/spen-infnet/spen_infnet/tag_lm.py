@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import Lstm, at_least_float32, require_tags, reverse_places
+from spen_plugins.nn import Lstm, at_least_float32, require_tags, reverse_places, take_vectors
 
 EPS = 1e-7
 """Added to a probability before its logarithm: a tag of probability 0 costs 16.1, and its gradient stays finite."""
@@ -79,8 +79,8 @@ class LanguageModel(sp.Energy, ABC):
         for name, reader in self.readers.items():
             tags, words = y, features.words
             if name == "backward_lm":
-                tags = tags.gather(0, back.view(t, b, 1, 1).expand_as(tags))
-                words = words if words is None else words.gather(0, back.unsqueeze(-1).expand_as(words))
+                tags = take_vectors(tags, back, 0)
+                words = words if words is None else take_vectors(words, back, 0)
             log_p = reader(tags, words, here.sum(0).long(), features.dropout[name])
             terms[name.removesuffix("_lm")] = log_p.permute(1, 2, 0)
         return terms

@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from spen_plugins.spaces.base import take_vectors
+
 Pooling = Literal["first", "mean"]
 
 
@@ -71,7 +73,7 @@ def pool_words(states: Tensor, batch: Reading, pooling: Pooling) -> Tensor:
     """
     first = batch.first.clamp(min=0)
     if pooling == "first":
-        return states.gather(1, first.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        return take_vectors(states, first)
     word = batch.owner.gather(1, first).unsqueeze(2)
     own = (batch.owner.unsqueeze(1) == word) & (first.unsqueeze(2) // batch.width == _number_windows(batch))
     share = own.to(states.dtype)
