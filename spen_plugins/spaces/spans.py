@@ -26,7 +26,8 @@ class Spans(NamedTuple):
 
     def pick(self, chosen: Tensor) -> Spans:
         """Some of the spans, by a mask or by their numbers."""
-        return Spans(*(values[chosen] for values in self))
+        numbers = chosen.nonzero().squeeze(1) if chosen.dtype == torch.bool else chosen  # not once for each field
+        return Spans(*(values.index_select(0, numbers) for values in self))
 
     @classmethod
     def join(cls, parts: Sequence[Spans]) -> Spans:
@@ -125,10 +126,9 @@ def find_spans(p: Tensor, follow: Follow, tags: SpanTags, mask: Tensor | None, f
 def _follow(follow: Follow, spans: Spans, last: Tensor, numbers: Tensor, lengths: Tensor) -> Tensor:
     """The probability that the word after each beginning has its type's tag, 0 where there is no such word or tag."""
     tag = numbers[spans.type]
-    there = (tag >= 0) & (spans.end < lengths[spans.row])
-    result = torch.zeros_like(spans.p)
-    result[there] = follow(spans.row[there], spans.end[there], last[there], tag[there])
-    return result
+    there = ((tag >= 0) & (spans.end < lengths[spans.row])).nonzero().squeeze(1)
+    some = (values.index_select(0, there) for values in (spans.row, spans.end, last, tag))
+    return torch.zeros_like(spans.p).index_copy_(0, there, follow(*some))
 
 
 def best_spans(spans: Spans, threshold: float, unique: Tensor | None = None) -> Spans:
