@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 
 import torch
 from torch import Tensor, nn
 
 NARROW = 64
 """Layers with fewer inputs or outputs stay in float32: low-rank adapters, where int8 gains nothing."""
-TOP = 63
-"""Largest absolute value of rounded inputs: sums of products of 8 bits are cut off on processors without VNNI."""
 SMALLEST = 1e-30
 """Smallest scale: rows of zeros have one."""
 
@@ -26,10 +25,18 @@ def has_bfloat16() -> bool:
     return supports() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
+@cache
+def largest_input() -> int:
+    """The largest absolute value of rounded inputs: 127, or 63 where oneDNN adds products in 16 bits and cuts them off,
+    as it does without VNNI; by trial, since a variable may keep oneDNN from what the processor has."""
+    sums = _multiply(torch.full((1, NARROW), 255, dtype=torch.uint8), 0, _round(torch.ones(NARROW, NARROW)))
+    return 127 if torch.equal(sums.round(), torch.full((1, NARROW), 255.0 * NARROW)) else 63
+
+
 class Int8Linear(nn.Module):
-    """A linear layer that multiplies in int8: weights are rounded with a scale for each output, inputs to 7 bits with a
-    scale for each row, so that a row's output doesn't depend on others. It keeps the layer's own weights, in float32,
-    which are what is saved.
+    """A linear layer that multiplies in int8: weights are rounded with a scale for each output, inputs to 8 bits (7
+    where `largest_input` is less) with a scale for each row, so that a row's output doesn't depend on others. It keeps
+    the layer's own weights, in float32, which are what is saved.
 
     It uses the operators of torch's compiler: torch's own quantised layers need tensor types that will be removed, and
     torchao's take twice the time.
@@ -38,19 +45,28 @@ class Int8Linear(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.weight, self.bias = linear.weight, linear.bias
-        weight = linear.weight.detach().float()
-        scale = weight.abs().amax(1).clamp(min=SMALLEST) / 127
-        packed = torch.ops.onednn.qlinear_prepack((weight / scale.unsqueeze(1)).round().to(torch.int8), None)
-        self._rounded = packed, scale, torch.zeros(len(scale), dtype=torch.long)
+        self._rounded = _round(linear.weight.detach().float())
 
     def forward(self, x: Tensor) -> Tensor:
         """`(..., in)` -> `(..., out)`, both float32."""
-        scale = x.abs().amax(-1, keepdim=True).clamp_(min=SMALLEST).div_(TOP)
-        # To the nearest, from 1 to 2 * TOP + 1; through int8, since torch casts to uint8 five times as slowly.
-        shifted = (x / scale).add_(TOP + 1.5).to(torch.int8).view(torch.uint8)
-        inputs, outputs = (shifted, 1.0, TOP + 1), (1.0, 0, torch.float32, "none", [], "")
-        product = torch.ops.onednn.qlinear_pointwise(*inputs, *self._rounded, None, *outputs)
+        top = largest_input()
+        scale = x.abs().amax(-1, keepdim=True).clamp_(min=SMALLEST).div_(top)
+        # From 1 to 2 * top + 1; through int8, since torch casts to uint8 five times as slowly.
+        shifted = (x / scale).round_().to(torch.int8).view(torch.uint8).add_(top + 1)
+        product = _multiply(shifted, top + 1, self._rounded)
         return product.mul_(scale) if self.bias is None else torch.addcmul(self.bias, product, scale)
+
+
+def _round(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A weight `(out, in)` in int8 as oneDNN packs it, the outputs' scales, and their zeros."""
+    scale = weight.abs().amax(1).clamp(min=SMALLEST) / 127
+    packed = torch.ops.onednn.qlinear_prepack((weight / scale.unsqueeze(1)).round().to(torch.int8), None)
+    return packed, scale, torch.zeros(len(scale), dtype=torch.long)
+
+
+def _multiply(inputs: Tensor, zero: int, rounded: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """Unsigned inputs, of which one number is zero, times rounded weights."""
+    return torch.ops.onednn.qlinear_pointwise(inputs, 1.0, zero, *rounded, None, 1.0, 0, torch.float32, "none", [], "")
 
 
 def multiply_in_int8(net: nn.Module) -> int:

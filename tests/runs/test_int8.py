@@ -11,7 +11,7 @@ from torch import nn
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError
 from spen_plugins.nn import Lstm, int8
-from spen_plugins.nn.int8 import TOP, Int8Linear, has_bfloat16, has_int8, multiply_in_int8
+from spen_plugins.nn.int8 import Int8Linear, has_bfloat16, has_int8, largest_input, multiply_in_int8
 from spen_plugins.runs.predict import precision
 from tests.loaded import small_bert
 
@@ -23,8 +23,8 @@ multiplies = pytest.mark.skipif(not has_int8(), reason="requires an x86 processo
 def by_hand(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     """In float64, with inputs and weights rounded as they should be."""
     weight, x = linear.weight.detach().double(), x.double()
-    scale, step = (part.abs().amax(-1, keepdim=True) / top for part, top in ((weight, 127), (x, TOP)))
-    product = ((x / step + 0.5).floor() * step) @ ((weight / scale).round() * scale).T
+    scale, step = (part.abs().amax(-1, keepdim=True) / top for part, top in ((weight, 127), (x, largest_input())))
+    product = ((x / step).round() * step) @ ((weight / scale).round() * scale).T
     return product if linear.bias is None else product + linear.bias.detach().double()
 
 
@@ -55,6 +55,14 @@ def test_rows_do_not_depend_on_each_other() -> None:
         assert not together[[3, 5]].isfinite().any()
         for row in (0, 1, 2, 4, 29):
             assert torch.equal(together[row], layer(x[row : row + 1])[0]) and together[row].isfinite().all()
+
+
+@multiplies
+def test_sums_of_the_largest_products_are_not_cut_off() -> None:
+    linear = nn.Linear(70, 66, bias=False)
+    nn.init.ones_(linear.weight)
+    with torch.no_grad():
+        torch.testing.assert_close(Int8Linear(linear)(torch.ones(2, 70)), torch.full((2, 66), 70.0))
 
 
 @multiplies
