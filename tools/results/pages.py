@@ -84,7 +84,7 @@ def _write(group: str, row: str, column: str, old: re.Match[str], runs: Runs) ->
         raise SystemExit(f"error: runs.csv lacks {' / '.join(key)}")
     made, digits = estimate(values), len(old["digits"] or "")
     pairs = [(old["mean"], made.mean)] + [(old["error"], made.error or 0.0)] * bool(old["error"])
-    if all(abs(float(text) - value) <= 0.5 * 10.0**-digits + 0.01 for text, value in pairs):
+    if all(abs(float(text) - value) <= 0.5 * 10.0**-digits + 0.005001 for text, value in pairs):
         return old[0]
     return old["bold"].join([f"{made.mean:.{digits}f}", f" ± {made.error or 0:.{digits}f}" if old["error"] else ""])
 
