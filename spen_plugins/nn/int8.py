@@ -28,9 +28,11 @@ def has_bfloat16() -> bool:
 @cache
 def largest_input() -> int:
     """The largest absolute value of rounded inputs: 127, or 63 where oneDNN adds products in 16 bits and cuts them off,
-    as it does without VNNI; by trial, since a variable may keep oneDNN from what the processor has."""
-    sums = _multiply(torch.full((1, NARROW), 255, dtype=torch.uint8), 0, _round(torch.ones(NARROW, NARROW)))
-    return 127 if torch.equal(sums.round(), torch.full((1, NARROW), 255.0 * NARROW)) else 63
+    as it does without VNNI. Found by trial, because `ONEDNN_MAX_CPU_ISA` may hide what the processor has."""
+    with torch.device("cpu"):
+        weight = torch.ones(NARROW, NARROW, dtype=torch.float32)
+        sums = _multiply(torch.full((1, NARROW), 255, dtype=torch.uint8), 0, _round(weight))
+    return 127 if bool((sums.round() == 255 * NARROW).all()) else 63
 
 
 class Int8Linear(nn.Module):

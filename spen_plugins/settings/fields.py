@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -65,12 +64,14 @@ def _docstrings(config: type[BaseModel]) -> dict[str, str]:
     for cls in reversed(config.__mro__[: config.__mro__.index(BaseModel)]):
         try:
             source = inspect.getsource(cls)
-        except (OSError, TypeError):  # typed in at a prompt
+            tree = ast.parse(f"if True:\n{source}" if source[0].isspace() else source)
+        except (OSError, TypeError, SyntaxError):  # typed in at a prompt, or edited since
             continue
-        body = cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
-        for field, doc in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
-                docs[ast.unparse(field.target)] = inspect.cleandoc(doc.value.value)
+        body = next((node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)), [])
+        for pair in pairwise(body):
+            match pair:
+                case ast.AnnAssign(target=field), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[ast.unparse(field)] = inspect.cleandoc(doc)
     return docs
 
 

@@ -129,10 +129,10 @@ def inner_product(scores: Tensor, y: Tensor) -> Tensor:
 
 
 def take_vectors(vectors: Tensor, places: Tensor, dim: int = 1) -> Tensor:
-    """`(batch, word, *size)` -> `(batch, place, *size)`: those at places `(batch, place)`, which may recur.
+    """Vectors at some places, `(batch, place)`: `(batch, word, *size)` -> `(batch, place, *size)`.
 
-    Equal to `gather` with places that are repeated for each number, in a tenth of its time and without an index as
-    large as the vectors.
+    Equal to `gather` with places that are repeated for each number, but faster, because vectors are copied whole.
+    Places are not checked: one out of range gives another example's vector.
 
     Args:
         dim: 1; 0 if the words come first, `(word, batch, *size)` at `(place, batch)`.

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import spen_plugins as sp
 from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_arguments
 from spen_plugins.config.experiment import ExperimentConfig
 from spen_plugins.errors import ConfigError
+from spen_plugins.settings.fields import fields
 
 FUNCTION = """
 local lib = import 'lib/base.libsonnet';
@@ -276,3 +278,26 @@ def test_parameters_of_what_takes_none(write):
 
 def test_the_tables_are_those_of_an_experiment():
     assert set(TABLES) == set(ExperimentConfig.model_fields)
+
+
+def test_documentation_of_keys_stands_below_them_here_or_in_a_base() -> None:
+    class Base(sp.Config):
+        """Two lines,
+one of them at the margin."""  # fmt: skip
+
+        a: int = 1
+        """First."""
+        b: int = 2
+        ...
+
+    class Own(Base):
+        c: int = 3
+        """Third,
+        on two lines."""
+        a: int = 4
+
+    assert [(field.name, field.doc) for field in fields(Own)] == [
+        ("a", "First."),
+        ("b", ""),
+        ("c", "Third,\non two lines."),
+    ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from torch import nn
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError
 from spen_plugins.nn import Lstm, int8
-from spen_plugins.nn.int8 import Int8Linear, has_bfloat16, has_int8, largest_input, multiply_in_int8
+from spen_plugins.nn.int8 import Int8Linear, has_bfloat16, has_int8, multiply_in_int8
 from spen_plugins.runs.predict import precision
 from tests.loaded import small_bert
 
@@ -23,15 +26,20 @@ multiplies = pytest.mark.skipif(not has_int8(), reason="requires an x86 processo
 def by_hand(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     """In float64, with inputs and weights rounded as they should be."""
     weight, x = linear.weight.detach().double(), x.double()
-    scale, step = (part.abs().amax(-1, keepdim=True) / top for part, top in ((weight, 127), (x, largest_input())))
+    scale, step = (part.abs().amax(-1, keepdim=True) / top for part, top in ((weight, 127), (x, int8.largest_input())))
     product = ((x / step).round() * step) @ ((weight / scale).round() * scale).T
     return product if linear.bias is None else product + linear.bias.detach().double()
 
 
 @multiplies
+@pytest.mark.parametrize("top", [None, 63])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(70,), (3, 70), (2, 5, 70)], ids=str)
-def test_products_are_those_of_rounded_numbers(bias: bool, shape: tuple[int, ...]) -> None:
+def test_products_are_those_of_rounded_numbers(
+    bias: bool, shape: tuple[int, ...], top: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if top is not None:
+        monkeypatch.setattr(int8, "largest_input", lambda: top)
     rng = torch.Generator().manual_seed(0)
     linear = nn.Linear(70, 66, bias=bias)
     nn.init.normal_(linear.weight, generator=rng)
@@ -63,6 +71,13 @@ def test_sums_of_the_largest_products_are_not_cut_off() -> None:
     nn.init.ones_(linear.weight)
     with torch.no_grad():
         torch.testing.assert_close(Int8Linear(linear)(torch.ones(2, 70)), torch.full((2, 66), 70.0))
+
+
+@multiplies
+def test_inputs_have_7_bits_where_sums_would_be_cut_off() -> None:
+    code = "from spen_plugins.nn.int8 import largest_input; print(largest_input())"
+    told = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    assert subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True).stdout == "63\n"
 
 
 @multiplies

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
@@ -87,6 +88,7 @@ class SharedEncoder:
 
 
 _SHARED: WeakSet[SharedEncoder] = WeakSet()
+_LOCK = Lock()
 
 
 def join(user: Any, model: nn.Module, device: str) -> list[SharedEncoder]:
@@ -96,14 +98,15 @@ def join(user: Any, model: nn.Module, device: str) -> list[SharedEncoder]:
     for network in [part for part in model.modules() if isinstance(part, sp.FeatureNetwork)]:
         if network.shared_part() is None:
             continue
-        shared = next((one for one in _SHARED if one.device == device and _are_equal(one.network, network)), None)
-        if shared in joined:
-            continue
-        if shared is None:
-            shared = SharedEncoder(network, device)
-            _SHARED.add(shared)
-        else:
-            network.share(shared.network)
+        with _LOCK:
+            shared = next((one for one in _SHARED if one.device == device and _are_equal(one.network, network)), None)
+            if shared in joined:
+                continue
+            if shared is None:
+                shared = SharedEncoder(network, device)
+                _SHARED.add(shared)
+            else:
+                network.share(shared.network)
         shared.users.add(user)
         joined.append(shared)
     return joined

@@ -95,7 +95,8 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
     _separate_words(tokenizer)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
-    if (Path(model) / WEIGHTLESS).exists():
+    is_weightless = (Path(model) / WEIGHTLESS).exists()
+    if is_weightless:
         with _skip_drawing():  # the run's own weights follow
             encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
         encoder.tie_weights()
@@ -112,11 +113,12 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
             **kind,
         )
         missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
-        _check_weights(encoder)
     if missing:  # transformers would draw them
         raise ValueError(f"found no weights for {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}")
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # not trained here
+    if not is_weightless:
+        _check_weights(encoder)
     return encoder, tokenizer
 
 
