@@ -7,6 +7,7 @@ import functools
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +76,7 @@ def run_program(application: typer.Typer) -> NoReturn:
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         report_errors(_run_and_flush)(application)
     except typer.Exit as error:

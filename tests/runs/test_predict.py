@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,15 @@ def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
     other = damaged(labels, tmp_path / "e", "config.json", widen)
     with pytest.raises(RunError, match="have other shapes"):
         sp.load(other)
+
+
+def test_a_run_that_was_killed_predicts_with_a_warning(labels: Path, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sp.load(labels)
+    killed = damaged(labels, tmp_path / "run", "metrics.json", Path.unlink)
+    with pytest.warns(UserWarning, match="run isn't trained to the end: these are its best weights so far"):
+        assert sp.load(killed).predict([{"features": {}}]) == sp.load(labels).predict([{"features": {}}])
 
 
 @pytest.mark.parametrize("number", [2, 99, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -86,11 +87,8 @@ class Predictor:
             ConfigError: the run has none.
         """
         if self.model.energy is None:
-            how = (
-                "name one of its runs"
-                if "mean" in self.folder.environment()
-                else "it was trained, or saved, without one"
-            )
+            is_mean = "mean" in self.folder.environment()
+            how = "name one of its runs" if is_mean else "it was trained, or saved, without one"
             raise ConfigError(f"{self.folder.path} has no energy to score outputs with: {how}")
         return self.model.energy
 
@@ -226,17 +224,16 @@ def _use_float32() -> Iterator[None]:
 
 def _add_energy(prediction: Any, energy: float) -> dict[str, Any]:
     if not isinstance(prediction, Mapping):
-        raise ConfigError(
-            f"this run's task predicts a {type(prediction).__name__}, but only a table can hold its energy"
-        )
+        raise ConfigError(f"this run predicts a {type(prediction).__name__}, but only a table can hold its energy")
     return {**prediction, "energy": round(energy, 6)}
 
 
 def load(
     run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None, precision: Precision = "no"
 ) -> Predictor:
-    """Loads a finished run for prediction; arguments as for `Predictor`. A folder of several methods with several seeds
-    gives the mean of the runs that validation chose; with `refine` the best run, because a mean has no energy.
+    """Loads a run for prediction, with a warning if it isn't trained to the end; arguments as for `Predictor`. A folder
+    of several methods with several seeds gives the mean of the runs that validation chose; with `refine` the best run,
+    because a mean has no energy.
 
         import spen_plugins as sp
         sp.load("runs/mine").predict([{"words": ["She", "gave", "him", "books"], "predicate": 1}])
@@ -247,4 +244,6 @@ def load(
         PluginError: a plugin of the run is not installed.
     """
     folder = RunFolder.open(Path(run), mean=refine is None)
+    if folder.metrics() is None:
+        warnings.warn(f"{folder.path} isn't trained to the end: these are its best weights so far", stacklevel=2)
     return Predictor(folder, device, refine=refine, precision=precision)
