@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ def task() -> sp.Task:
 
 
 def predict(task: sp.Task, examples: list[Any], tags: torch.Tensor) -> dict[str, Any]:
-    """Scores of these tags, `(example, token)`."""
+    """Scores of these tags, `(example, token)`, which the net itself chooses."""
     batch = task.collate(examples)
-    logits = 9.0 * task.space.one_hot(tags.unsqueeze(1), batch.x.mask)
-    proposal = task.space.independent(logits, batch.x.mask)
+    y = task.space.one_hot(tags.unsqueeze(1), batch.x.mask)
+    proposal = replace(task.space.independent(9.0 * y, batch.x.mask), chosen=y)
     metric = task.metric()
     metric.update(proposal, batch)
     numerator, denominator = metric.ratios()
@@ -60,6 +61,26 @@ def test_scores_of_any_tags(task: sp.Task) -> None:
         repaired += encode(decode(tags), n) != tags
     assert {name: found[name] for name in metric.compute()} == metric.compute()
     assert 0 < found["repaired"] == repaired / len(examples)
+
+
+def test_decoded_tags_are_a_trees_and_their_probabilities_are_reported(task: sp.Task) -> None:
+    examples = task.part("validation")
+    batch = task.collate(examples)
+    gold = task.space.one_hot(batch.gold.argmax(-1), batch.x.mask)
+    logits = 6.0 * gold
+    wrong = task.space.tags.index("+1:VP:")
+    first = batch.gold[:, 0, 0].argmax(-1)
+    logits[torch.arange(len(examples)), 0, 0, first] = 1.0
+    logits[:, 0, 1, wrong] += 6.5  # better than gold, but no tree's
+    proposal = task.space.independent(logits, batch.x.mask)
+    metric = task.metric()
+    metric.update(proposal, batch)
+    decoded = task.decode(proposal)
+    p = (proposal.mean * decoded).sum(-1)[:, 0]
+    for one, row in zip(task.predictions(proposal, batch, examples), p.tolist(), strict=True):
+        assert one["scores"] == pytest.approx(row[: len(one["words"])], abs=1e-3)
+    assert not (proposal.mode == decoded).all()
+    assert metric.compute()["repaired"] == 0
 
 
 def test_a_task_is_restored(task: sp.Task) -> None:

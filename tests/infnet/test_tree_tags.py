@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from itertools import product
 
 import pytest
+import torch
 
 from spen_infnet.parsing import trees
-from spen_infnet.parsing.tags import Tag, TagSet, decode, encode
+from spen_infnet.parsing.tags import Tag, TagSet, decode, encode, is_tree
 from spen_plugins import locate
 from tests.infnet.test_trees import TREES, random_tree
 
@@ -57,6 +59,27 @@ def test_repair():
     # A depth below 0, two labels of one constituent, one without label, and a change at the last word.
     tags = [Tag(-2, "A", ""), Tag(1, "B", ""), Tag(0, "C", ""), Tag(2, "D", ""), Tag(1, "", "E")]
     assert decode(tags) == [(1, 5, "B"), (3, 5, "D"), (4, 5, "E")]
+
+
+def test_the_search_finds_the_best_tags_that_are_a_trees():
+    """Against the enumeration of all tags of sentences of up to four words."""
+    rng = random.Random(2)
+    some = [Tag(*parts) for parts in product((None, -1, 0, 1, 2), ("", "A", "B"), ("", "C"))]
+    for length in (1, 2, 3, 4) * 6:
+        known = TagSet([*rng.sample(some, 12), Tag(None, "", "")])
+        known.choices, known.width = len(known.tags), 10_000
+        scores = torch.tensor([[rng.gauss(0, 1) for _ in known.tags] for _ in range(length)])
+        totals = {
+            numbers: sum(float(scores[i, number]) for i, number in enumerate(numbers))
+            for numbers in product(range(len(known.tags)), repeat=length)
+            if is_tree([known.tags[number] for number in numbers])
+        }
+        assert tuple(known.search(scores) or ()) == max(totals, key=totals.__getitem__, default=())
+
+
+def test_the_search_finds_nothing_where_no_tags_are_a_trees():
+    known = TagSet([Tag(1, "S", ""), Tag(0, "NP", "")])
+    assert known.search(torch.zeros(3, 2)) is None
 
 
 def test_tags_that_are_not_known_are_replaced():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_infnet.parsing import tags, trees
@@ -29,6 +30,9 @@ class Form(ABC):
         config: the task's.
         names: the tags or labels that are learned, which are the tags of the composed task `tagging`, too.
     """
+
+    decoding: str
+    """The decoder, for a run's protocol."""
 
     def __init__(self, config: Any, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -72,6 +76,8 @@ class Form(ABC):
 class TagForm(Form):
     """One tag a word (Gómez-Rodríguez & Vilares 2018)."""
 
+    decoding = "the most probable tags; where they are no tree's, the best ones of a tree that a beam search finds"
+
     def __init__(self, config: Any, names: Sequence[str]) -> None:
         super().__init__(config, names)
         self._known = tags.TagSet(list(map(tags.Tag.parse, names)))
@@ -94,23 +100,34 @@ class TagForm(Form):
         return batch
 
     def decode(self, proposal: sp.Proposal) -> Tensor:
-        return proposal.mode if proposal.chosen is None else proposal.chosen
+        """The most probable tags; where these are no tree's, the best ones of a tree that `TagSet.search` finds."""
+        return proposal.keep("tree", lambda: self._search(proposal)) if proposal.chosen is None else proposal.chosen
+
+    def _search(self, proposal: sp.Proposal) -> Tensor:
+        y = proposal.mode.clone()
+        scores = proposal.mean.detach()[:, 0].clamp(min=1e-30).log().cpu()
+        lengths = [y.shape[2]] * len(y) if proposal.mask is None else proposal.mask.sum(1).tolist()
+        for row, (numbers, length) in enumerate(zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True)):
+            if not tags.is_tree(self._named(numbers[:length])) and (found := self._known.search(scores[row, :length])):
+                y[row, 0, :length] = F.one_hot(torch.tensor(found), y.shape[-1]).to(y)
+        return y
+
+    def _named(self, numbers: Sequence[int]) -> list[tags.Tag]:
+        return [self._known.tags[number] for number in numbers]
 
     def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:
-        found = []
-        for row, length in zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True):
-            some = [self._known.tags[number] for number in row[:length]]
-            spans = tags.decode(some)
-            found.append((spans, tags.encode(spans, length) != some))
-        return found
+        rows = zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True)
+        found = [self._named(row[:length]) for row, length in rows]
+        return [(tags.decode(some), not tags.is_tree(some)) for some in found]
 
     def decisions(self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch) -> sp.Decisions | None:
-        return tagging.decisions(proposal, batch)
+        return tagging.decisions(replace(proposal, chosen=self.decode(proposal)), batch)
 
     def scores(
         self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
     ) -> list[list[float]]:
-        return [one["scores"] for one in tagging.predictions(proposal, batch, batch.examples)]
+        chosen = replace(proposal, chosen=self.decode(proposal))
+        return [one["scores"] for one in tagging.predictions(chosen, batch, batch.examples)]
 
 
 class SpanForm(Form):
@@ -119,6 +136,7 @@ class SpanForm(Form):
     def __init__(self, config: Any, names: Sequence[str]) -> None:
         super().__init__(config, names)
         self._decode, self._space = config.decode, SpanTrees(names)
+        self.decoding = {"mbr": "the tree of largest Σ (p − ½)", "viterbi": "the most probable tree"}[config.decode]
         self._number = {name: i for i, name in enumerate(names)}
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Trees as one tag a word (Gómez-Rodríguez & Vilares 2018), with repair of tags that are no tree's.
+"""Trees as one tag a word (Gómez-Rodríguez & Vilares 2018): a search for tags that are a tree's, and repair of others.
 
 Constituents of several words have a depth, and words i and i + 1 share n(i) of them. The tag of word i has the change
 n(i) − n(i − 1), the label of the lowest constituent that the two words share, and the unary chain above word i alone.
@@ -10,10 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from itertools import groupby
 from typing import NamedTuple
 
+from torch import Tensor
+
 from spen_infnet.parsing.trees import MARK, Span
+
+Opened = tuple[str, ...]
+"""Labels of the constituents of several words that are open, from the top; empty where it is not known yet."""
 
 
 class Tag(NamedTuple):
@@ -75,12 +81,36 @@ def decode(tags: Sequence[Tag]) -> list[Span]:
     return sorted(found, key=lambda span: (span[0], -span[1]))
 
 
+def is_tree(tags: Sequence[Tag]) -> bool:
+    """True if the tags are those of a tree."""
+    return encode(decode(tags), len(tags)) == list(tags)
+
+
+def _follow(opened: Opened, tag: Tag, is_last: bool) -> Opened | None:
+    """The constituents that a word leaves open, after those that it finds open; None if the tag can't stand there."""
+    if is_last or tag.change is None:
+        return () if is_last and tag[:2] == (None, "") and "" not in opened else None
+    depth = len(opened) + tag.change
+    if depth < 0 or "" in opened[depth:] or (depth > 0) != bool(tag.label):
+        return None
+    if tag.change > 0:
+        return (*opened, *[""] * (tag.change - 1), tag.label)
+    if depth and opened[depth - 1] not in ("", tag.label):
+        return None
+    return (*opened[: depth - 1], tag.label) if depth else ()
+
+
 class TagSet:
     """The tags that are learned, and what stands for others.
 
     Args:
         tags: the tags, most frequent first; at least one.
     """
+
+    choices = 8
+    """Tags of each word that `search` tries."""
+    width = 16
+    """Beginnings of a sentence that it keeps."""
 
     def __init__(self, tags: Sequence[Tag]) -> None:
         self.tags = list(tags)
@@ -94,6 +124,25 @@ class TagSet:
         """The tags seen at least `min_count` times; the most frequent one, if there is none."""
         order = sorted(counts, key=lambda tag: (-counts[tag], str(tag)))
         return cls([tag for tag in order if counts[tag] >= min_count] or order[:1])
+
+    def search(self, scores: Tensor) -> list[int] | None:
+        """The numbers of tags that are a tree's, of the highest total score that a beam search finds; None if it finds
+        none.
+
+        Args:
+            scores: of each word's tags, `(word, tag)`.
+        """
+        best, numbers = scores.topk(min(self.choices, len(self.tags)), -1)
+        beam: dict[Opened, tuple[float, tuple[int, ...]]] = {(): (0.0, ())}
+        for i, choices in enumerate(zip(best.tolist(), numbers.tolist(), strict=True)):
+            found: dict[Opened, tuple[float, tuple[int, ...]]] = {}
+            for opened, (total, before) in beam.items():
+                for score, number in zip(*choices, strict=True):
+                    after = _follow(opened, self.tags[number], i == len(scores) - 1)
+                    if after is not None and (after not in found or found[after][0] < total + score):
+                        found[after] = total + score, (*before, number)
+            beam = dict(nlargest(self.width, found.items(), key=lambda item: item[1][0]))
+        return next((list(found) for _, found in beam.values()), None)
 
     def replace(self, tag: Tag) -> Tag:
         """The tag if it is known; otherwise the same without unary chain, or the most frequent one with its change, or

@@ -140,7 +140,7 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         return {"trees": lambda predictions, examples: "".join(f"{one['tree']}\n" for one in predictions)}
 
     def protocol(self) -> dict[str, Any]:
-        return {**DEFINITIONS, "split": self._read.split, "threshold": None}
+        return {**DEFINITIONS, "decoding": self._form.decoding, "split": self._read.split, "threshold": None}
 
     def show(self, example: TreeExample) -> sp.Shown:
         return self._tagging.show(example)
