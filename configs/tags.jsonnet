@@ -44,7 +44,7 @@ function(
   features=null,  // words (only vectors), plus (tuned vectors, case, columns), plusplus (adds characters), affixes (adds affixes), all (adds clusters), or paper: words
   vectors=null,  // word vectors in GloVe's text format: a file, or glove_twitter; none: learned from scratch
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='compound',  // cross_entropy (BiLSTM), crf, segments (scores each span, for tags of spans); margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf, static_segments (taught by a CRF or segments), static_mean, distillation (taught by finished runs, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit training); with a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
+  method='compound',  // cross_entropy (BiLSTM), crf, segments (scores each span, for tags of spans); margin, perceptron, contrastive, slack (one net); compound (two nets); nce (SEAL-dynamic); static_crf, static_segments (taught by a CRF or segments), static_mean, distillation (taught by finished runs, init.energy=RUNS); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit training); with a file of rules, task.rules=FILE: majority, votes, rules_energy, expectation, rules_cd, r_spen, sg_spen
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
   seed=0  // seed of initial weights, row order, dropout and sampling

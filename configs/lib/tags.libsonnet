@@ -12,6 +12,7 @@ local infnet = import 'methods/infnet.libsonnet';
 local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 local rules = import 'methods/rules.libsonnet';
+local seal = import 'methods/seal.libsonnet';
 local segments = import 'methods/segments.libsonnet';
 local teachers = import 'methods/teachers.libsonnet';
 
@@ -111,7 +112,10 @@ local word(data, has, given) =
       token:: { type: 'encoder', encoder: 'pass_through', dropout: set.bilstm.dropout } + seen { affix_dim: 0, char_dim: 0 },
     },
 
-  method(data_sets, data, encoder, name, energy=null, methods=baselines + segments + infnet + chains + e2e + implicit + teachers + rules.of_file(baselines.crf))::
+  // A few hundred tags make samples and energies dear: NCE takes few samples.
+  nce:: seal.nce { energy_loss+: { samples: 8 }, trainer+: { energy_weight: 0.3 } },
+
+  method(data_sets, data, encoder, name, energy=null, methods=baselines + segments + { nce: $.nce } + infnet + chains + e2e + implicit + teachers + rules.of_file(baselines.crf))::
     local tables = [choose.data(data_sets, data), segments.tables] + (if choose.is_pretrained(encoder) then [pretrained(encoder)] else []);
     patches.method(methods, name, tables, energies, energy),
 }

@@ -40,7 +40,7 @@ CASES = [
 BASELINES = ("cross_entropy", "crf")
 ONE_NET = ("margin", "perceptron", "contrastive", "slack")
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
-METHODS = (*BASELINES, *ONE_NET, "compound", "static_crf", "unrolled", *IMPLICIT)
+METHODS = (*BASELINES, *ONE_NET, "compound", "nce", "static_crf", "unrolled", *IMPLICIT)
 ENERGIES = ("chain", "ge_a", "ge_b", "ge_c", "skip_chain", "high_order")
 DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "gum", "wikigold", "files")}
 EVERY = [(path, data) for path, names in DATA.items() for data in names]
@@ -451,6 +451,8 @@ def test_every_data_set_with_every_method_of_taggers_is_an_experiment(path: Path
             assert config["trainer"]["type"] == "seal.static" and config["trainer"]["energy_epochs"] > 0
         elif method in IMPLICIT:
             assert config["trainer"]["type"] == "implicit.bilevel" and config["trainer"]["net_epochs"] > 0
+        elif method == "nce":
+            assert (config["energy_loss"]["type"], config["trainer"]["type"]) == ("seal.nce", "seal.dynamic")
         elif "energy" in config:
             assert config["energy_loss"]["type"] == f"infnet.{method}"
             assert ("cost_net" in config["energy_loss"]) == (method == "compound")

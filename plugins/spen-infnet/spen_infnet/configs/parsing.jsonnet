@@ -8,18 +8,15 @@
 local baselines = import 'lib/methods/baselines.libsonnet';
 local choose = import 'lib/choose.libsonnet';
 local infnet = import 'lib/methods/infnet.libsonnet';
-local seal = import 'lib/methods/seal.libsonnet';
 local tagging = import 'lib/tags.libsonnet';
 
 local ewt(part) = 'data:parsing/ewt/%s.trees' % part;
-// A few hundred tags make samples and energies dear: NCE takes few samples.
-local nce = { nce: { energy_loss+: { samples: 8 }, trainer+: { energy_weight: 0.3 } } };
-local larger = nce {
+local larger = {
   words+: { features: 'affixes' },
   bilstm+: { layers: 2, hidden: 128, dropout: 0.4, word_dropout: 0.1 },
 };
 local data_sets = {
-  sample: tagging.sample + nce { task: { corpus: 'sample' } },
+  sample: tagging.sample { task: { corpus: 'sample' } },
   ewt: tagging.plain + larger {
     task: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') },
     every+: { trainer+: { net+: { lr: 2e-3, clip: 5 } } },
@@ -46,7 +43,7 @@ function(
   local larger_batches = if data == 'ewt' && choose.is_pretrained(encoder) then { trainer+: { batch_size: 32 } } else {};
   local tree_crf = baselines.cross_entropy { task+: { form: 'spans' }, inference_net: { type: 'infnet.tree_crf' } };
   // A CRF over so many tags is left out: it sums over hundreds of thousands of transitions a word.
-  local methods = { cross_entropy: baselines.cross_entropy, tree_crf: tree_crf, nce: seal.nce } + infnet;
+  local methods = { cross_entropy: baselines.cross_entropy, tree_crf: tree_crf, nce: tagging.nce } + infnet;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + { task: { type: 'infnet.parsing' } + choose.files(data_sets, data, validation, test, split=split) }
   + choose.encoded(encoding)
