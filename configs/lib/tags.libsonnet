@@ -112,7 +112,7 @@ local word(data, has, given) =
       token:: { type: 'encoder', encoder: 'pass_through', dropout: set.bilstm.dropout } + seen { affix_dim: 0, char_dim: 0 },
     },
 
-  // A few hundred tags make samples and energies dear: NCE takes few samples.
+  // Samples of tag sequences are dear, above all with parsing's hundreds of tags: NCE takes few.
   nce:: seal.nce { energy_loss+: { samples: 8 }, trainer+: { energy_weight: 0.3 } },
 
   method(data_sets, data, encoder, name, energy=null, methods=baselines + segments + { nce: $.nce } + infnet + chains + e2e + implicit + teachers + rules.of_file(baselines.crf))::

@@ -76,7 +76,7 @@ def run_program(application: typer.Typer) -> NoReturn:
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    warnings.formatwarning = lambda message, *_: f"warning: {visible(str(message))}\n"
     try:
         report_errors(_run_and_flush)(application)
     except typer.Exit as error:

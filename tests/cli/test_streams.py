@@ -23,7 +23,7 @@ from spen_plugins.errors import visible
 FULL = Path("/dev/full")
 
 PROGRAM = """
-import sys, typer
+import sys, typer, warnings
 from spen_plugins.cli.common import app, report_errors, run_program
 from spen_plugins.errors import DataError
 
@@ -36,6 +36,8 @@ def say(text: str, fail: str = ""):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
     if fail == "data":
         raise DataError(text, 1, "this", "that")
+    if fail == "warn":
+        warnings.warn(text)
     if fail == "late":  # as it is written at the end alone
         sys.stdout.write(text)
         return
@@ -91,6 +93,10 @@ def test_the_bytes_of_a_file_name_stay():
     assert (
         sentence(run([b"caf\xe9\x1b[31m", "--fail=data"])) == r"error: caf\udce9\x1b[31m:1: found this; expected that"
     )
+
+
+def test_a_warning_is_a_sentence():
+    assert sentence(run([b"a\x1b[31mb", "--fail=warn"])) == r"warning: a\x1b[31mb"
 
 
 def test_memory_that_ran_out_is_said_in_a_sentence():

@@ -12,7 +12,7 @@ import torch
 import spen_plugins as sp
 from spen_infnet.parsing import trees
 from spen_infnet.parsing.scores import BracketF1
-from spen_infnet.parsing.tags import Tag, decode, encode
+from spen_infnet.parsing.tags import Tag, decode, encode, is_tree
 from spen_plugins.config.shipped import find
 from tests.infnet.test_trees import TREES
 from tests.loaded import built, experiment, loaded, parsed, spen, trained, written
@@ -63,24 +63,47 @@ def test_scores_of_any_tags(task: sp.Task) -> None:
     assert 0 < found["repaired"] == repaired / len(examples)
 
 
-def test_decoded_tags_are_a_trees_and_their_probabilities_are_reported(task: sp.Task) -> None:
+def test_decoded_tags_are_the_most_probable_of_a_tree(task: sp.Task) -> None:
     examples = task.part("validation")
     batch = task.collate(examples)
-    gold = task.space.one_hot(batch.gold.argmax(-1), batch.x.mask)
-    logits = 6.0 * gold
-    wrong = task.space.tags.index("+1:VP:")
-    first = batch.gold[:, 0, 0].argmax(-1)
-    logits[torch.arange(len(examples)), 0, 0, first] = 1.0
-    logits[:, 0, 1, wrong] += 6.5  # better than gold, but no tree's
-    proposal = task.space.independent(logits, batch.x.mask)
-    metric = task.metric()
-    metric.update(proposal, batch)
+    generator = torch.Generator().manual_seed(0)
+    rivals = torch.rand(batch.gold.shape, generator=generator) < 0.02  # two a word or so
+    noise = 6.0 * torch.rand(batch.gold.shape, generator=generator) * rivals
+    proposal = task.space.independent(4.5 * batch.gold + noise, batch.x.mask)
     decoded = task.decode(proposal)
-    p = (proposal.mean * decoded).sum(-1)[:, 0]
-    for one, row in zip(task.predictions(proposal, batch, examples), p.tolist(), strict=True):
-        assert one["scores"] == pytest.approx(row[: len(one["words"])], abs=1e-3)
-    assert not (proposal.mode == decoded).all()
-    assert metric.compute()["repaired"] == 0
+    log_p = (proposal.mean.log() * batch.x.mask[:, None, :, None]).nan_to_num()
+    searched = missed = 0
+    for row, one in enumerate(task.predictions(proposal, batch, examples)):
+        length = len(one["words"])
+        mode, best = (
+            [Tag.parse(task.space.tags[number]) for number in y[row, 0, :length].argmax(-1).tolist()]
+            for y in (proposal.mode, decoded)
+        )
+        assert is_tree(best) and (best == mode) == is_tree(mode)
+        assert one["scores"] == pytest.approx((proposal.mean * decoded)[row, 0, :length].sum(-1).tolist(), abs=1e-3)
+        searched += best != mode
+        missed += bool((log_p * decoded)[row].sum() < (log_p * batch.gold)[row].sum() - 1e-4)
+    assert 5 < searched < len(examples) and missed < searched / 5
+
+
+def test_tags_without_a_tree_are_repaired(task: sp.Task) -> None:
+    examples = task.part("validation")[:3]
+    batch = task.collate(examples)
+    closing = torch.tensor([(Tag.parse(tag).change or 0) < 0 for tag in task.space.tags])
+    assert closing.sum() >= 8  # as many as the search tries, and no sentence begins with one
+    for mask in (batch.x.mask, None):
+        proposal = task.space.independent(50.0 * closing.expand(batch.gold.shape), mask)
+        assert task.decode(proposal).equal(proposal.mode)
+    metric = task.metric()
+    metric.update(task.space.independent(proposal.logits, batch.x.mask), batch)
+    assert metric.compute()["repaired"] == 1
+
+
+def test_an_energy_of_no_weight_leaves_the_decoder_as_it_is(tmp_path: Path) -> None:
+    run = trained("parsing", tmp_path / "run", method="nce", **{"trainer.epochs": "1"})
+    refined = sp.load(run, refine={"type": "reweight", "weight": 0.0, "temperature": 1.0})
+    words = [{"words": ["The", "cat", "sleeps", "."]}, {"words": ["Anna", "sees", "the", "old", "cat", "."]}]
+    assert refined.predict(words) == sp.load(run).predict(words)
 
 
 def test_a_task_is_restored(task: sp.Task) -> None:

@@ -67,14 +67,15 @@ def test_the_search_finds_the_best_tags_that_are_a_trees():
     some = [Tag(*parts) for parts in product((None, -1, 0, 1, 2), ("", "A", "B"), ("", "C"))]
     for length in (1, 2, 3, 4) * 6:
         known = TagSet([*rng.sample(some, 12), Tag(None, "", "")])
-        known.choices, known.width = len(known.tags), 10_000
         scores = torch.tensor([[rng.gauss(0, 1) for _ in known.tags] for _ in range(length)])
         totals = {
             numbers: sum(float(scores[i, number]) for i, number in enumerate(numbers))
             for numbers in product(range(len(known.tags)), repeat=length)
             if is_tree([known.tags[number] for number in numbers])
         }
-        assert tuple(known.search(scores) or ()) == max(totals, key=totals.__getitem__, default=())
+        assert tuple(known.search(scores, choices=len(known.tags), width=10_000) or ()) == max(
+            totals, key=totals.__getitem__, default=()
+        )
 
 
 def test_the_search_finds_nothing_where_no_tags_are_a_trees():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.runs.predict.evaluating import protocol
 from spen_plugins.runs.train import runner
 from spen_plugins.task_parts import parse_all
@@ -143,12 +145,18 @@ def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_predicts_with_a_warning(labels: Path, tmp_path: Path) -> None:
+    killed = shutil.copytree(labels, tmp_path / "a run")
+    (killed / "metrics.json").unlink()
+    shutil.rmtree(killed / "checkpoint")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        sp.load(labels)
-    killed = damaged(labels, tmp_path / "run", "metrics.json", Path.unlink)
-    with pytest.warns(UserWarning, match="run isn't trained to the end: these are its best weights so far"):
-        assert sp.load(killed).predict([{"features": {}}]) == sp.load(labels).predict([{"features": {}}])
+        whole, copied = sp.load(labels), sp.load(killed)  # a copy without training state may be of a finished run
+    Checkpoint(killed / "checkpoint").save({})
+    resume = re.escape(f"resume with: spen-run --resume '{killed}'")
+    with pytest.warns(UserWarning, match=f"a run isn't trained to the end; {resume}"):
+        loaded = sp.load(killed)
+    item = [{"features": {}}]
+    assert loaded.predict(item) == whole.predict(item) == copied.predict(item)
 
 
 @pytest.mark.parametrize("number", [2, 99, None])

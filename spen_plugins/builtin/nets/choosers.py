@@ -169,8 +169,12 @@ class Reweight(Chooser):
         net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
         if type(net) is not type(proposal):
             raise ConfigError(DEPENDENT)
-        choose = choose_labels if isinstance(self.space, LabelSet) else choose_tags
-        return choose(net, energy, self.weight, self.config.samples).to(proposal.logits.dtype)
+        if isinstance(self.space, LabelSet):
+            chosen = choose_labels(net, energy, self.weight, self.config.samples)
+        else:
+            tags = reweight_tags(net, energy, self.weight, self.config.samples)
+            chosen = tags.mode if isinstance(self.task, FitsDecoder) else self.task.decode(tags, x)
+        return chosen.to(proposal.logits.dtype)
 
 
 def choose_labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
@@ -191,10 +195,10 @@ def choose_dependent(net: Proposal, energy: BoundEnergy, weight: float, n: int) 
     return find_best_set(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
 
 
-def choose_tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
-    """The likeliest tags by their marginals, `(batch, 1, token, tag)`."""
+def reweight_tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Proposal:
+    """Independent tags with the marginals of the weighted samples."""
     if weight == 0:
-        return net.mode
+        return net
     p = torch.softmax(net.logits[:, 0].double(), -1)
     numbers = _draw_by_token(n, p.shape[1]).to(p.device).expand(len(p), -1, -1).contiguous()
     tags = torch.searchsorted(p.cumsum(-1), numbers).clamp(max=p.shape[-1] - 1)
@@ -204,7 +208,7 @@ def choose_tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Te
     ]
     change = torch.softmax(torch.cat(scores, 1), 1) - 1 / n
     marginals = p.scatter_add(2, tags, change.unsqueeze(1).expand_as(tags))
-    return net.space.independent(torch.log(marginals.clamp(min=1e-9)).unsqueeze(1), net.mask).mode
+    return net.space.independent(torch.log(marginals.clamp(min=1e-9)).unsqueeze(1), net.mask)
 
 
 def _weigh(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tensor:

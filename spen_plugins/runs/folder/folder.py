@@ -16,6 +16,7 @@ checkpoint/          the last training state, and within a stage the one before
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -138,6 +139,12 @@ class RunFolder:
     def metrics(self) -> dict[str, Any] | None:
         """The scores, or None before the run is finished."""
         return read_table(self.path / "metrics.json")
+
+    def warn_if_unfinished(self) -> None:
+        """Warn of a run with training state but without scores, which isn't trained to the end."""
+        if self.checkpoint.exists() and self.metrics() is None:
+            resume = f"spen-run --resume {quote(str(self.path))}"
+            warnings.warn(f"{self.path} isn't trained to the end; resume with: {resume}", stacklevel=3)
 
     def unit(self) -> str:
         """The unit of the scores, such as "dB"; empty for fractions, and before the run is finished."""

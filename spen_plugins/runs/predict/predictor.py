@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -244,6 +243,6 @@ def load(
         PluginError: a plugin of the run is not installed.
     """
     folder = RunFolder.open(Path(run), mean=refine is None)
-    if folder.metrics() is None:
-        warnings.warn(f"{folder.path} isn't trained to the end: these are its best weights so far", stacklevel=2)
-    return Predictor(folder, device, refine=refine, precision=precision)
+    predictor = Predictor(folder, device, refine=refine, precision=precision)
+    folder.warn_if_unfinished()
+    return predictor

@@ -76,7 +76,7 @@ class Form(ABC):
 class TagForm(Form):
     """One tag a word (Gómez-Rodríguez & Vilares 2018)."""
 
-    decoding = "the most probable tags; where they are no tree's, the best ones of a tree that a beam search finds"
+    decoding = "the most probable tags if they encode a tree, otherwise the best tree's that a beam search finds"
 
     def __init__(self, config: Any, names: Sequence[str]) -> None:
         super().__init__(config, names)
@@ -100,25 +100,29 @@ class TagForm(Form):
         return batch
 
     def decode(self, proposal: sp.Proposal) -> Tensor:
-        """The most probable tags; where these are no tree's, the best ones of a tree that `TagSet.search` finds."""
+        """The most probable tags if they encode a tree; otherwise the best tree's that `TagSet.search` finds, by the
+        marginals."""
         return proposal.keep("tree", lambda: self._search(proposal)) if proposal.chosen is None else proposal.chosen
 
     def _search(self, proposal: sp.Proposal) -> Tensor:
-        y = proposal.mode.clone()
-        scores = proposal.mean.detach()[:, 0].clamp(min=1e-30).log().cpu()
+        y, mean = proposal.mode.clone(), proposal.mean.detach()
         lengths = [y.shape[2]] * len(y) if proposal.mask is None else proposal.mask.sum(1).tolist()
-        for row, (numbers, length) in enumerate(zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True)):
-            if not tags.is_tree(self._named(numbers[:length])) and (found := self._known.search(scores[row, :length])):
-                y[row, 0, :length] = F.one_hot(torch.tensor(found), y.shape[-1]).to(y)
+        for row, tagged in enumerate(self._look_up(y, lengths)):
+            if tags.is_tree(tagged):
+                continue
+            scores = mean[row, 0, : len(tagged)].clamp(min=1e-30).log()  # the logarithm of 0 would make sums NaN
+            if (numbers := self._known.search(scores.cpu())) is not None:
+                y[row, 0, : len(tagged)] = F.one_hot(torch.tensor(numbers), y.shape[-1]).to(y)
         return y
 
-    def _named(self, numbers: Sequence[int]) -> list[tags.Tag]:
-        return [self._known.tags[number] for number in numbers]
+    def _look_up(self, y: Tensor, lengths: Sequence[int]) -> list[list[tags.Tag]]:
+        """The tags of each sentence."""
+        rows = zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True)
+        return [[self._known.tags[number] for number in numbers[:length]] for numbers, length in rows]
 
     def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:
-        rows = zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True)
-        found = [self._named(row[:length]) for row, length in rows]
-        return [(tags.decode(some), not tags.is_tree(some)) for some in found]
+        tagged = self._look_up(y, lengths)
+        return [(spans := tags.decode(some), tags.encode(spans, len(some)) != some) for some in tagged]
 
     def decisions(self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch) -> sp.Decisions | None:
         return tagging.decisions(replace(proposal, chosen=self.decode(proposal)), batch)

@@ -20,7 +20,7 @@ DEFINITIONS = {
     "(, . : `` '') is scored, and ADVP and PRT differ",
     "precision, recall": "the share of predicted, and of gold, brackets that are right; constituents: of each label",
     "exact_match": "the share of sentences whose brackets are all right, with none too many",
-    "repaired": "the share of sentences whose predicted tags are no tree's",
+    "repaired": "the share of sentences whose decoded tags encode no tree",
 }
 """Definitions of the scores, for a run's protocol."""
 

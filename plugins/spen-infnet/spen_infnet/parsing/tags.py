@@ -14,12 +14,15 @@ from heapq import nlargest
 from itertools import groupby
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from spen_infnet.parsing.trees import MARK, Span
 
 Opened = tuple[str, ...]
-"""Labels of the constituents of several words that are open, from the top; empty where it is not known yet."""
+"""Labels of the constituents of several words that are open, from the top; a label is empty until a tag names it."""
+Beam = dict[Opened, tuple[float, tuple[int, ...]]]
+"""The best beginning of a sentence for each set of open constituents: its score, and the numbers of its tags."""
 
 
 class Tag(NamedTuple):
@@ -107,11 +110,6 @@ class TagSet:
         tags: the tags, most frequent first; at least one.
     """
 
-    choices = 8
-    """Tags of each word that `search` tries."""
-    width = 16
-    """Beginnings of a sentence that it keeps."""
-
     def __init__(self, tags: Sequence[Tag]) -> None:
         self.tags = list(tags)
         self._known = frozenset(tags)
@@ -125,24 +123,27 @@ class TagSet:
         order = sorted(counts, key=lambda tag: (-counts[tag], str(tag)))
         return cls([tag for tag in order if counts[tag] >= min_count] or order[:1])
 
-    def search(self, scores: Tensor) -> list[int] | None:
-        """The numbers of tags that are a tree's, of the highest total score that a beam search finds; None if it finds
-        none.
+    def search(self, scores: Tensor, choices: int = 8, width: int = 16) -> list[int] | None:
+        """The tags, by number, of the tree with the highest score that a beam search finds; None if it finds no tree.
 
         Args:
-            scores: of each word's tags, `(word, tag)`.
+            scores: of each word's tags, `(word, tag)`; a tree's score is the sum of its tags'.
+            choices: tags tried per word.
+            width: beginnings of the sentence kept.
         """
-        best, numbers = scores.topk(min(self.choices, len(self.tags)), -1)
-        beam: dict[Opened, tuple[float, tuple[int, ...]]] = {(): (0.0, ())}
-        for i, choices in enumerate(zip(best.tolist(), numbers.tolist(), strict=True)):
-            found: dict[Opened, tuple[float, tuple[int, ...]]] = {}
-            for opened, (total, before) in beam.items():
-                for score, number in zip(*choices, strict=True):
+        is_last = torch.arange(1, len(scores) + 1).unsqueeze(1) == len(scores)
+        fits = is_last == torch.tensor([tag.change is None for tag in self.tags])
+        best, candidates = scores.masked_fill(~fits, -torch.inf).topk(min(choices, len(self.tags)), -1)
+        beam: Beam = {(): (0.0, ())}
+        for i, tried in enumerate(zip(best.tolist(), candidates.tolist(), strict=True)):
+            longer: Beam = {}
+            for opened, (total, numbers) in beam.items():
+                for score, number in zip(*tried, strict=True):
                     after = _follow(opened, self.tags[number], i == len(scores) - 1)
-                    if after is not None and (after not in found or found[after][0] < total + score):
-                        found[after] = total + score, (*before, number)
-            beam = dict(nlargest(self.width, found.items(), key=lambda item: item[1][0]))
-        return next((list(found) for _, found in beam.values()), None)
+                    if after is not None and (after not in longer or longer[after][0] < total + score):
+                        longer[after] = total + score, (*numbers, number)
+            beam = dict(nlargest(width, longer.items(), key=lambda item: item[1][0]))
+        return next((list(numbers) for _, numbers in beam.values()), None)
 
     def replace(self, tag: Tag) -> Tag:
         """The tag if it is known; otherwise the same without unary chain, or the most frequent one with its change, or
