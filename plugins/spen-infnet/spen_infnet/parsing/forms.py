@@ -76,7 +76,7 @@ class Form(ABC):
 class TagForm(Form):
     """One tag a word (Gómez-Rodríguez & Vilares 2018)."""
 
-    decoding = "the most probable tags if they encode a tree, otherwise the best tree's that a beam search finds"
+    decoding = "the most probable tags if they encode a tree, otherwise those of the best tree that a beam search finds"
 
     def __init__(self, config: Any, names: Sequence[str]) -> None:
         super().__init__(config, names)
@@ -100,8 +100,8 @@ class TagForm(Form):
         return batch
 
     def decode(self, proposal: sp.Proposal) -> Tensor:
-        """The most probable tags if they encode a tree; otherwise the best tree's that `TagSet.search` finds, by the
-        marginals."""
+        """The most probable tags if they encode a tree, otherwise those of the best tree that `TagSet.search` finds, by
+        the marginals."""
         return proposal.keep("tree", lambda: self._search(proposal)) if proposal.chosen is None else proposal.chosen
 
     def _search(self, proposal: sp.Proposal) -> Tensor:
