@@ -18,6 +18,7 @@ local larger = {
 local data_sets = {
   sample: tagging.sample { task: { corpus: 'sample' } },
   ewt: tagging.plain + larger {
+    bilstm+: { hidden: 256 },
     task: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') },
     every+: { trainer+: { net+: { lr: 2e-3, clip: 5 } } },
   },
