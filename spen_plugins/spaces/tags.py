@@ -72,8 +72,10 @@ class TagSequence(OutputSpace):
         return mask_padding(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
 
     def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
-        """Tag indices `(batch, sample, token)` -> `(batch, sample, token, tag)`, zero on padding."""
-        return mask_padding(F.one_hot(tags, len(self.tags)), mask)
+        """Tag indices `(batch, sample, token)` -> `(batch, sample, token, tag)` in float32, zero on padding."""
+        y = torch.zeros(*tags.shape, len(self.tags), device=tags.device)
+        inside = torch.ones_like(tags) if mask is None else mask.unsqueeze(1).expand(tags.shape)
+        return y.scatter_(-1, tags.unsqueeze(-1), inside.unsqueeze(-1).to(y))
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft accuracy: the mean over tokens of Σ min(y, gold)."""

@@ -127,7 +127,7 @@ class ToyTags(_Toy):
         }
         inputs |= self.index([words for words, _, _ in examples])
         tags = _pad([tags or [] for _, _, tags in examples], tokens)
-        gold = self.space.one_hot(tags.unsqueeze(1), mask & labelled.unsqueeze(1)).float()
+        gold = self.space.one_hot(tags.unsqueeze(1), mask & labelled.unsqueeze(1))
         return Batch.of(inputs, mask, gold, labelled.tolist(), rows)
 
 

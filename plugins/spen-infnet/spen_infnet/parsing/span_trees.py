@@ -50,9 +50,7 @@ class SpanTrees(sp.OutputSpace):
 
     def one_hot(self, values: Tensor, mask: Tensor | None) -> Tensor:
         """Values `(batch, sample, place)` -> `(batch, sample, place, value)` in float32, zero on padding."""
-        y = torch.zeros(*values.shape, 1 + len(self.labels), device=values.device)
-        inside = torch.ones_like(values) if mask is None else mask.unsqueeze(1).expand(values.shape)
-        return y.scatter_(-1, values.unsqueeze(-1), inside.unsqueeze(-1).to(y))
+        return self._values.one_hot(values, mask)
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
         return self._values.tally(gold)
