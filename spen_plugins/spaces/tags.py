@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product, mask_padding, sum_variables
 from spen_plugins.spaces.distribution import Proposal
@@ -69,7 +68,7 @@ class TagSequence(OutputSpace):
         return mask_padding((y - excess.gather(-1, support - 1)).clamp(min=0), mask)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return mask_padding(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
+        return self.one_hot(y.argmax(-1), mask).to(y.dtype)
 
     def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
         """Tag indices `(batch, sample, token)` -> `(batch, sample, token, tag)` in float32, zero on padding."""

@@ -110,8 +110,7 @@ class TagForm(Form):
         for row, tagged in enumerate(self._look_up(y, lengths)):
             if tags.is_tree(tagged):
                 continue
-            scores = mean[row, 0, : len(tagged)].clamp(min=1e-30).log()  # the logarithm of 0 would make sums NaN
-            if (numbers := self._known.search(scores.cpu())) is not None:
+            if (numbers := self._known.search(mean[row, 0, : len(tagged)].log().cpu())) is not None:
                 y[row, 0, : len(tagged)] = F.one_hot(torch.tensor(numbers), y.shape[-1]).to(y)
         return y
 
