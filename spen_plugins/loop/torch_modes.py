@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import set_seed
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spen_plugins.errors import RunError
@@ -41,6 +40,8 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 def seed_everything(seed: int) -> None:
     """Seed Python, NumPy and torch; NumPy takes seeds below 2³² only."""
+    from accelerate.utils import set_seed  # prediction needs no accelerate, which is slow to import
+
     set_seed(seed % 2**32)
 
 

@@ -219,6 +219,8 @@ class _Owner:
 def _read(distribution: metadata.Distribution) -> _Owner | None:
     """A distribution that has entry points of ours; None for others, and where the metadata can't be read."""
     try:
+        if GROUP not in (distribution.read_text("entry_points.txt") or ""):
+            return None  # before parsing, which takes longer
         if entries := distribution.entry_points.select(group=GROUP):
             head = distribution.metadata  # parsed at each access
             return _Owner(head["Name"], head["Version"], entries) if head["Name"] is not None else None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 
 from spen_plugins.config.experiment import Precision
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop.torch_modes import random_state, set_random_state
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 
 def check_device(device: str) -> None:
@@ -25,6 +27,9 @@ def check_device(device: str) -> None:
 
 def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
     """Device, precision and processes, by accelerate."""
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
     if device is not None:
         check_device(device)
     processes = count_processes()

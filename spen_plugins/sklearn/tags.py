@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from spen_plugins.data.schemes import BrokenTags, spans
-from spen_plugins.loop import evaluate
+from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.sklearn.base import Trained, value_errors
 from spen_plugins.sklearn.sentences import Sentences, WrittenTags, object_array
 from spen_plugins.task_parts import parse_all

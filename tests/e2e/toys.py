@@ -17,7 +17,7 @@ from spen_e2e.unrolled import Unrolled
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.errors import Interrupted
-from spen_plugins.loop import Loop
+from spen_plugins.loop.loop import Loop
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate, pick_by_length
 from spen_seal.labels import Labels

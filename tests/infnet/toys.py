@@ -9,7 +9,7 @@ import torch
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.basic import Independent
-from spen_plugins.loop import Loop
+from spen_plugins.loop.loop import Loop
 from tests.e2e.toys import make
 from tests.loop.test_loop import make_loop
 

@@ -12,8 +12,8 @@ import pytest
 
 from spen_plugins.errors import Interrupted, RunError
 from spen_plugins.files import is_free
-from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.loop.loop import Loop
 from tests.loop.test_loop import after, noisy
 
 RESULTS = ("weights.safetensors", "history.jsonl")

@@ -21,11 +21,11 @@ from torch import nn
 import spen_plugins as sp
 from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
-from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import collate_rows, proposals
+from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.order import Epochs, batches_of_pass, evaluation_batches
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.recipe import Callbacks, Recipe, assign, find_touched

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 import spen_plugins as sp
 from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError
-from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase, planned_updates
+from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.recipe import check_stages
 from spen_plugins.runs.folder.folder import RunFolder
 from tests.loop.test_loop import ToyTask, check_resuming, energy_phase, make_loop, model_for, net_phase

@@ -170,6 +170,12 @@ def test_factories_are_there_without_an_import_and_load_nothing() -> None:
     assert done.stdout.strip() == "True []"
 
 
+def test_a_pipeline_without_a_transformer_loads_without_what_only_training_needs() -> None:
+    code = "import spacy, sys; spacy.load('spen_en'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not {"accelerate", "transformers"} & set(done.stdout.split())
+
+
 def test_a_folder_of_several_methods_is_the_run_that_was_chosen(runs, tmp_path) -> None:
     (tmp_path / "both/nce").mkdir(parents=True)
     (tmp_path / "both/nce/seed-0").symlink_to(runs["ner"])

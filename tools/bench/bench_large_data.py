@@ -129,7 +129,7 @@ def race(options: Any) -> None:
     from accelerate import Accelerator
     from rich.console import Console
 
-    from spen_plugins.loop import Loop
+    from spen_plugins.loop.loop import Loop
     from spen_plugins.loop.progress import Reporter
     from spen_plugins.loop.recipe import Recipe
     from spen_plugins.runs.folder.folder import RunFolder

@@ -19,7 +19,7 @@ from spacy.util import get_package_path
 import spen_plugins as sp
 from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
-from spen_plugins.loop import evaluate
+from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.scores import calibration
 
 HOLDS = 0.1

@@ -155,7 +155,7 @@ def _widen(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
     tensors = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
     for name in tensors:
         if (scales := stored.get(name + SCALES)) is not None:
-            tensors[name] = tensors[name] * scales.unsqueeze(1)  # of float32
+            tensors[name] = tensors[name].float().mul_(scales.unsqueeze(1))
     return tensors
 
 

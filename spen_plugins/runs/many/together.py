@@ -24,8 +24,8 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
-from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.recipe import Callbacks
 from spen_plugins.loop.together import Together

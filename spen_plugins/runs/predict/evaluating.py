@@ -10,8 +10,7 @@ import torch
 
 from spen_plugins.energy_loss import Terms
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.loop import evaluate
-from spen_plugins.loop.evaluation import average_likelihoods
+from spen_plugins.loop.evaluation import average_likelihoods, evaluate
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import sources
 from spen_plugins.runs.folder.folder import RunFolder

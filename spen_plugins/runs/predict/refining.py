@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spen_plugins.config.node import make, parse
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.loop import evaluate
+from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predict.own_data import load_own_data
 from spen_plugins.task_parts import FitsDecoder

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from spen_plugins.config.experiment import Built
 from spen_plugins.console import Console
-from spen_plugins.loop import evaluate
-from spen_plugins.loop.evaluation import Constant, average_likelihoods, example_ratios
+from spen_plugins.loop.evaluation import Constant, average_likelihoods, evaluate, example_ratios
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.runs.predict.evaluating import protocol

@@ -16,7 +16,7 @@ from spen_plugins.console import Console
 from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.errors import ConfigError
 from spen_plugins.files.lock import locked
-from spen_plugins.loop import Loop
+from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.mistakes import rehearse
 from spen_plugins.loop.processes import gather, wait_for_all
 from spen_plugins.loop.progress import Reporter

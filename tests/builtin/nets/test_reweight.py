@@ -16,7 +16,7 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.nets.choosers import BLOCK, TEMPERATURES, WEIGHTS, Rerank, Reweight, _draw_by_token
 from spen_plugins.builtin.nets.crf import Crf
-from spen_plugins.loop import evaluate as scored
+from spen_plugins.loop.evaluation import evaluate as scored
 from spen_plugins.report.compare import compare
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.predict.own_data import load_own_data
