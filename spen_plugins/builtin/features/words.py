@@ -32,7 +32,7 @@ from spen_plugins.builtin.features.word_tables import (
 )
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.text import sha256
-from spen_plugins.data.words import STORED, read_clusters, read_vectors
+from spen_plugins.data.words import STORED, WordClusters, WordVectors, read_clusters, read_vectors
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import save_bytes
@@ -98,15 +98,16 @@ class WordNetwork(FeatureNetwork):
         has = ((AFFIXES, self.affixes), (SPELLING, self.characters), (CASE, self.case))
         parts = [part for part, table in has if table is not None]
         self.vectors = self.clusters = None
+        self._contents: dict[str, WordVectors | WordClusters] = {}  # of the files, by the setting that names one
         if config.vectors is not None:
-            self._vectors = read_once(read_vectors, locate(config.vectors.file))
-            self.vectors = VectorTable(self._vectors, config.vectors.tune)
-            self._rows = make_vector_rows(self._vectors, config.vectors)
+            self._contents["vectors"] = vectors = read_once(read_vectors, locate(config.vectors.file))
+            self.vectors = VectorTable(vectors, config.vectors.tune)
+            self._rows = make_vector_rows(vectors, config.vectors)
             parts.append(self._rows)
             width += len(self.vectors.unknown)
         if config.clusters is not None:
-            self._clusters = read_once(read_clusters, locate(config.clusters.file))
-            self._prefixes, sizes = make_cluster_rows(self._clusters, config.clusters)
+            self._contents["clusters"] = clusters = read_once(read_clusters, locate(config.clusters.file))
+            self._prefixes, sizes = make_cluster_rows(clusters, config.clusters)
             self.clusters = ClusterTable(sizes, config.clusters.dim)
             parts.append(self._prefixes)
             width += config.clusters.dim * len(config.clusters.prefixes)
@@ -124,14 +125,8 @@ class WordNetwork(FeatureNetwork):
 
     def save_assets(self, folder: Path) -> None:
         """Save the vectors and clusters, also for words unseen in training."""
-        if self.vectors is not None:
-            save_bytes(
-                self._vectors.to_bytes(), folder / _name_asset("vectors", self.config.vectors.file), parents=True
-            )
-        if self.clusters is not None:
-            save_bytes(
-                self._clusters.to_bytes(), folder / _name_asset("clusters", self.config.clusters.file), parents=True
-            )
+        for key, contents in self._contents.items():
+            save_bytes(contents.to_bytes(), folder / _name_asset(key, getattr(self.config, key).file), parents=True)
 
     def checksums(self) -> dict[str, str]:
         named = (self.config.vectors, self.config.clusters)

@@ -201,7 +201,7 @@ def test_fixed_vectors_are_no_weights_and_are_shared(files):
     tuned = ready(task, BiLstm, vectors=files["vectors"] | {"tune": True})
     with torch.no_grad():
         tuned.vectors.table += 1
-    assert "vectors.table" in dict(tuned.named_parameters()) and row(first._vectors, "dogs") == [2, 2, 2]
+    assert "vectors.table" in dict(tuned.named_parameters()) and row(first._contents["vectors"], "dogs") == [2, 2, 2]
 
 
 def test_equal_networks_share_an_indexer_and_others_do_not(tmp_path, files):
