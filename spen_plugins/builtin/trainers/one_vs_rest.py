@@ -13,6 +13,7 @@ from pydantic import Field, PositiveFloat
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.features.ngrams import Bag
 from spen_plugins.builtin.nets.basic import Independent
+from spen_plugins.builtin.trainers.phases import frozen_except
 from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
 from spen_plugins.spaces import LabelSet
@@ -53,21 +54,11 @@ class OneVsRest(Trainer):
             )
         if net.output.bias is None:
             raise ConfigError("trainer 'one_vs_rest' requires inference_net.bias=true")
-        frozen = tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()}))
-        first_example = task.part("train")[:1]  # nothing is learned in batches
+        # Nothing is learned in batches: one example is enough.
+        common = {"frozen": frozen_except(model), "examples": task.part("train")[:1]}
         return [
-            Stage(
-                f"C={c:g}",
-                (),
-                1,
-                1,
-                frozen,
-                start=partial(self._fit, task, c),
-                examples=first_example,
-                goes_on=c != first,
-            )
-            for first in self.config.c[:1]
-            for c in self.config.c
+            Stage(f"C={c:g}", (), epochs=1, start=partial(self._fit, task, c), goes_on=i > 0, **common)
+            for i, c in enumerate(self.config.c)
         ]
 
     def protocol(self) -> dict[str, Any]:
