@@ -187,3 +187,21 @@ class Proposal(ABC):
             iterates=tuple(y.detach() for y in self.iterates),
             _kept={},
         )
+
+
+class Dependent(Proposal):
+    """Variables that depend on each other. Relaxed samples and perturbed outputs are those of the closest independent
+    variables: each variable has the exact mean, but is drawn without regard to the others."""
+
+    @property
+    @abstractmethod
+    def _closest_independent(self) -> Proposal:
+        """The independent variables with the same mean."""
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        """`n` relaxed samples of the closest independent variables, with a gradient to the mean."""
+        return self._closest_independent.rsample(n, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        """`n` relaxed outputs with Gaussian noise on the logits of the mean."""
+        return self._closest_independent.perturb(n, std)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spen_plugins.spaces.base import Box, at_least_float32, inner_product
-from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.distribution import Dependent, Proposal
 from spen_plugins.spaces.forest import Forest
 from spen_plugins.spaces.k_best import cheapest_flips
 from spen_plugins.spaces.sparse import SparseLabels, find_positive, find_true, sort_ascending
@@ -124,21 +124,14 @@ class IndependentLabels(Proposal):
 
 
 @dataclass(frozen=True)
-class DependentLabels(Proposal):
-    """Labels that depend on each other: `mode` is the first of `k_best`, and `rsample` and `perturb` are of the
-    independent labels with the same marginals."""
+class DependentLabels(Dependent):
+    """Labels that depend on each other: `mode` is the first of `k_best`."""
 
     space: LabelSet
 
     @cached_property
     def mode(self) -> Tensor:
         return self.k_best(1)[0]
-
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        return self._closest_independent.perturb(n, std)
 
     @cached_property
     def _closest_independent(self) -> Proposal:

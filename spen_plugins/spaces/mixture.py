@@ -12,12 +12,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spen_plugins.spaces.base import OutputSpace, at_least_float32
-from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.distribution import Dependent, Proposal
 from spen_plugins.spaces.spans import Spans
 
 
 @dataclass(frozen=True)
-class Mixture(Proposal):
+class Mixture(Dependent):
     """q(y | x) = Σ_k π_k q_k(y | x), exact in `log_prob`, `mean` and `sample`. `Mixture.of` makes one.
 
     `mode` is that of the independent variables with the mixture's mean, not the most probable output of the mixture:
@@ -96,14 +96,6 @@ class Mixture(Proposal):
                 samples[rows, columns] = drawn[rows, place[rows, columns]]
         return samples
 
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        """Relaxed samples, with gradient, of the independent variables with the mixture's mean."""
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        """Relaxed outputs with Gaussian noise on the logits of the mean."""
-        return self._closest_independent.perturb(n, std)
-
     def log_prob(self, y: Tensor) -> Tensor:
         each = torch.stack([component.log_prob(y) for component in self.components])
         return torch.logsumexp(_align(self.log_weights, 2) + each, 0)
@@ -131,7 +123,6 @@ class Mixture(Proposal):
 
     @cached_property
     def _closest_independent(self) -> Proposal:
-        """The independent variables with the same mean."""
         return self.space.independent(self.logits, self.mask)
 
 

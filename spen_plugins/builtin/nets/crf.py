@@ -18,6 +18,7 @@ from spen_plugins.inference_net import InferenceNet
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal, Spans, TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
+from spen_plugins.spaces.distribution import Dependent
 from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.spaces.paths import Scores, begin_once, is_possible
 from spen_plugins.spaces.spans import find_spans
@@ -61,7 +62,7 @@ class Crf(InferenceNet):
 
 
 @dataclass(frozen=True)
-class CrfProposal(Proposal):
+class CrfProposal(Dependent):
     """q(y | x) of a linear chain; `logits` are its emissions `(batch, 1, token, tag)`.
 
     `log_prob` of a relaxed y is bilinear in it: the score Σ_t y_t·e_t + y_{t−1}ᵀ A y_t minus ln Z; exact on one-hot y.
@@ -176,18 +177,6 @@ class CrfProposal(Proposal):
             drawn = torch.stack(tags[::-1], 2)
             return self.space.one_hot(drawn, self.mask).to(self.logits.dtype)
 
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        """Relaxed samples with gradient: Gumbel-softmax around the marginals, token by token.
-
-        Each token's marginal is exact; tokens are drawn independently, so these are samples of the closest independent
-        distribution, not of the chain.
-        """
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        """Relaxed outputs with Gaussian noise on the log-marginals of each token."""
-        return self._closest_independent.perturb(n, std)
-
     @cached_property
     def mode(self) -> Tensor:
         """Viterbi over emissions and transitions, under the space's scheme and unique types if `constrained`."""
@@ -234,7 +223,6 @@ class CrfProposal(Proposal):
 
     @property
     def _closest_independent(self) -> Proposal:
-        """The independent tags with the same marginals."""
         return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
 
 

@@ -224,6 +224,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
         Raises:
             DataError: a part for training has no example with gold, or a scored part has an example without.
         """
+        known = {}
         for name, examples in self._parts.items():
             if name == "train" and seen is not None:
                 continue
@@ -236,12 +237,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
                 )
-        known = {
-            name: self._collect_labels(part) for name, part in self._parts.items() if name != "train" or seen is None
-        }
+            known[name] = {i for example in examples if example.gold is not None for i in example.gold.tolist()}
         seen = known.pop("train") if seen is None else seen
         unseen, labels = sorted(set().union(*known.values()) - seen), self.space.labels
         self._notes += note_unseen([labels[i] for i in unseen], len(labels), "labels")
-
-    def _collect_labels(self, examples: Sequence[Any]) -> set[int]:
-        return {i for example in examples if example.gold is not None for i in example.gold.tolist()}
