@@ -19,7 +19,7 @@ from spen_plugins.sentences.tasks import SentenceTask
 from spen_plugins.settings.config import Config
 from spen_plugins.settings.facts import number
 from spen_plugins.spaces import Proposal
-from spen_plugins.task import Metric
+from spen_plugins.task import Metric, Shown
 from spen_plugins.task_parts import FitsDecoder
 
 Decode = Callable[[Proposal], Tensor]
@@ -71,7 +71,7 @@ def _take_chosen(decoder: SpanDecoder) -> Decode:
 
 class SpanTask(SentenceTask, FitsDecoder):
     """A task over sentences whose outputs are spans in tags; `Config` inherits from `SpanConfig`, `__init__` is called,
-    and `load` and `restore` set `_table`."""
+    `load` and `restore` set `_table`, and an example has `names`, its gold tags or None."""
 
     _table: SpanTable
 
@@ -115,6 +115,9 @@ class SpanTask(SentenceTask, FitsDecoder):
         """Take the decoder of a run, which is chosen no more."""
         self.decoder = SpanDecoder(number(facts, "threshold") if "threshold" in facts else None)
         self._decoders = [self.decoder]
+
+    def show(self, example: Any) -> Shown:
+        return Shown(example.entry.words, example.names)
 
     def _fitted(self, make: Callable[[Decode], Metric]) -> Metric:
         """The metric that `make` makes, under each decoder if the validation part chooses one."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from spen_plugins.builtin.tasks.labels.label_parts import Columns
 from spen_plugins.data.records import written
-from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import DataError
 from spen_plugins.task import Writer
 
@@ -43,13 +42,6 @@ def label_csv(
         return written(records)
 
     return write
-
-
-def find_label_separator(layout: Layout, usual: str) -> str | None:
-    """The separator of a layout's labels; None if they are in columns of 0 and 1."""
-    if isinstance(layout.labels, int) or (isinstance(layout.labels, str) and not layout.labels.endswith("*")):
-        return layout.separator or usual
-    return None
 
 
 def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import Tensor
 
-from spen_plugins.builtin.tasks.labels.label_csv import find_label_separator
 from spen_plugins.builtin.tasks.labels.label_parts import Columns, find_text_columns
 from spen_plugins.builtin.tasks.labels.label_settings import TextsConfig, check_data
 from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters
@@ -105,7 +104,9 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         return [Example(line.strip(), None) for line in split_lines(raw.text)]
 
     def _separator(self) -> str | None:
-        return find_label_separator(self._layout(), SEPARATOR)
+        layout = self._layout()
+        in_one = isinstance(layout.labels, int) or (isinstance(layout.labels, str) and not layout.labels.endswith("*"))
+        return (layout.separator or SEPARATOR) if in_one else None
 
     def _columns(self, examples: Sequence[Example]) -> Columns:
         names, rows = super()._columns(examples)

@@ -38,7 +38,7 @@ from spen_plugins.sentences.batches import (
 from spen_plugins.sentences.tasks import PredicateTask, hide_roles, kept, read_parts, role_formats, unseen_roles
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Metric, Shown, WordInputs, Writer
+from spen_plugins.task import PARTS, Metric, WordInputs, Writer
 from spen_plugins.task_parts import WritesFormats
 
 
@@ -176,9 +176,6 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
             "split": self._read.split,
             "threshold": self._protocol_threshold(),
         }
-
-    def show(self, example: Example) -> Shown:
-        return Shown(example.entry.words, example.names)
 
     def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
         self._vocabulary = vocabulary

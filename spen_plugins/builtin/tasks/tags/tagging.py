@@ -46,7 +46,7 @@ from spen_plugins.sentences.batches import (
 from spen_plugins.sentences.on_disk import TaggedMaker
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import HELD_OUT, PARTS, Metric, Shown, WordInputs, Writer
+from spen_plugins.task import HELD_OUT, PARTS, Metric, WordInputs, Writer
 from spen_plugins.task_parts import ReadsInputs, TakesExamples, WritesFormats
 
 
@@ -218,9 +218,6 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
             **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
             "threshold": self._protocol_threshold(),
         }
-
-    def show(self, example: TaggedExample) -> Shown:
-        return Shown(example.entry.words, example.names)
 
     def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
         self._vocabulary = vocabulary
