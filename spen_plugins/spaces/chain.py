@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """Transition scores of a chain: `transitions` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
 
     transitions: Tensor
@@ -20,7 +19,7 @@ class Chain:
 
     def detach(self) -> Chain:
         """The same scores without gradient."""
-        return Chain(self.transitions.detach(), self.start.detach(), self.end.detach())
+        return Chain(*(scores.detach() for scores in self))
 
 
 def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:

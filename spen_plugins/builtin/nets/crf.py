@@ -135,8 +135,7 @@ class CrfProposal(Dependent):
     def _allowed_chain(self) -> Chain:
         """The chain in float64; what the scheme forbids is `FORBIDDEN` below all else, if `constrained`. With −∞ in its
         place the sums would be in log space, which takes many times longer."""
-        chain = self.chain.detach()
-        scores = [values.double() for values in (chain.transitions, chain.start, chain.end)]
+        scores = [values.double() for values in self.chain.detach()]
         if self.constrained:
             allowed = allowed_transitions(self.space.tags, self.space.scheme)
             least = min(float(values.min()) for values in scores) - FORBIDDEN
@@ -208,14 +207,12 @@ class CrfProposal(Dependent):
         return replace(super().detach(), chain=self.chain.detach())
 
     def tempered(self, temperature: float) -> CrfProposal:
-        chain = Chain(*(part / temperature for part in (self.chain.transitions, self.chain.start, self.chain.end)))
-        return replace(super().tempered(temperature), chain=chain)
+        return replace(super().tempered(temperature), chain=Chain(*(scores / temperature for scores in self.chain)))
 
     @property
     def _decoding(self) -> tuple[Tensor, Tensor, Tensor]:
         """Transitions, start and end to decode with: −∞ if they violate the scheme, if `constrained`."""
-        chain = self.chain.detach()
-        scores = chain.transitions, chain.start, chain.end
+        scores = self.chain.detach()
         if not self.constrained or self.space.scheme == "none":
             return scores
         allowed = allowed_transitions(self.space.tags, self.space.scheme)

@@ -119,7 +119,7 @@ def test_without_a_mask_every_token_counts():
 
 
 def test_gradients():
-    leaves = [t.clone().requires_grad_() for t in (proposal().logits, *vars(proposal().chain).values())]
+    leaves = [t.clone().requires_grad_() for t in (proposal().logits, *proposal().chain)]
     y = torch.softmax(torch.randn(4, 3, 4, K, dtype=torch.double), -1)
 
     def made(logits, *chain):
