@@ -41,11 +41,14 @@ class Component(nn.Module):
         return {}
 
 
-def name_parts(parts: Mapping[str, Component], where: str) -> nn.ModuleDict:
-    """The components of a starred key of `Component.parts`, as modules.
+NamedParts = Mapping[str, Component]
+"""Components by the names that a user chose for them, under a starred key of `Component.parts`."""
+
+
+def name_parts(parts: NamedParts, where: str) -> nn.ModuleDict:
+    """The components as modules.
 
     Args:
-        parts: the components by name.
         where: the key's path in the config, for messages.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import nn
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.component import Component, name_parts
+from spen_plugins.component import Component, NamedParts, name_parts
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import Proposal
@@ -59,7 +59,7 @@ def check_alone(net: InferenceNet | type[InferenceNet], where: str) -> None:
         )
 
 
-def join_nets(nets: Mapping[str, Component] | None, where: str, missing: str) -> nn.ModuleDict:
+def join_nets(nets: NamedParts | None, where: str, missing: str) -> nn.ModuleDict:
     """The nets of a mean, as modules.
 
     Raises:

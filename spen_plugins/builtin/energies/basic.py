@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.component import Component, name_parts
+from spen_plugins.component import NamedParts, name_parts
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
@@ -138,11 +138,7 @@ class Sum(Energy):
         """w_k by the term's name; 1 for terms that are not listed."""
 
     def __init__(
-        self,
-        config: Any,
-        task: Task,
-        features: FeatureNetwork | None = None,
-        terms: Mapping[str, Component] | None = None,
+        self, config: Any, task: Task, features: FeatureNetwork | None = None, terms: NamedParts | None = None
     ) -> None:
         super().__init__(config, task, features)
         if not terms:
@@ -176,11 +172,7 @@ class MeanOfRuns(Energy):
     takes_runs = True
 
     def __init__(
-        self,
-        config: Any,
-        task: Task,
-        features: FeatureNetwork | None = None,
-        nets: Mapping[str, Component] | None = None,
+        self, config: Any, task: Task, features: FeatureNetwork | None = None, nets: NamedParts | None = None
     ) -> None:
         super().__init__(config, task, features)
         missing = (

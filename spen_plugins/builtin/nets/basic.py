@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import ChoiceInputs, X
-from spen_plugins.component import Component
+from spen_plugins.component import NamedParts
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
@@ -51,11 +51,7 @@ class Mean(InferenceNet):
     parts: ClassVar[Mapping[str, str]] = {"nets": "inference_net*"}
 
     def __init__(
-        self,
-        config: Any,
-        task: Task,
-        features: FeatureNetwork | None = None,
-        nets: Mapping[str, Component] | None = None,
+        self, config: Any, task: Task, features: FeatureNetwork | None = None, nets: NamedParts | None = None
     ) -> None:
         super().__init__(config, task, features)
         missing = (
