@@ -36,22 +36,15 @@ class Forest:
 
     def __init__(self, names: Sequence[str], parents: Sequence[int | None]) -> None:
         self.names, self.parents = list(names), list(parents)
-        depth: dict[int | None, int] = {None: -1}
-
-        def find_depth(label: int) -> int:
-            chain = []
-            at: int | None = label
-            while at not in depth:
-                if at in chain:
-                    cycle = " -> ".join(names[i] for i in [*chain[chain.index(at) :], at])
+        depths = []
+        for label in range(len(names)):
+            chain = [label]
+            while (above := self.parents[chain[-1]]) is not None:
+                if above in chain:
+                    cycle = " -> ".join(names[i] for i in [*chain[chain.index(above) :], above])
                     raise ConfigError(f"label hierarchy: found {cycle}; expected no label to be its own ancestor")
-                chain.append(at)
-                at = self.parents[at]
-            for below in reversed(chain):
-                depth[below] = depth[self.parents[below]] + 1
-            return depth[label]
-
-        depths = [find_depth(i) for i in range(len(names))]
+                chain.append(above)
+            depths.append(len(chain) - 1)
         self.levels = [
             Level(torch.tensor(labels), torch.tensor([self.parents[i] for i in labels]))
             for d in range(1, max(depths, default=0) + 1)
