@@ -52,13 +52,9 @@ class Gbi(InferenceNet):
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """A proposal whose mean is the descent's result; its `iterates` are the path if `keep_iterates`."""
         assert energy is not None
-        net = None
-        if "net" in self.starts:
-            net = self.net(x, energy if self.net.uses_energy else None).mean
-        seed = None if self.training else 0
-        start = descent.starts(
-            self.starts, self.space, self._make_zeros(x, energy), x.mask, self.config.random, net, seed
-        )
+        net = self.net(x, energy if self.net.uses_energy else None).mean if "net" in self.starts else None
+        like, seed = self._make_zeros(x, energy), None if self.training else 0
+        start = descent.starts(self.starts, self.space, like, x.mask, self.config.random, net, seed)
         lowest = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_iterates).lowest()
         return self.space.independent(self.space.logits(lowest.y, x.mask), x.mask, iterates=lowest.path)
 
@@ -66,7 +62,7 @@ class Gbi(InferenceNet):
         if self.net is not None:
             return self.net.training_proposal(x, energy)
         assert energy is not None
-        return self.space.independent(torch.zeros_like(self._make_zeros(x, energy)), x.mask)
+        return self.space.independent(self._make_zeros(x, energy), x.mask)
 
     def _make_zeros(self, x: X, energy: BoundEnergy) -> Tensor:
         """Zeros `(batch, 1, *variables)` of the energy's type, on its device."""

@@ -88,7 +88,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
         self._parts: dict[str, Sequence[TaggedExample]] = {
-            part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(group, encoded[part], strict=True)]
+            part: [self._example(s, *gold) for s, gold in zip(group, encoded[part], strict=True)]
             for part, (_, group) in sentences.items()
         }
         if self._index is not None:
@@ -135,7 +135,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
             gold = [tags for s in file.sentences if (tags := self._encoding.encode_if_valid(s, where)) is not None]
             warnings = tag_warnings.unspaced_lines(path, [word for s in file.sentences for word in s.words])
         self._note_read(path, file, gold, warnings)
-        return [self._example(s.words, s.columns, None, frozenset()) for s in file.sentences]
+        return [self._example(sentence, None, frozenset()) for sentence in file.sentences]
 
     def _note_read(self, path: str, file: Any, gold: Sequence[Sequence[str]], warnings: Sequence[str]) -> None:
         unknown = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
@@ -158,7 +158,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
 
     def example(self, sentence: TaggedSentence, where: object) -> TaggedExample:
         """The example of a sentence with the config's columns; `where` it is from, for errors about its tags."""
-        return self._example(sentence.words, sentence.columns, *self._encoding.encode(sentence, where))
+        return self._example(sentence, *self._encoding.encode(sentence, where))
 
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
@@ -231,17 +231,10 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
         self._table = SpanTable(tags)
         self._tag = {tag: i for i, tag in enumerate(tags)}
 
-    def _example(
-        self,
-        words: tuple[str, ...],
-        columns: Mapping[str, Sequence[str]],
-        names: tuple[str, ...] | None,
-        spans: frozenset,
-        weight: float = 1.0,
-    ) -> TaggedExample:
-        numbers = {}
+    def _example(self, sentence: TaggedSentence, names: tuple[str, ...] | None, spans: frozenset) -> TaggedExample:
+        words, columns, numbers = sentence.words, sentence.columns, {}
         for name, known in self._number.items():
             values = [known.get(value, 1) for value in columns[name]] if name in columns else [1] * len(words)
             numbers[name] = np.array(values, dtype=np.int64)
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
-        return TaggedExample(self._vocabulary.entry(words), numbers, names, tags, spans, weight)
+        return TaggedExample(self._vocabulary.entry(words), numbers, names, tags, spans, sentence.weight)
