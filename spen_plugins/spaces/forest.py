@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,7 +37,7 @@ class Forest:
 
     def __init__(self, names: Sequence[str], parents: Sequence[int | None]) -> None:
         self.names, self.parents = list(names), list(parents)
-        depths = []
+        self._paths: list[list[int]] = []  # from a root to each label
         for label in range(len(names)):
             chain = [label]
             while (above := self.parents[chain[-1]]) is not None:
@@ -44,11 +45,11 @@ class Forest:
                     cycle = " -> ".join(names[i] for i in [*chain[chain.index(above) :], above])
                     raise ConfigError(f"label hierarchy: found {cycle}; expected no label to be its own ancestor")
                 chain.append(above)
-            depths.append(len(chain) - 1)
+            self._paths.append(chain[::-1])
         self.levels = [
             Level(torch.tensor(labels), torch.tensor([self.parents[i] for i in labels]))
-            for d in range(1, max(depths, default=0) + 1)
-            for labels in [[i for i, one in enumerate(depths) if one == d]]
+            for length in range(2, max(map(len, self._paths), default=0) + 1)
+            for labels in [[i for i, path in enumerate(self._paths) if len(path) == length]]
         ]
         self.children = torch.tensor([i for i, p in enumerate(self.parents) if p is not None], dtype=torch.long)
         self.above = torch.tensor([p for p in self.parents if p is not None], dtype=torch.long)
@@ -70,18 +71,6 @@ class Forest:
     def preorder(self) -> tuple[list[int], list[int]]:
         """The labels in an order in which a label's descendants follow it directly; and, at each place of this order,
         the first place after the label's descendants."""
-        below: dict[int | None, list[int]] = {}
-        for label, parent in enumerate(self.parents):
-            below.setdefault(parent, []).append(label)
-        order: list[int] = []
-        ends = [0] * len(self.parents)
-        stack = [(label, False) for label in reversed(below.get(None, []))]
-        while stack:
-            label, done = stack.pop()
-            if done:
-                ends[label] = len(order)
-                continue
-            order.append(label)
-            stack.append((label, True))
-            stack.extend((child, False) for child in reversed(below.get(label, [])))
-        return order, [ends[label] for label in order]
+        order = sorted(range(len(self._paths)), key=self._paths.__getitem__)
+        sizes = Counter(label for path in self._paths for label in path)  # of a label and its descendants
+        return order, [place + sizes[label] for place, label in enumerate(order)]
