@@ -55,12 +55,12 @@ if TYPE_CHECKING:
         FIRED,
         VOTES,
         MarkedWords,
+        NamesSenses,
         Rules,
         RulesConfig,
         TakesRules,
         require_rules,
     )
-    from spen_plugins.data.parts.senses import NamesSenses
     from spen_plugins.data.records import read_json_lines
     from spen_plugins.data.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.energy import BoundEnergy, Energy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -104,6 +104,19 @@ def require_rules(task: Task, learns: bool = False) -> None:
             "this method requires training examples without gold, but all have gold: task.labelled=50 hides the gold "
             "of the others, task.unlabelled=FILE names more examples"
         )
+
+
+class NamesSenses(ABC):
+    """A task about predicates, whose files may say which sense each has."""
+
+    @abstractmethod
+    def number_senses(self, senses: Sequence[str]) -> None:
+        """From now on, `x.inputs["sense"]` `(batch,)` is the place of each predicate's sense in `senses`; −1 if it has
+        none, or another.
+
+        Raises:
+            ConfigError: no training example has one of them.
+        """
 
 
 class RulesConfig(Config):

@@ -18,8 +18,7 @@ from spen_plugins.data.parts.file_parts import (
     with_file_encoding,
 )
 from spen_plugins.data.parts.gold import PartlyLabelledConfig, WithoutGold
-from spen_plugins.data.parts.rules import MarkedWords, RulesConfig, TakesRules
-from spen_plugins.data.parts.senses import NamesSenses
+from spen_plugins.data.parts.rules import MarkedWords, NamesSenses, RulesConfig, TakesRules
 from spen_plugins.data.schemes import complete_tags
 from spen_plugins.data.sentences.items import parse_one_predicate
 from spen_plugins.data.sentences.roles import FileExamples, read_roles
