@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spen_plugins.data.sentences.srl import SETTING, Sentence
+from spen_plugins.data.sentences.srl import SETTING, Block, Sentence
 from spen_plugins.data.text import read_lines, shorten
 from spen_plugins.errors import DataError
 
@@ -58,21 +58,8 @@ class TaggedSentence:
 
 def predicate_sentences(sentences: Iterable[Sentence]) -> list[TaggedSentence]:
     """Sentences with semantic roles as tagged ones: B-V at each predicate, O elsewhere."""
-    found = []
-    for sentence in sentences:
-        at = {proposition.predicate for proposition in sentence.propositions}
-        found.append(
-            TaggedSentence(sentence.words, tuple("B-V" if i in at else "O" for i in range(len(sentence.words))))
-        )
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A sentence's lines as cells; `first` is the number of its first line."""
-
-    first: int
-    rows: list[list[str]]
+    marked = [(sentence.words, {p.predicate for p in sentence.propositions}) for sentence in sentences]
+    return [TaggedSentence(words, tuple("B-V" if i in at else "O" for i in range(len(words)))) for words, at in marked]
 
 
 def read_columns(
@@ -92,8 +79,9 @@ def read_columns(
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token per line")
     width = _width(path, blocks)
-    places = {name: _place(path, blocks[0].first, width, name, n) for name, n in (columns or {}).items()}
-    places["words"] = word = _place(path, blocks[0].first, width, "words", words)
+    further = {name: _place(path, blocks[0].first, width, name, n) for name, n in (columns or {}).items()}
+    word = _place(path, blocks[0].first, width, "words", words)
+    places = {**further, "words": word}
     tag = tags + width if tags < 0 else tags
     taken = next((name for name, place in places.items() if place == tag), None)
     if gold:
@@ -110,27 +98,23 @@ def read_columns(
         TaggedSentence(
             tuple(row[word] for row in block.rows),
             _tags(path, block, tag, gold) if tagged else None,
-            {
-                name: tuple(row[place].strip() for row in block.rows)
-                for name, place in places.items()
-                if name != "words"
-            },
+            {name: tuple(row[place].strip() for row in block.rows) for name, place in further.items()},
             block.first,
         )
         for block in blocks
     ]
 
 
-def _blocks(lines: Sequence[str]) -> list[_Block]:
+def _blocks(lines: Sequence[str]) -> list[Block]:
     tabs, usual = _usual_row(lines)
-    blocks: list[_Block] = []
+    blocks: list[Block] = []
     rows: list[list[str]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith(_DOCUMENT):
             rows = []
         elif rows or line[0] != "#" or not _comment(line, tabs, usual):
             if not rows:
-                blocks.append(_Block(number, rows))
+                blocks.append(Block(number, rows))
             rows.append(_cells(line))
     return blocks
 
@@ -154,7 +138,7 @@ def _comment(line: str, tabs: bool, usual: int) -> bool:
     return not tabs and SETTING.match(line) is not None
 
 
-def _width(path: Path, blocks: Sequence[_Block]) -> int:
+def _width(path: Path, blocks: Sequence[Block]) -> int:
     (width, _), *others = Counter(len(row) for block in blocks for row in block.rows).most_common()
     if others:
         number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
@@ -171,7 +155,7 @@ def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
     return column % width
 
 
-def _check_header(path: Path, block: _Block, tag: int) -> None:
+def _check_header(path: Path, block: Block, tag: int) -> None:
     names = [cell.strip().lower() for cell in block.rows[0]]
     if names[tag] in _TAGS and _WORDS & set(names):
         raise DataError(
@@ -179,7 +163,7 @@ def _check_header(path: Path, block: _Block, tag: int) -> None:
         )
 
 
-def _check_plain(path: Path, blocks: Sequence[_Block], tag: int, taken: Collection[int]) -> None:
+def _check_plain(path: Path, blocks: Sequence[Block], tag: int, taken: Collection[int]) -> None:
     """Raise DataError if a column has tags of spans, and one that is not taken has others."""
 
     def values(column: int) -> list[str]:
@@ -198,7 +182,7 @@ def _check_plain(path: Path, blocks: Sequence[_Block], tag: int, taken: Collecti
             raise DataError(path, blocks[0].first, f"tags of spans in column {tag} ({tags})", wanted)
 
 
-def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] | None:
+def _tags(path: Path, block: Block, place: int, gold: bool) -> tuple[str, ...] | None:
     tags = tuple(row[place].strip() for row in block.rows)
     if all(tags):
         return tags

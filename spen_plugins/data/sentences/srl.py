@@ -93,7 +93,7 @@ class Block:
 
     first: int
     rows: list[list[str]]
-    name: str | None
+    name: str | None = None
 
 
 def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
