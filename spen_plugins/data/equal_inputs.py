@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -70,11 +71,12 @@ def warn_of_shared(pairs: Iterable[tuple[str, str, int, int]]) -> list[str]:
     return [f"warning: {'; '.join(shared)}: {scores}"] if shared else []
 
 
-def hash_rows(columns: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64; of each column int64 arrays: the numbers, row
-    after row, and `(row,)` how many a row has."""
+def hash_rows(columns: Sequence[tuple[Any, Any]]) -> np.ndarray:
+    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64; of each column two arrays of NumPy or pyarrow:
+    the numbers, row after row, and `(row,)` how many a row has."""
     hashes = np.zeros(len(columns[0][1]), dtype=np.uint64)
-    for numbers, lengths in columns:
+    for column in columns:
+        numbers, lengths = (np.asarray(values).astype(np.int64) for values in column)
         ends = lengths.cumsum()
         places = np.arange(len(numbers)) - np.repeat(ends - lengths, lengths)
         pieces = _mix_bits(_mix_bits(places.astype(np.uint64)) + numbers.astype(np.uint64))

@@ -139,10 +139,10 @@ class Index:
             lists = pa.array(values, pa.list_(pa.string()))
             numbers = compute.index_in(lists.flatten(), pa.array(self.values[name], pa.string())).fill_null(-1)
             asked.append((numbers, lists.value_lengths()))
-        wanted = _hashes(asked)
+        wanted = hash_rows(asked)
         found = np.zeros(len(wanted), dtype=bool)
         for batch in self._rows.data.table.select(list(rows)).to_batches():
-            found |= np.isin(wanted, _hashes([(lists.flatten(), lists.value_lengths()) for lists in batch.columns]))
+            found |= np.isin(wanted, hash_rows([(lists.flatten(), lists.value_lengths()) for lists in batch.columns]))
         self._rows = self._mapped() if self._is_there() else self._rows
         return found
 
@@ -155,12 +155,6 @@ class Index:
             return os.path.samestat(self._file.stat(), self._which)
         except OSError:
             return False
-
-
-def _hashes(columns: Sequence[tuple[Any, Any]]) -> np.ndarray:
-    """Hashes of rows, by each column's numbers, row after row, and how many of them a row has; arrays of pyarrow."""
-    arrays = [[one.to_numpy(zero_copy_only=False).astype(np.int64) for one in column] for column in columns]
-    return hash_rows(arrays)
 
 
 class OnDisk(Sequence[T]):
