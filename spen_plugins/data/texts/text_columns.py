@@ -88,8 +88,9 @@ def find_columns(
     is_guessed = (is_named or layout.header is None) and not is_usual
     has_header = is_named or (looks_like_header(names, below) if is_guessed else layout.header is not False)
     text, labels = layout.text, layout.labels
-    if layout.is_default and is_guessed:
-        _check_guess(path, names, gold, has_header and not (is_named and len(names) == 1 and not gold))
+    needs_names = has_header and (gold or not is_named or len(names) != 1)
+    if layout.is_default and is_guessed and (needs_names or (gold and Path(path).suffix.lower() == ".csv")):
+        raise _open_columns(path, names, gold)
     if has_header and is_usual:
         text, labels = _choose_columns(path, layout, names, gold)
     known = names if has_header else None
@@ -101,11 +102,6 @@ def find_columns(
         problem = f"both the text and its labels in column {text!r}"
         raise DataError(path, 1, problem, "two different columns, text=NAME and labels=NAME")
     return TextColumns(known, text_place, None)
-
-
-def _check_guess(path: str | Path, names: Sequence[str], gold: bool | None, has_header: bool) -> None:
-    if has_header or (gold and Path(path).suffix.lower() == ".csv"):
-        raise _open_columns(path, names, gold)
 
 
 def _open_columns(path: str | Path, names: Sequence[str], gold: bool | None) -> DataError:
