@@ -174,13 +174,7 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
 
 def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
     moved: list[str] = []
-    sentences = _json_sentences(places, path, gold, name, moved)
-    spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
-    warning = f"; warning: {spans} widened to word boundaries, such as {moved[0]}" if moved else ""
-    return TagFile(sentences, FORMATS[name].name, warning)
 
-
-def _json_sentences(places: Any, path: Path, gold: bool, name: str, moved: list[str]) -> list[TaggedSentence]:
     def make(item: Any) -> TaggedSentence:
         sentence = parse_tagged(own_form(item, places, moved), places.scheme, places.columns or None)
         lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
@@ -190,9 +184,13 @@ def _json_sentences(places: Any, path: Path, gold: bool, name: str, moved: list[
         return sentence
 
     if name == "json" and (items := listed_items(path)) is not None:
-        return [_made(path, number, item, make) for number, item in enumerate(items, 1)]
-    lines = read_json_lines(path, FORM, make)
-    return [replace(sentence, line=None, lines=(number,) * len(sentence.words)) for number, sentence in lines]
+        sentences = [_made(path, number, item, make) for number, item in enumerate(items, 1)]
+    else:
+        lines = read_json_lines(path, FORM, make)
+        sentences = [replace(sentence, lines=(number,) * len(sentence.words)) for number, sentence in lines]
+    spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
+    warning = f"; warning: {spans} widened to word boundaries, such as {moved[0]}" if moved else ""
+    return TagFile(sentences, FORMATS[name].name, warning)
 
 
 def listed_items(path: Path) -> list[Any] | None:
