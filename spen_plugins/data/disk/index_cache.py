@@ -15,7 +15,7 @@ from typing import Any
 from spen_plugins.data.catalogue import cache_folder, is_pattern, split_pattern
 from spen_plugins.data.disk.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
 from spen_plugins.data.text import sha256
-from spen_plugins.errors import DataError, RunError
+from spen_plugins.errors import DataError, RunError, say
 from spen_plugins.files import make_folder, read_json, save_json, save_text, to_json, writing_folder
 from spen_plugins.files.lock import locked
 
@@ -43,12 +43,13 @@ def kept_index(
         if _reason(folder, wanted) is None:
             return _opened(source, folder, "indexed before")
     folder = next((folder for folder in folders if _writable(folder.parent)), folders[-1])
-    with locked(folder.parent, wait=_say_always):
+    with locked(folder.parent, wait=say):
         why = _reason(folder, wanted)
         if why is None:  # another process has just made it
             return _opened(source, folder, "indexed before")
         started = time.perf_counter()
-        _say(f"indexing {source}, once: {why}")
+        if sys.stderr.isatty():
+            say(f"indexing {source}, once: {why}")
         with writing_folder(folder) as fresh:
             rows = write_index(fresh, columns, _counted(batches()))
             if not rows:
@@ -127,12 +128,3 @@ def _counted(batches: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]
     from spen_plugins.console import Console
 
     return track(batches, "batches of examples", console=Console(stderr=True), transient=True)
-
-
-def _say(sentence: str) -> None:
-    if sys.stderr.isatty():
-        _say_always(sentence)
-
-
-def _say_always(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
