@@ -83,7 +83,9 @@ def find_format(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
     head = read_head(path)
     has_header = layout.header is not False and _has_header(head, layout)
-    form = _recognise(head, not layout.is_default and (gold or has_header or not layout.has_names))
+    has_columns = not layout.is_default and (gold or has_header or not layout.has_names)
+    formats = (JSON, PARQUET, TSV, _CSV) if has_columns else FORMATS
+    form = next((form for form in formats if form.fits(head)), None)
     if head.is_json_list:
         raise DataError(path, head.first, head.found, one_of(FORMATS))
     says_csv = has_header or path.suffix.lower() == ".csv"
@@ -95,12 +97,6 @@ def find_format(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     if form is None:
         raise DataError(path, head.first, head.found, one_of(FORMATS))
     return form
-
-
-def _recognise(head: Head, has_columns: bool) -> Format | None:
-    """The first format that fits, of those with columns if the file has the given ones."""
-    formats = (JSON, PARQUET, TSV, _CSV) if has_columns else FORMATS
-    return next((form for form in formats if form.fits(head)), None)
 
 
 def _has_header(head: Head, layout: Layout) -> bool:
