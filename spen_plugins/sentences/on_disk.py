@@ -77,13 +77,9 @@ class TaggedMaker:
             tags.cut(self._tags[tags.numbers]),
             strict=True,
         )
-        return [
-            self._example(Entry(tuple(texts), ids), {name: some[i] for name, some in columns.items()}, tuple(names), on)
-            for i, (texts, ids, names, on) in enumerate(rows)
-        ]
-
-    def _example(
-        self, entry: Entry, columns: dict[str, np.ndarray], names: tuple[str, ...], tags: np.ndarray
-    ) -> TaggedExample:
-        found = frozenset(spans(names, self._encoding)) if self._encoding is not None else frozenset()
-        return TaggedExample(entry, columns, names, tags, found)
+        examples = []
+        for i, (texts, ids, names, on) in enumerate(rows):
+            gold = frozenset() if self._encoding is None else frozenset(spans(names, self._encoding))
+            values = {name: some[i] for name, some in columns.items()}
+            examples.append(TaggedExample(Entry(tuple(texts), ids), values, tuple(names), on, gold))
+        return examples

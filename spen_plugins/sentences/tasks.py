@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spen_plugins.data.equal_inputs import number_inputs
 from spen_plugins.data.parts.file_parts import FileParts, name_files, note_unseen, read_file_parts
 from spen_plugins.data.parts.gold import hide_gold
 from spen_plugins.data.sentences.items import parse_raw_text
@@ -78,8 +79,7 @@ class PredicateTask(SentenceTask, SharesSentences):
         """The predicates of a sentence, if it is read once for all of them."""
         if self._read_once is None:
             return None
-        numbers: dict[tuple[str, ...], int] = {}
-        return np.array([numbers.setdefault(example.entry.words, len(numbers)) for example in examples])
+        return number_inputs(example.entry.words for example in examples)
 
     def moved(self, example: Any, predicate: int) -> Any:
         """An example of another predicate of the same sentence."""
