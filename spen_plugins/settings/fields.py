@@ -75,15 +75,6 @@ def _docstrings(config: type[BaseModel]) -> dict[str, str]:
     return docs
 
 
-def refuse_unused(config: BaseModel, keys: Sequence[str], where: str, why: str) -> None:
-    """Raise ConfigError if one of the keys that the config has is not at its default, though nothing uses it."""
-    for key in keys:
-        info = type(config).model_fields.get(key)
-        value = getattr(config, key, None)
-        if info is not None and value != info.get_default(call_default_factory=True, validated_data={}):
-            raise ConfigError(f"{where}.{key}: found {_short(value)}, which has no effect: {why}; omit it")
-
-
 def validate(config: type[C], values: Mapping[str, Any], where: str, source: object, beside: Sequence[Field] = ()) -> C:
     """`values` as an instance of `config`.
 
@@ -123,7 +114,7 @@ def _explain(
             reason = detail["msg"][0].lower() + detail["msg"][1:]
             if wanted:  # names of a choice need no reason beside them
                 reason = f"expected {wanted}" + ("" if detail["type"] == "literal_error" else f" ({reason})")
-            messages.setdefault(key, f"'{key or 'config'}': found {_short(value)}; {reason}.")
+            messages.setdefault(key, f"'{key or 'config'}': found {shorten_value(value)}; {reason}.")
     return list(messages.values())
 
 
@@ -202,6 +193,7 @@ def _default(info: FieldInfo) -> str | None:
     return json.dumps(value, default=lambda v: v.model_dump(mode="json") if isinstance(v, BaseModel) else str(v))
 
 
-def _short(value: Any) -> str:
+def shorten_value(value: Any) -> str:
+    """A value as JSON for an error message, at most 80 characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else text[:77] + "..."

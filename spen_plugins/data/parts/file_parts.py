@@ -17,7 +17,7 @@ from spen_plugins.data.tables.label_columns import ColumnKeys
 from spen_plugins.data.text import check_encoding, read_in_encoding
 from spen_plugins.errors import ConfigError
 from spen_plugins.settings.config import Config
-from spen_plugins.settings.fields import refuse_unused
+from spen_plugins.settings.fields import shorten_value
 from spen_plugins.task import PARTS
 
 T = TypeVar("T")
@@ -140,7 +140,11 @@ def name_files(config: Any, corpora: Sequence[str]) -> dict[str, str]:
 
 def check_corpus_keys(config: Any, keys: Sequence[str]) -> None:
     """Raise ConfigError if a key says how files are read, and an embedded corpus is learned from."""
-    refuse_unused(config, keys, "task", f"it applies to files, but task.corpus is {config.corpus!r}")
+    for key in keys:
+        info, value = type(config).model_fields.get(key), getattr(config, key, None)
+        if info is not None and value != info.get_default(call_default_factory=True, validated_data={}):
+            why = f"it applies to files, but task.corpus is {config.corpus!r}"
+            raise ConfigError(f"task.{key}: found {shorten_value(value)}, which has no effect: {why}; omit it")
 
 
 def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
@@ -167,9 +171,7 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
         reason = f"the training part must be in memory for {' and '.join(f'task.{key}' for key in unfit)}"
     if config.on_disk and reason:
         raise ConfigError(f"task.on_disk: found true, but {reason}")
-    if reason or source is None:
-        return False
-    return bool(config.on_disk) or _is_large(files["train"])
+    return reason is None and (bool(config.on_disk) or _is_large(files["train"]))
 
 
 def _is_large(name: str) -> bool:
