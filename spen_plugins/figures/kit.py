@@ -14,7 +14,7 @@ import numpy as np
 
 from spen_plugins.errors import ConfigError
 from spen_plugins.figures.layout import decades, visible
-from spen_plugins.files import writing
+from spen_plugins.files import save_text, writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,15 +67,11 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     Raises:
         RunError: the files can't be written.
     """
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
-    with _use_style():
-        for path in paths:
-            with writing(path, parents=True) as temporary:
-                if path.suffix == ".svg":
-                    temporary.write_text(svg(figure, ["Date"]), encoding="utf-8")
-                else:
-                    figure.savefig(temporary, format=path.suffix[1:])
-    return paths
+    png, vectors = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
+    with _use_style(), writing(png, parents=True) as temporary:
+        figure.savefig(temporary, format="png")
+    save_text(svg(figure, ["Date"]), vectors)
+    return [png, vectors]
 
 
 @contextmanager
