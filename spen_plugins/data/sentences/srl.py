@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from spen_plugins.data.schemes import Span, write_tags
@@ -227,13 +228,9 @@ def read_spans(path: Path, block: Block, column: int, nests: bool) -> list[tuple
 
 def write_brackets(tags: Sequence[str]) -> list[str]:
     """BIO tags as a column of brackets."""
-    following = [*tags[1:], "O"]
-    return [
-        (f"({tag[2:]}" if tag.startswith("B-") else "")
-        + "*"
-        + (")" if tag != "O" and not after.startswith("I-") else "")
-        for tag, after in zip(tags, following, strict=True)
-    ]
+    opened = (f"({tag[2:]}" if tag.startswith("B-") else "" for tag in tags)
+    closed = (tag != "O" and not after.startswith("I-") for tag, after in pairwise([*tags, "O"]))
+    return [f"{role}*{')' * closes}" for role, closes in zip(opened, closed, strict=True)]
 
 
 KINDS = ("verbs", "nouns", "adjectives")
