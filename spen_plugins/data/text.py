@@ -23,6 +23,8 @@ UTF_8 = (
     "encoding=gb18030"
 )
 """The expected text, in an error about a file that is not UTF-8."""
+DIGITS = str.maketrans("123456789", "000000000")
+"""For `str.translate`: every digit becomes 0."""
 _MARKS = {
     codecs.BOM_UTF8: None,
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16's, with which it begins

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from spen_plugins.data.text import read_lines, shorten
+from spen_plugins.data.text import DIGITS, read_lines, shorten
 from spen_plugins.errors import DataError, RunError
 from spen_plugins.files import read_tensors
 
@@ -24,7 +24,6 @@ LARGEST_VECTORS = 1 << 33
 """Most bytes of a file of vectors as text; the largest of GloVe's has 5.6 GB."""
 STEP = 1 / 16
 """Numbers that are stored in 8 bits are multiples of it."""
-_DIGITS = str.maketrans("123456789", "000000000")
 
 
 class WordVectors:
@@ -41,7 +40,7 @@ class WordVectors:
         ("fallback"); with digits "zero" every digit is looked up as 0.
         """
         if digits == "zero":
-            word = word.translate(_DIGITS)
+            word = word.translate(DIGITS)
         row = 0 if fold == "lower" else self._row.get(word, 0)
         return row or (0 if fold == "none" else self._row.get(word.lower(), 0))
 

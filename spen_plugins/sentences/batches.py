@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.data.schemes import Span
+from spen_plugins.data.text import DIGITS
 from spen_plugins.task import Indexer
 
 PADDING = "<pad>"
@@ -22,7 +23,6 @@ WHOLE = "sentence."
 REMEMBERED = 300_000
 """Most words whose indices are cached, for fast look-up; a full cache is emptied, so that a long text does not fill
 the memory."""
-_DIGITS = str.maketrans("123456789", "000000000")
 
 
 class Vocabulary:
@@ -51,7 +51,7 @@ class Vocabulary:
     def key(self, word: str) -> str:
         """Normalised form of a word for the look-up."""
         word = word.lower() if self._config.lowercase else word
-        return word.translate(_DIGITS) if self._config.digits else word
+        return word.translate(DIGITS) if self._config.digits else word
 
     def number(self, word: str) -> int:
         """A word's index."""

@@ -16,6 +16,7 @@ from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spen_plugins.data.text import DIGITS
 from spen_plugins.data.words import WordClusters, WordVectors
 from spen_plugins.sentences.batches import REMEMBERED
 from spen_plugins.task import Indexer
@@ -31,8 +32,6 @@ _PLAIN = 512
 """Characters with their own rows, those of Latin scripts; the others share the remaining rows."""
 CASES = 4
 """Kinds of a word's first letter: 0 neither letter nor digit, 1 lower case, 2 upper case, 3 a digit."""
-
-_DIGITS = str.maketrans("123456789", "000000000")
 
 
 class WordPart(NamedTuple):
@@ -109,7 +108,7 @@ def make_hashed(rows: int) -> WordPart:
     """
 
     def hash_word(word: str) -> Sequence[int]:
-        key = word.lower().translate(_DIGITS)
+        key = word.lower().translate(DIGITS)
         digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=4 * HASHES).digest()
         return (1 + np.frombuffer(digest, dtype="<u4") % (rows - 1)).tolist()
 

@@ -9,6 +9,8 @@ from itertools import chain
 from typing import Any
 from unicodedata import category
 
+from spen_plugins.data.text import DIGITS
+
 LONGEST = 100
 """Most characters of a word between blanks: a window of an encoder holds it whole, and BERT reads no longer ones."""
 
@@ -19,8 +21,6 @@ _UNSPACED = (
 )
 """Characters of scripts without blanks between words, for a set in a pattern."""
 _RARE = 0.01
-
-_DIGITS = str.maketrans("123456789", "000000000")
 
 
 def words_of(text: str, config: Any, unspaced: bool = False) -> list[str]:
@@ -34,7 +34,7 @@ def words_of(text: str, config: Any, unspaced: bool = False) -> list[str]:
     """
     text = text.replace("’", "'") if config.words == "rule" else text
     text = text.lower() if config.lowercase else text
-    text = text.translate(_DIGITS) if config.digits else text
+    text = text.translate(DIGITS) if config.digits else text
     if config.words == "rule":
         return _rule(config.punctuation, unspaced).findall(text)
     return [part for word in text.split() for part in ([word] if len(word) <= LONGEST else _parts().findall(word))]
