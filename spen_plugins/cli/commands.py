@@ -72,7 +72,6 @@ class Commands(Group):
         if cmd_name in self._core:
             module, _, attribute = self._core[cmd_name].partition(":")
             command = _make_command(cmd_name, getattr(importlib.import_module(module), attribute))
-            command.invoke = report_errors(command.invoke)
             command.rich_help_panel = next((panel for panel, names in self.panels.items() if cmd_name in names), None)
             return command
         plugins = self.host.providers(self.kind).get(cmd_name.replace("-", "_"), [])
@@ -130,9 +129,7 @@ class PluginCommand(Command):
         if len(self._plugins) > 1:
             who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
             raise PluginError(f"{self._kind} {self.name!r} is provided by {who}; uninstall all but one")
-        command = _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
-        command.invoke = report_errors(command.invoke)  # here, so that an application's subcommands report them too
-        return command
+        return _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
 
     def _summary(self, plugin: str) -> str:
         target = self._host.load(plugin)[self._kind][self._short]
@@ -159,12 +156,13 @@ def read_docstring(target: Callable[..., Any] | str) -> str:
 
 
 def _make_command(name: str, value: Any) -> Any:
-    """The click command of a function or of an application with subcommands."""
+    """The click command of a function or of an application with subcommands, which reports errors."""
     if not isinstance(value, typer.Typer):
         function, value = value, app()
         value.command(name)(function)
     command = typer.main.get_command(value)
     command.name, command.help = name, visible(command.help or "")
+    command.invoke = report_errors(command.invoke)  # here, so that an application's subcommands report them too
     return command
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from spen_plugins.cli.common import Against, Out, report_errors, writable_file
+from spen_plugins.cli.common import Against, Out, writable_file
 from spen_plugins.errors import ConfigError, visible
 from spen_plugins.figures.options import Runs
 
@@ -60,7 +60,6 @@ ErrorsOf = Annotated[
 Device = Annotated[str, typer.Option(help="Device of the models: cpu, cuda, cuda:1, mps.")]
 
 
-@report_errors
 def compare(
     runs: Runs,
     part: PartOption = "test",
@@ -114,7 +113,6 @@ def _render(comparison: Comparison, is_file: bool) -> str:
     return captured.get()
 
 
-@report_errors
 def report(
     runs: Runs,
     out: Page = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import check_kept, columns, read_columns, report_errors, say, writable_file
+from spen_plugins.cli.common import check_kept, columns, read_columns, say, writable_file
 
 app = make_app()
 
@@ -53,7 +53,6 @@ def data() -> None:
 
 
 @app.command()
-@report_errors
 def get(name: Name, yes: Yes = False) -> None:
     """Download a data set from its origin, check it, and store it in the data cache."""
     from spen_plugins.data import download
@@ -68,7 +67,6 @@ def get(name: Name, yes: Yes = False) -> None:
 
 
 @app.command("list")
-@report_errors
 def list_data() -> None:
     """List the data sets, their licences, and how to get those that can't be downloaded."""
     from spen_plugins.data.catalogue import CATALOGUE
@@ -82,7 +80,6 @@ def list_data() -> None:
 
 
 @app.command()
-@report_errors
 def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> None:
     """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
     check_kept(out, file)
@@ -93,7 +90,6 @@ def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> Non
 
 
 @app.command()
-@report_errors
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
     """Add the tags predicted by a run to a column file, as a column between words and tags."""
     check_kept(out, file)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from spen_plugins.cli.common import report_errors, say_all
+from spen_plugins.cli.common import say_all
 from spen_plugins.cli.runs import Device, Refine
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
@@ -63,7 +63,6 @@ Choose = Annotated[
 ]
 
 
-@report_errors
 def decode(
     runs: Finished,
     out: New,

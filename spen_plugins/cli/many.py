@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from spen_plugins.cli.common import report_errors
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 
@@ -67,7 +66,6 @@ ALL = "all"
 """In place of a part's name: all of them."""
 
 
-@report_errors
 def sweep(
     config: Config,
     space: Space,
@@ -100,7 +98,6 @@ def sweep(
     )
 
 
-@report_errors
 def together(
     out: Folder,
     words: Words = None,

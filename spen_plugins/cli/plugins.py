@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, report_errors, say, spell_command
+from spen_plugins.cli.common import columns, say, spell_command
 from spen_plugins.config import shipped
 from spen_plugins.errors import visible
 
@@ -30,7 +30,6 @@ Name = Annotated[str, typer.Argument(show_default=False, help="Name of a shipped
 Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Target folder; created if missing.")]
 
 
-@report_errors
 def list_plugins(check: Check = False) -> None:
     """List the installed plugins; with --check, import them all and report errors (exit status 2).
 
@@ -49,7 +48,6 @@ def list_plugins(check: Check = False) -> None:
         raise typer.Exit(2)
 
 
-@report_errors
 def describe(kind: Kind, type_name: Type = None) -> None:
     """Describe a type and its keys; for a command or a model, its function.
 
@@ -135,7 +133,6 @@ def _facts(kind: str, cls: type) -> list[str]:
 
 
 @app.callback(invoke_without_command=True)
-@report_errors
 def configs(context: typer.Context) -> None:
     """List the configs that ship with the package, or copy one to change it.
 
@@ -148,7 +145,6 @@ def configs(context: typer.Context) -> None:
 
 
 @app.command()
-@report_errors
 def copy(name: Name, folder: Folder) -> None:
     """Copy a shipped config and the libraries it imports to a folder, to change it there."""
     for path in shipped.copy(name, folder):

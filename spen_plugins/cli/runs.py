@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, report_errors, say_all, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, say_all, write_lines
 from spen_plugins.errors import ConfigError
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
@@ -81,7 +81,6 @@ Precision = Annotated[
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]
 
 
-@report_errors
 def predict(
     run: Run,
     file: Input = None,
@@ -124,7 +123,6 @@ def predict(
         writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
 
 
-@report_errors
 def evaluate(
     run: Run,
     file: Gold = None,
@@ -164,7 +162,6 @@ def _table(refine: str | None) -> Any:
     return None if refine is None else parse_value(refine)
 
 
-@report_errors
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
     """Print the energy of a file's gold outputs and of the run's predictions, one JSON value per line; lower is better.
 
@@ -176,7 +173,6 @@ def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None
     write_lines(predictor.load(run, device).score_file(file), out)
 
 
-@report_errors
 def calibrate(
     run: Run,
     file: Annotated[
