@@ -31,15 +31,15 @@ FIXED = 67
 
 
 class Reporter:
-    """Progress on a console; none with `quiet`."""
+    """Progress on a console; none on a quiet one."""
 
-    def __init__(self, console: Console, selection: str, quiet: bool = False) -> None:
-        self.console, self.selection, self.quiet = console, selection, quiet
+    def __init__(self, console: Console, selection: str) -> None:
+        self.console, self.selection = console, selection
         self._progress: Progress | None = None
         self._shown_at = 0.0
 
     def __enter__(self) -> Reporter:
-        if not self.quiet and self.console.is_terminal:
+        if self.console.is_terminal and not self.console.quiet:
             narrow = Column(no_wrap=True)
             columns = (
                 TextColumn("{task.description}", table_column=narrow),
@@ -61,14 +61,8 @@ class Reporter:
             self._progress.stop()
 
     def say(self, text: str | Text) -> None:
-        """Print one line, unless quiet."""
-        if not self.quiet:
-            self.console.print(text, soft_wrap=True)
-
-    def say_once(self, text: str) -> None:
-        """Print one line, unless quiet or printed before."""
-        if not self.quiet:
-            self.console.print_once(text)
+        """Print one line."""
+        self.console.print(text, soft_wrap=True)
 
     def stage(self, stage: Stage, epoch: int, epochs: Epochs | str) -> None:
         """Report that a stage starts or resumes; `epochs` may be an epoch's length in words."""
@@ -89,7 +83,7 @@ class Reporter:
         self._began = time.monotonic()
         if self._progress is None:
             self._shown_at = self._began
-        if self._progress is not None:
+        else:
             self._progress.reset(self._bar, total=batches, completed=done, visible=True)
             self._progress.update(self._bar, description=f"epoch {epoch + 1}/{self._epochs}")
 
@@ -102,7 +96,7 @@ class Reporter:
         if self._progress is not None:
             losses = _line(means())[: max(0, self.console.width - FIXED)]  # rich would narrow the other columns
             self._progress.update(self._bar, completed=done, losses=losses)
-        elif not self.quiet and done < self._batches:
+        elif done < self._batches:
             left = (now - self._began) / (done - self._resumed) * (self._batches - done)
             self.say(
                 f"epoch {self._epoch + 1:3d}  {done:,} of {self._batches:,} batches  {_line(means())}  "

@@ -163,7 +163,7 @@ def make_loop(
     if not isinstance(config, sp.TrainerConfig):
         config = sp.TrainerConfig(batch_size=8, **config or {})
     run = RunFolder(folder) if (folder / "config.json").exists() else RunFolder.create(folder, {})
-    reporter = Reporter(Console(quiet=True), task.selection, quiet=True)
+    reporter = Reporter(Console(quiet=True), task.selection)
     recipe = Recipe(model, task, stages, config, 0)
     return Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(**callbacks))
 

@@ -141,7 +141,7 @@ def race(options: Any) -> None:
         parts = built(words_of(options, "few.parquet", kept, f"trainer.epoch_updates_at_most={TURNS * AT_ONCE}"))
         run = RunFolder.create(options.folder / name.replace(" ", "_"), {})
         stages = parts.trainer.stages(parts.model, parts.task)
-        reporter = Reporter(Console(quiet=True), parts.task.selection, quiet=True)
+        reporter = Reporter(Console(quiet=True), parts.task.selection)
         config, accelerator = parts.trainer.config, Accelerator(cpu=True)
         loops[name] = Loop(Recipe(parts.model, parts.task, stages, config, 0), run, accelerator, reporter)
         loops[name].position.stage = len(stages) - 1

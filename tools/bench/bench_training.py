@@ -66,7 +66,7 @@ class Ours:
         built = build(experiment)
         self.task, config = built.task, built.trainer.config.model_copy(update={"gradient_norms_every": 0})
         self.stage = built.trainer.stages(built.model, built.task)[stage]
-        reporter = Reporter(Console(quiet=True), built.task.selection, quiet=True)
+        reporter = Reporter(Console(quiet=True), built.task.selection)
         run = RunFolder.create(folder, experiment.table())
         recipe = Recipe(built.model, built.task, [self.stage], config, 0)
         self.loop = Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(1e9))

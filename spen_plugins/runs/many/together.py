@@ -201,7 +201,7 @@ def _train(
     first = next(iter(parts.values()))
     seed, accelerator = first.experiment.seed, first.accelerator
     afterwards = f"Resume with: spen together {quote(str(out))} --resume"
-    with Reporter(console, "mean", options.quiet) as reporter, training(afterwards) as stop:
+    with Reporter(console, "mean") as reporter, training(afterwards) as stop:
         reporter.say(f"folder {out}; seed {seed}; {accelerator.device}")
         loops = {}
         for name, part in parts.items():

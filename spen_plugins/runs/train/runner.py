@@ -118,14 +118,14 @@ def _train(
     model, task, accelerator, seed = ready.built.model, ready.built.task, ready.accelerator, ready.experiment.seed
     if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
         seed_everything(seed + 1_000_003 * accelerator.process_index)
-    console, afterwards = Console(options.told, quiet=options.quiet), _advice(task, folder, accelerator)
-    quiet = options.quiet or not accelerator.is_main_process
-    with Reporter(console, task.selection, quiet) as reporter, training(afterwards) as stop:
+    console = Console(options.told, quiet=options.quiet or not accelerator.is_main_process)
+    afterwards = _advice(task, folder, accelerator)
+    with Reporter(console, task.selection) as reporter, training(afterwards) as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {folder.path}; seed {seed}; {accelerator.device}{processes}")
         for note in (*task.notes(), *_note_unused_examples(ready.built)):
-            reporter.say_once(note)
+            console.print_once(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch)
         loop = Loop(ready.recipe, folder, accelerator, reporter, callbacks)
