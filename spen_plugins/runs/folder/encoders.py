@@ -80,6 +80,13 @@ def _read_index(run: Path) -> dict[str, str]:
     return index
 
 
+def save_assets(nets: nn.Module, run: Path) -> None:
+    """Write the files that nets' feature networks need besides weights to a run's folder of assets."""
+    for part in nets.modules():
+        if isinstance(part, FeatureNetwork):
+            part.save_assets(assets(run))
+
+
 def share_assets(run: Path) -> None:
     """Move a run's assets to the pipeline's folder of them, unless equal ones of another run are there."""
     own = run / ASSETS

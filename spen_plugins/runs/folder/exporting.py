@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import save_json
 from spen_plugins.runs.folder import encoders
 from spen_plugins.runs.folder.folder import RunFolder
@@ -55,9 +54,7 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
     save_json(predictor.task.facts(), folder.path / "vocabulary.json", indent=None)
     together = torch.nn.ModuleDict(nets)
     try:
-        for part in together.modules():
-            if isinstance(part, FeatureNetwork):
-                part.save_assets(folder.assets)
+        encoders.save_assets(together, folder.path)
         if apart:
             encoders.share_assets(folder.path)
     except OSError as error:

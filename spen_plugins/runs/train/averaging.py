@@ -14,7 +14,6 @@ from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import Built, Experiment, check
 from spen_plugins.config.node import make
 from spen_plugins.errors import ConfigError
-from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import save_text, to_json
 from spen_plugins.inference_net import InferenceNet, check_alone
 from spen_plugins.loop.order import evaluation_batches
@@ -22,6 +21,7 @@ from spen_plugins.loop.torch_modes import flush_denormals
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
+from spen_plugins.runs.folder.encoders import save_assets
 from spen_plugins.runs.folder.environment import count_parameters
 from spen_plugins.runs.folder.exporting import make_untrained
 from spen_plugins.runs.folder.folder import RunFolder
@@ -80,10 +80,8 @@ def average_runs(
     RunFolder.check_free(out, INSTEAD)
     members = open_members(runs, settings)
     task = load_own_data(members[0].experiment, members[0].folder, "Train again")
-    if not choose:
-        return write_mean(members, members, task, out, options)
-    chosen, _ = choose_members(members, task, options)
-    return write_mean(chosen, members, task, out, options)
+    averaged = choose_members(members, task, options)[0] if choose else members
+    return write_mean(averaged, members, task, out, options)
 
 
 def open_members(runs: Sequence[Path], settings: Mapping[str, Any] | None = None) -> list[Member]:
@@ -214,9 +212,7 @@ def write_mean(
         folder.write("environment.json", {**first.folder.environment(), **sizes})
         times = [record for member in candidates for record in member.folder.times()]
         save_text("".join(to_json(one) + "\n" for one in times), folder.path / "times.jsonl")
-        for part in net.modules():
-            if isinstance(part, FeatureNetwork):
-                part.save_assets(folder.assets)
+        save_assets(net, folder.path)
 
     tested = "test" in (first.folder.metrics() or {})
     return save_scored(out, experiment, built, tested, fill, options)

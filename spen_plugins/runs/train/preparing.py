@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop.recipe import Recipe
 from spen_plugins.loop.torch_modes import seed_everything, translate_memory_errors
 from spen_plugins.registry import Registry
+from spen_plugins.runs.folder.encoders import save_assets
 from spen_plugins.runs.folder.environment import count_parameters, environment, packages
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_below
@@ -162,17 +163,12 @@ def describe(
 ) -> None:
     """Write the environment and the task's facts before training."""
     folder.write("vocabulary.json", built.task.facts())
-    for network in _feature_networks(built):
-        network.save_assets(folder.assets)
+    save_assets(built.model, folder.path)
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
     data, files = built.task.checksums(), _collect_checksums(built)
     versions = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
     sizes = {"parameters": count_parameters(built.model), "training_examples": len(built.task.part("train"))}
     folder.write("environment.json", versions | sizes | describe_teachers(experiment))
-
-
-def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
-    return (module for module in built.model.modules() if isinstance(module, FeatureNetwork))
 
 
 def _collect_checksums(built: Built) -> dict[str, str]:
