@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from spen_plugins.cli.run import Device, Every
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 
@@ -43,7 +44,6 @@ Prune = Annotated[
 Seed = Annotated[
     int, typer.Option(min=0, help="Seed of the search; the config's argument sets the seed of the trials.")
 ]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 Folder = Annotated[
     Path, typer.Argument(metavar="OUT", show_default=False, help="The folder of the runs, new or empty.")
 ]
@@ -58,9 +58,6 @@ Words = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the runs in OUT; omit the parts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the run folders.")]
-Every = Annotated[
-    float, typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimum time between two checkpoints.")
-]
 
 ALL = "all"
 """In place of a part's name: all of them."""

@@ -206,9 +206,8 @@ class RunFolder:
             tensors, metadata = read_tensors(self.path / "examples.safetensors")
         except FileNotFoundError:
             return None
-        is_own = metadata.get("part") == part
-        prefix = "" if is_own or not beside else f"{part}."
-        if not is_own and not (prefix and f"{prefix}numerator" in tensors):
+        prefix = "" if metadata.get("part") == part else f"{part}."
+        if prefix and not (beside and f"{prefix}numerator" in tensors):
             return None
         return {name: tensors[prefix + name] for name in ("numerator", "denominator")}
 

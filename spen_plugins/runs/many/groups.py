@@ -67,15 +67,17 @@ def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tupl
     methods = read_methods(path).get("methods", [])
     if not methods:
         return [(label, path, ())]
-    own = [
-        method for method in methods if any(unfinished or run.metrics() is not None for run in open_runs(path / method))
-    ]
+
+    def has_run(name: str) -> bool:
+        return any(unfinished or run.metrics() is not None for run in open_runs(path / name))
+
+    own = [method for method in methods if has_run(method)]
     others = ", ".join(method for method in methods if method not in own)
     resume = f"Resume with: spen-run --resume {quote(str(path))}"
     if not own:
         raise ConfigError(f"{path}: its methods have no finished run: {others}. {resume}")
     note = (f"{path}: left out, no finished run: {others}. {resume}",) if others else ()
-    if any(unfinished or run.metrics() is not None for run in open_runs(path / MEAN)):
+    if has_run(MEAN):
         own.append(MEAN)
     named = [(method if label is None else f"{label}/{method}", path / method) for method in own]
     return [(*one, () if number else note) for number, one in enumerate(named)]

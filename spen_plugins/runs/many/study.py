@@ -150,9 +150,10 @@ def reclaim(study: Study, workers: Path) -> list[int]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 continue  # alive, or being reclaimed by another process
-            for number in _list_numbers(study, path.stem):
+            killed = [one.number for one in list_running(study) if one.user_attrs.get(WORKER) == path.stem]
+            for number in killed:
                 repeat(study, number)
-                repeated.append(number)
+            repeated += killed
             path.unlink(missing_ok=True)
     return repeated
 
@@ -166,10 +167,6 @@ def hold_worker(workers: Path) -> Iterator[str]:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield name
         (workers / f"{name}.lock").unlink(missing_ok=True)
-
-
-def _list_numbers(study: Study, worker: str) -> list[int]:
-    return [trial.number for trial in list_running(study) if trial.user_attrs.get(WORKER) == worker]
 
 
 def _open_storage(place: str) -> BaseStorage:
