@@ -6,12 +6,13 @@ import ast
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from spen_plugins import builtin
-from spen_plugins.cli.common import Command, Group, app, report_errors, say, spell_command
+from spen_plugins.cli.common import Command, Group, make_app, report_errors, say, spell_command
 from spen_plugins.errors import PluginError, did_you_mean, visible
 from spen_plugins.registry.kinds import KINDS
 
@@ -52,16 +53,13 @@ class Commands(Group):
         super().__init__(**settings)
         table = getattr(builtin, KINDS[self.kind].hook)()
         self._core = {spell_command(name): target for name, target in table.items()}
-        self._host: PluginHost | None = None
 
-    @property
+    @cached_property
     def host(self) -> PluginHost:
         """The plugin host; plugins are searched once."""
-        if self._host is None:
-            from spen_plugins.registry.host import PluginHost
+        from spen_plugins.registry.host import PluginHost
 
-            self._host = PluginHost()
-        return self._host
+        return PluginHost()
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The core's commands in order, then those of plugins that can be imported."""
@@ -158,7 +156,7 @@ def read_docstring(target: Callable[..., Any] | str) -> str:
 def _make_command(name: str, value: Any) -> Any:
     """The click command of a function or of an application with subcommands, which reports errors."""
     if not isinstance(value, typer.Typer):
-        function, value = value, app()
+        function, value = value, make_app()
         value.command(name)(function)
     command = typer.main.get_command(value)
     command.name, command.help = name, visible(command.help or "")

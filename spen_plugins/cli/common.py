@@ -62,7 +62,7 @@ class Application(typer.Typer):
         return super().command(name, cls=cls, **settings)
 
 
-def app(group: type[Group] = Group, completion: bool = False) -> Application:
+def make_app(group: type[Group] = Group, completion: bool = False) -> Application:
     """A typer application, perhaps with `--install-completion`; unexpected errors show Python's plain traceback."""
     settings = {"help_option_names": ["-h", "--help"]}
     return Application(cls=group, pretty_exceptions_enable=False, add_completion=completion, context_settings=settings)
@@ -161,6 +161,9 @@ def show_version(wanted: bool) -> None:
 
         typer.echo(f"spen-plugins {__version__}")
         raise typer.Exit
+
+
+Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
 
 
 RUN_FILES = (

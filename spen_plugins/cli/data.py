@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import check_kept, columns, read_columns, say, writable_file
+from spen_plugins.cli.common import check_kept, columns, make_app, read_columns, say, writable_file
 
 app = make_app()
 

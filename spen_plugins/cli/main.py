@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from spen_plugins.cli.commands import Commands
-from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import run_program, show_version
+from spen_plugins.cli.common import Version, make_app, run_program
 
 app = make_app(group=Commands, completion=True)
-
-Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
 
 
 @app.callback(no_args_is_help=True)

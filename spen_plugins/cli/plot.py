@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from spen_plugins.cli.commands import Figures
-from spen_plugins.cli.common import app as make_app
+from spen_plugins.cli.common import make_app
 from spen_plugins.figures.options import Out, Runs, find_groups, save_figure
 
 app = make_app(group=Figures)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, say, spell_command
+from spen_plugins.cli.common import columns, make_app, say, spell_command
 from spen_plugins.config import shipped
 from spen_plugins.errors import visible
 

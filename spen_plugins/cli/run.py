@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, report_errors, run_program, show_version
+from spen_plugins.cli.common import Version, columns, make_app, report_errors, run_program
 from spen_plugins.errors import ConfigError, PluginError, say
 from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from spen_plugins.runs.many.seeds import Outcome
-    from spen_plugins.settings.fields import Field
 
 app = make_app(completion=True)
 
@@ -56,7 +54,6 @@ Listing = Annotated[
         help="List the config's arguments, and every key of the evaluated config; train nothing.",
     ),
 ]
-Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
 
 
 @app.command()
@@ -201,13 +198,8 @@ def _list_arguments(config: Path, words: list[str]) -> None:
     except PluginError as error:  # another method may need no such plugin
         say(f"note: the keys of this method are not listed. {error}")
         return
-    rows = [_row(field) for field in keys(experiment)]
+    rows = [[f.name, f"= {f.default}", f"({f.type})", first_sentence(f.doc)] for f in keys(experiment)]
     typer.echo("\n".join(["keys, each set by its name (trainer.epochs=3):", *columns(rows, "  ")]))
-
-
-def _row(field: Field) -> list[str]:
-    """A key with its value and, in brackets, its type."""
-    return [field.name, f"= {field.default}", f"({field.type})", first_sentence(field.doc)]
 
 
 def first_sentence(text: str) -> str:

@@ -24,10 +24,10 @@ FULL = Path("/dev/full")
 
 PROGRAM = """
 import sys, typer, warnings
-from spen_plugins.cli.common import app, report_errors, run_program
+from spen_plugins.cli.common import make_app, report_errors, run_program
 from spen_plugins.errors import DataError
 
-made = app("Says something.")
+made = make_app()
 
 @made.command()
 @report_errors
