@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
@@ -218,14 +218,11 @@ class _Owner:
 
 def _read(distribution: metadata.Distribution) -> _Owner | None:
     """A distribution that has entry points of ours; None for others, and where the metadata can't be read."""
-    try:
-        if GROUP not in (distribution.read_text("entry_points.txt") or ""):
-            return None  # before parsing, which takes longer
-        if entries := distribution.entry_points.select(group=GROUP):
+    with suppress(Exception):
+        is_named = GROUP in (distribution.read_text("entry_points.txt") or "")  # before parsing, which takes longer
+        if is_named and (entries := distribution.entry_points.select(group=GROUP)):
             head = distribution.metadata  # parsed at each access
             return _Owner(head["Name"], head["Version"], entries) if head["Name"] is not None else None
-    except Exception:
-        pass
     return None
 
 

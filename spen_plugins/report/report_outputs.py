@@ -88,10 +88,7 @@ def _read_batch(
     gold = _write_names(space, batch.gold, mask) or [[]] * len(rows)
     scores = _score_examples(task, proposal, batch)
     costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()
-    energies, gold_energies = (
-        _compute_energies(predictor, batch.x, decided),
-        _compute_energies(predictor, batch.x, batch.gold),
-    )
+    energies, gold_energies = (_compute_energies(predictor, batch.x, y) for y in (decided, batch.gold))
     outputs = []
     for i in batch.labelled.nonzero().squeeze(1).tolist():
         row, example = rows[i]

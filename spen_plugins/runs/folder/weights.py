@@ -14,13 +14,10 @@ from spen_plugins.files import check_finite
 
 def list_tensors(nets: nn.Module) -> dict[str, Tensor]:
     """Tensors to save: shared ones under their first name only."""
-    seen: set[int] = set()
-    kept = {}
+    kept: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in nets.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            kept[name] = tensor
-    return kept
+        kept.setdefault(id(tensor), (name, tensor))
+    return dict(kept.values())
 
 
 def narrow(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -176,12 +176,6 @@ def resume_many(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
         return _run(out, options)
 
 
-def _add_mean(choice: Choice, out: Path, runs: Mapping[str, Sequence[RunFolder]], options: RunOptions) -> Choice:
-    """The choice with the mean of runs that the folder predicts with."""
-    mean, lines = keep_mean(out, runs, choice.record["run"], find_unit(runs), options)
-    return Choice({**choice.record, "mean": mean}, [*choice.lines, *lines])
-
-
 def _run(out: Path, options: RunOptions, seeds: Sequence[int] | None = None) -> Outcome:
     """Run what is left, and write the choice among the methods that are done."""
     methods, plans, failures = read_methods(out).get("methods"), {}, {}
@@ -203,7 +197,8 @@ def _run(out: Path, options: RunOptions, seeds: Sequence[int] | None = None) -> 
         runs = {name: [RunFolder(locate_run(out / name, s)) for s in plans[out / name]] for name in done}
         choice = choose_among(runs, out)
         if not options.best and any(len(seeds) > 1 for seeds in runs.values()):
-            choice = _add_mean(choice, out, runs, options)
+            mean, lines = keep_mean(out, runs, choice.record["run"], find_unit(runs), options)
+            choice = Choice({**choice.record, "mean": mean}, [*choice.lines, *lines])
         with explain_unwritable(out):
             save_json({"methods": methods, **choice.record}, out / METHODS)
     return Outcome(out, done, choice, {folder.name: error for folder, error in failures.items()})
