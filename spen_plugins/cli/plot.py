@@ -31,7 +31,7 @@ def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None
 
     Example: spen plot training runs/first
     """
-    from spen_plugins.report.training_plots import training_figure
+    from spen_plugins.report.plots import training_figure
 
     groups = find_groups(runs)
     save_figure(training_figure(groups, score_only), groups[0], "training", out)
@@ -42,7 +42,7 @@ def calibration(runs: Runs, part: Part = "test", out: Out = None) -> None:
 
     Example: spen plot calibration runs/first
     """
-    from spen_plugins.report.calibration_plots import calibration_figure
+    from spen_plugins.report.plots import calibration_figure
 
     groups = find_groups(runs)
     save_figure(calibration_figure(groups, part), groups[0], "calibration", out)

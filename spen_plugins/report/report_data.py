@@ -158,7 +158,7 @@ def draw_training(groups: Sequence[Group]) -> list[str]:
     """Training curves as inline SVG; none if no run has a history."""
     if not any(run.history() for run in _all(groups)):
         return []
-    from spen_plugins.report.training_plots import training_panels
+    from spen_plugins.report.plots import training_panels
 
     return [_inline(figure) for figure in training_panels(groups)]
 
@@ -168,7 +168,7 @@ def draw_calibration(groups: Sequence[Group], parts: Sequence[str]) -> list[str]
     known = [part for part in parts if any((run.calibration() or {}).get(part, {}).get("bins") for run in _all(groups))]
     if not known:
         return []
-    from spen_plugins.report.calibration_plots import calibration_figure
+    from spen_plugins.report.plots import calibration_figure
 
     return [_inline(calibration_figure(groups, part)) for part in known]
 

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from spen_plugins.errors import ConfigError
 from spen_plugins.figures.kit import save, styled, svg
 from spen_plugins.figures.layout import decades, new_figure, shortened
-from spen_plugins.report.calibration_plots import calibration_figure
-from spen_plugins.report.training_plots import training_figure, training_panels
+from spen_plugins.report.plots import calibration_figure, training_figure, training_panels
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group, read_groups
 from tests import loaded
