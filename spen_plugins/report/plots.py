@@ -110,7 +110,8 @@ def calibration_figure(groups: Sequence[Group], part: str = "test") -> Figure:
     """Reliability diagram (Guo et al. 2017, Fig. 1): the share of right decisions over their mean probability.
 
     Each run has its own temperature. A point is a bin of all runs of a group together, its area the bin's share of
-    their decisions; below the dotted line a net is overconfident. The legend has the mean of the runs' expected calibration errors.
+    their decisions; below the dotted line a net is overconfident. The legend has the mean of the runs' expected
+    calibration errors.
 
     Raises:
         ConfigError: no run has bins of that part.
