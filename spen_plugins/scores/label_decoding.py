@@ -35,7 +35,9 @@ def marginals(proposal: Proposal) -> Tensor:
 
 
 def describe_law(proposal: Proposal) -> str:
-    """The law of dependent labels under which F1 is expected."""
+    """The law of dependent labels under which F1 is expected; empty for independent ones."""
+    if isinstance(proposal, IndependentLabels):
+        return ""
     return "the exact law of labels and sizes" if knows_sizes(proposal) else f"{SAMPLES} samples"
 
 

@@ -39,13 +39,16 @@ class Forest:
         self.names, self.parents = list(names), list(parents)
         self._paths: list[list[int]] = []  # from a root to each label
         for label in range(len(names)):
-            chain = [label]
-            while (above := self.parents[chain[-1]]) is not None:
-                if above in chain:
+            path = {label: None}  # keys in order, upwards
+            above = self.parents[label]
+            while above is not None:
+                if above in path:
+                    chain = [*path]
                     cycle = " -> ".join(names[i] for i in [*chain[chain.index(above) :], above])
                     raise ConfigError(f"label hierarchy: found {cycle}; expected no label to be its own ancestor")
-                chain.append(above)
-            self._paths.append(chain[::-1])
+                path[above] = None
+                above = self.parents[above]
+            self._paths.append([*path][::-1])
         self.levels = [
             Level(torch.tensor(labels), torch.tensor([self.parents[i] for i in labels]))
             for length in range(2, max(map(len, self._paths), default=0) + 1)
