@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, say_all, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, say_all, showing_progress, write_lines
 from spen_plugins.errors import ConfigError
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
@@ -81,6 +81,7 @@ Precision = Annotated[
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]
 
 
+@showing_progress()
 def predict(
     run: Run,
     file: Input = None,
@@ -123,6 +124,7 @@ def predict(
         writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
 
 
+@showing_progress()
 def evaluate(
     run: Run,
     file: Gold = None,
@@ -162,6 +164,7 @@ def _table(refine: str | None) -> Any:
     return None if refine is None else parse_value(refine)
 
 
+@showing_progress()
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
     """Print the energy of a file's gold outputs and of the run's predictions, one JSON value per line; lower is better.
 
@@ -173,6 +176,7 @@ def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None
     write_lines(predictor.load(run, device).score_file(file), out)
 
 
+@showing_progress()
 def calibrate(
     run: Run,
     file: Annotated[

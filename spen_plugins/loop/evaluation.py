@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -26,6 +27,10 @@ from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.task import Metric, Task, read_gold
 from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder, Rewards
 from spen_plugins.trainer import Stage, TrainerConfig
+
+counted: ContextVar[Callable[[Sequence[np.ndarray]], Iterable[np.ndarray]]] = ContextVar("counted", default=iter)
+"""Passes on batches of rows, and shows how far they are; `loop.progress` sets it, so that prediction need not import
+it."""
 
 
 def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> Iterator[Batch]:
@@ -66,7 +71,7 @@ def proposals(
     """
     if not evaluates:
         model.eval()
-    for rows in evaluation_batches([task.length(example) for example in examples], batch_size):
+    for rows in counted.get()(evaluation_batches([task.length(example) for example in examples], batch_size)):
         numbers = rows.tolist()
         batch = task.collate([examples[i] for i in numbers], numbers).to(device)
         with torch.no_grad():

@@ -1,11 +1,13 @@
-"""Progress of a run for users: a bar with the remaining time, a line per epoch."""
+"""Progress for users: of training, a bar with the remaining time and a line per epoch; of predictions, a bar."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Self
 
+import numpy as np
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,6 +21,7 @@ from rich.text import Text
 
 from spen_plugins.console import Console
 from spen_plugins.errors import visible
+from spen_plugins.loop.evaluation import counted
 from spen_plugins.loop.order import Epochs
 from spen_plugins.trainer import Stage
 
@@ -30,15 +33,16 @@ FIXED = 67
 """Characters of a line of progress beside its losses."""
 
 
-class Reporter:
-    """Progress on a console; none on a quiet one."""
+class Tracker:
+    """Progress of all predictions inside its `with`: a bar in a terminal, elsewhere a line a minute; none on a quiet
+    console."""
 
-    def __init__(self, console: Console, selection: str) -> None:
-        self.console, self.selection = console, selection
+    def __init__(self, console: Console) -> None:
+        self.console = console
         self._progress: Progress | None = None
         self._shown_at = 0.0
 
-    def __enter__(self) -> Reporter:
+    def __enter__(self) -> Self:
         if self.console.is_terminal and not self.console.quiet:
             narrow = Column(no_wrap=True)
             columns = (
@@ -50,15 +54,65 @@ class Reporter:
                 TimeRemainingColumn(table_column=narrow),
                 TextColumn("{task.fields[losses]}", markup=False, table_column=narrow),
             )
-            self._progress = Progress(*columns, console=self.console, transient=True)
+            to_stdout = not self.console.stderr  # otherwise rich would send what is printed to standard error
+            self._progress = Progress(*columns, console=self.console, transient=True, redirect_stdout=to_stdout)
+        self._token = None if self.console.quiet else counted.set(self._track)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            counted.reset(self._token)
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _track(self, batches: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        """The same batches of rows; shows how many rows are done."""
+        progress, total, done, began = self._progress, sum(map(len, batches)), 0, self._begin()
+        with nullcontext() if progress is None or progress.live.is_started else progress:
+            bar = None if progress is None else progress.add_task("examples", total=total, losses="")
+            try:
+                for rows in batches:
+                    yield rows
+                    done += len(rows)
+                    if progress is not None and bar is not None:
+                        progress.update(bar, completed=done)
+                    elif self._is_due() and done < total:
+                        left = _describe_left(began, done, total)
+                        self.console.print(f"{done:,} of {total:,} examples  {left}", soft_wrap=True)
+            finally:
+                if progress is not None and bar is not None:
+                    progress.remove_task(bar)
+
+    def _begin(self) -> float:
+        """The time; where there is no terminal, the next line comes a minute later."""
+        now = time.monotonic()
+        if self._progress is None:
+            self._shown_at = now
+        return now
+
+    def _is_due(self) -> bool:
+        """True a few times per second in a terminal, elsewhere once a minute."""
+        now = time.monotonic()
+        if now - self._shown_at <= (LINE_SECONDS if self._progress is None else 0.3):
+            return False
+        self._shown_at = now
+        return True
+
+
+class Reporter(Tracker):
+    """Progress of training, on a console; none on a quiet one."""
+
+    def __init__(self, console: Console, selection: str) -> None:
+        super().__init__(console)
+        self.selection = selection
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._progress is not None:
             self._progress.start()
             self._all = self._progress.add_task("stage", losses="", visible=False)
             self._bar = self._progress.add_task("epoch", losses="", visible=False)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
 
     def say(self, text: str | Text) -> None:
         """Print one line."""
@@ -80,27 +134,22 @@ class Reporter:
     def epoch(self, epoch: int, batches: int, done: int) -> None:
         """Report that an epoch starts or resumes at batch `done`."""
         self._epoch, self._batches, self._resumed = epoch, batches, done
-        self._began = time.monotonic()
-        if self._progress is None:
-            self._shown_at = self._began
-        else:
+        self._began = self._begin()
+        if self._progress is not None:
             self._progress.reset(self._bar, total=batches, completed=done, visible=True)
             self._progress.update(self._bar, description=f"epoch {epoch + 1}/{self._epochs}")
 
     def batch(self, done: int, means: Means) -> None:
         """Report a finished batch: on a terminal a few times per second, elsewhere by a line a minute."""
-        now = time.monotonic()
-        if now - self._shown_at <= (LINE_SECONDS if self._progress is None else 0.3):
+        if not self._is_due():
             return
-        self._shown_at = now
         if self._progress is not None:
             losses = _line(means())[: max(0, self.console.width - FIXED)]  # rich would narrow the other columns
             self._progress.update(self._bar, completed=done, losses=losses)
         elif done < self._batches:
-            left = (now - self._began) / (done - self._resumed) * (self._batches - done)
+            left = _describe_left(self._began, done - self._resumed, self._batches - self._resumed)
             self.say(
-                f"epoch {self._epoch + 1:3d}  {done:,} of {self._batches:,} batches  {_line(means())}  "
-                f"about {max(1, round(left / 60))} min left in it"
+                f"epoch {self._epoch + 1:3d}  {done:,} of {self._batches:,} batches  {_line(means())}  {left} in it"
             )
 
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
@@ -111,6 +160,12 @@ class Reporter:
         self.say(Text.assemble(visible(scored), star, f"  {seconds:.1f} s"))
         if self._progress is not None:
             self._progress.advance(self._all)
+
+
+def _describe_left(began: float, done: int, total: int) -> str:
+    """The remaining time, in words, of something of which a part was done since `began`."""
+    left = (time.monotonic() - began) / done * (total - done)
+    return f"about {max(1, round(left / 60))} min left"
 
 
 def _size(epochs: Epochs | str) -> str:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from spen_plugins.errors import RunError
+from spen_plugins.loop.evaluation import counted
 from spen_plugins.loop.order import Epochs
-from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.progress import Reporter, Tracker
 
 LOSSES = {"inference_net.energy": -12.3456, "inference_net.cross_entropy": 0.12345, "energy.margin": 3.4567}
 
@@ -54,3 +56,43 @@ def test_without_a_terminal_there_is_a_line_a_minute(monkeypatch: pytest.MonkeyP
         "epoch   4  963 of 1,200 batches  net.energy -1  about 2 min left in it",
         "epoch   4  1,084 of 1,200 batches  net.energy -1  about 1 min left in it",
     ]
+
+
+BATCHES = [np.arange(4), np.arange(4), np.arange(2)]
+
+
+def test_predictions_have_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    written, now = io.StringIO(), 1000.0
+    monkeypatch.setattr("spen_plugins.loop.progress.time.monotonic", lambda: now)
+    with Tracker(Console(file=written, width=40)):
+        for _ in counted.get()(BATCHES):
+            now += 90
+    assert written.getvalue().splitlines() == [
+        "4 of 10 examples  about 2 min left",
+        "8 of 10 examples  about 1 min left",
+    ]
+    assert counted.get() is iter, "outside, nothing is shown"
+    with Tracker(Console(file=written, quiet=True)):
+        assert counted.get() is iter
+    monkeypatch.undo()
+
+
+def test_a_bar_on_standard_error_leaves_standard_output_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """It also ends with an error, and a terminal's cursor is visible again."""
+    with pytest.raises(RunError), Tracker(Console(stderr=True, force_terminal=True)):
+        for rows in counted.get()(BATCHES):
+            print(len(rows))
+            if len(rows) == 2:
+                raise RunError("stopped")
+    seen = capsys.readouterr()
+    assert seen.out == "4\n4\n2\n" and "examples" in seen.err and seen.err.rstrip().endswith("\x1b[?25h")
+
+
+def test_training_shows_how_far_its_validation_is() -> None:
+    seen = io.StringIO()
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    with Reporter(console, "f1") as reporter:
+        reporter.stage(SimpleNamespace(name="train", phases=[], rounds=1, epochs=2), 0, Epochs(np.ones(12), 1, 1, 0, 0))
+        next(batches := counted.get()(BATCHES)), next(batches)
+        Console(file=seen, width=80).print(reporter._progress.make_tasks_table(reporter._progress.tasks))
+    assert "examples" in seen.getvalue() and " 4/10 " in seen.getvalue()

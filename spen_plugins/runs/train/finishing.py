@@ -11,6 +11,7 @@ from torch import Tensor
 from spen_plugins.config.experiment import Built
 from spen_plugins.console import Console
 from spen_plugins.loop.evaluation import Constant, average_likelihoods, evaluate, example_ratios
+from spen_plugins.loop.progress import Tracker
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.runs.predict.evaluating import protocol
@@ -30,7 +31,8 @@ def finish(
 ) -> None:
     """Score the model, write and print the scores beside a constant predictor's, and warn if they are no better."""
     task = built.task
-    scores, ratios, decisions = _score(built, accelerator, test)
+    with Tracker(console):
+        scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
         last = next(reversed(scores))
