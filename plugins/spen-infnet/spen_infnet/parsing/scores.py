@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -28,17 +29,18 @@ FindSpans = Callable[[sp.Proposal, Sequence[int]], list[tuple[list[Span], bool]]
 """A proposal and the sentences' lengths -> the spans of each one's tree; and true if its output was repaired."""
 
 
-def find_brackets(tree: Tree, tags: Sequence[str] = ()) -> Counter[Span]:
-    """The brackets that are scored, with their numbers: constituents over words other than punctuation, whose positions
-    count only such words. Without parts of speech, every word is scored."""
-    nodes = find_nodes(tree)
-    if not tags:
-        return Counter(nodes)
-    before = [0]
-    for tag in tags:
-        before.append(before[-1] + (tag not in PUNCTUATION))
-    kept = ((before[start], before[end], label) for start, end, label in nodes)
-    return Counter(span for span in kept if span[0] < span[1])
+def find_brackets(tree: Tree, tags: Sequence[str]) -> list[tuple[str, tuple[int, int, int]]]:
+    """The brackets that are scored, each once: label, and start, end and how many equal ones there are before.
+    Constituents over words other than punctuation are scored, and positions count only such words."""
+    before = [0, *accumulate(tag not in PUNCTUATION for tag in tags)]
+    equal: Counter[Span] = Counter()
+    brackets = []
+    for start, end, label in find_nodes(tree):
+        span = before[start], before[end], label
+        if span[0] < span[1]:
+            brackets.append((label, (*span[:2], equal[span])))
+            equal[span] += 1
+    return brackets
 
 
 class BracketF1:
@@ -53,9 +55,8 @@ class BracketF1:
 
     def __init__(self) -> None:
         self.counts = SpanCounts()
-        self._exact = self._sentences = 0
 
-    def add(self, predicted: Tree, gold: Tree, tags: Sequence[str] = ()) -> tuple[int, int]:
+    def add(self, predicted: Tree, gold: Tree, tags: Sequence[str]) -> tuple[int, int]:
         """Count a sentence.
 
         Args:
@@ -66,22 +67,12 @@ class BracketF1:
             Twice the right brackets, and the predicted plus the gold ones: F1 is the ratio of their sums.
         """
         found, wanted = find_brackets(predicted, tags), find_brackets(gold, tags)
-        right = found & wanted
-        for counter, brackets in (
-            (self.counts.right, right),
-            (self.counts.predicted, found),
-            (self.counts.gold, wanted),
-        ):
-            for (*_, label), number in brackets.items():
-                counter[label] += number
-        self._sentences += 1
-        self._exact += found == wanted
-        return 2 * right.total(), found.total() + wanted.total()
+        return 2 * self.counts.add(found, wanted), len(found) + len(wanted)
 
     def compute(self) -> dict[str, float]:
         """`bracket_f1`, `precision`, `recall`, and `exact_match`, the share of sentences without a wrong bracket."""
         precision, recall, f1 = self.counts.overall()
-        exact = self._exact / max(self._sentences, 1)
+        exact = self.counts.exact_match()
         return {"bracket_f1": f1, "precision": precision, "recall": recall, "exact_match": exact}
 
 
