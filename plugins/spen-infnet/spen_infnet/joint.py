@@ -207,27 +207,22 @@ def _cross_entropy(config: Joint.Config, context: sp.Context) -> sp.Terms:
 
 
 def _net_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
-    """Terms of the nets' loss; a term with weight 0 isn't computed."""
-    terms = dict(sp.net_terms(context))
-    if config.cross_entropy_weight:
-        terms |= _cross_entropy(config, context)
-    if config.entropy_weight:
-        terms["entropy"] = config.entropy_weight * _weigh_entropy(context)
-    return terms
-
-
-def _weigh_entropy(context: sp.Context) -> torch.Tensor:
-    """Entropy of the net's relaxed output, `(batch,)`, times the examples' weights."""
-    return context.batch.weigh(entropy(context.proposal.space, context.proposal.mean)[:, 0])
+    return _add_terms(dict(sp.net_terms(context)), config.cross_entropy_weight, config, context)
 
 
 def _finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
     terms = {"energy": context.batch.weigh(context.energy(context.proposal.mean)[:, 0])}
-    if config.finetune.cross_entropy_weight:
-        weight = config.finetune.cross_entropy_weight
+    return _add_terms(terms, config.finetune.cross_entropy_weight, config, context)
+
+
+def _add_terms(terms: dict[str, torch.Tensor], weight: float, config: Joint.Config, context: sp.Context) -> sp.Terms:
+    """Terms of a net's loss, with cross entropy and the entropy of its relaxed output; a term with weight 0 isn't
+    computed."""
+    if weight:
         terms["cross_entropy"] = weight * sp.cross_entropy(context, config.per_variable)
     if config.entropy_weight:
-        terms["entropy"] = config.entropy_weight * _weigh_entropy(context)
+        values = entropy(context.proposal.space, context.proposal.mean)[:, 0]
+        terms["entropy"] = config.entropy_weight * context.batch.weigh(values)
     return terms
 
 
