@@ -12,7 +12,7 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_images import images
-from spen_images.denoising_values import DEFINITIONS, Example, psnr, squared_error, to_image
+from spen_images.denoising_values import DEFINITIONS, Example, psnr, squared_error
 from spen_images.image_task import ImageTask
 from spen_images.images import WHITE
 
@@ -53,18 +53,15 @@ class Denoising(ImageTask, sp.ReadsInputs):
         cost_weight: float = Field(0.5, gt=0, lt=1)
         """c in the margin's Δ = c · ½ Σ (y − gold)²; from 1 on, loss-augmented inference would be unbounded."""
 
-    def __init__(self, config: Any) -> None:
-        super().__init__(config)
-        self.space = sp.RealGrid(std=1.0, cost_weight=config.cost_weight)
-
     def load(self) -> None:
         c = self.config
+        self.space = sp.RealGrid(std=1.0, cost_weight=c.cost_weight)
         if c.corpus:
             self._load_sample()
         else:
             self._load_files()
         train = self._parts["train"]
-        sides = images.smallest_side([example.clean for example in train if example.clean is not None])
+        sides = min(min(example.shape) for example in train)
         self.inputs = sp.ImageInputs(1, smallest=min(sides, c.crop or sides))
         several = [example for example in train for _ in range(c.repeat)]
         self._parts["train"] = [e._replace(seed=self._seed("train", row)) for row, e in enumerate(several)]
@@ -174,8 +171,8 @@ class Denoising(ImageTask, sp.ReadsInputs):
             raise sp.DataError(
                 "input", None, f"{item!r:.80}", '{"image": rows of grey levels, a PNG in base64, or a path}'
             )
-        noisy, name = to_image(item["image"])
-        clean = None if item.get("clean") is None else to_image(item["clean"])[0]
+        noisy, name = images.read_value(item["image"], noisy=True)
+        clean = None if item.get("clean") is None else images.read_value(item["clean"], noisy=True)[0]
         if clean is not None and clean.shape != noisy.shape:
             raise sp.DataError(
                 "input", None, f"a clean image of shape {clean.shape}", f"{noisy.shape}, as the noisy image"

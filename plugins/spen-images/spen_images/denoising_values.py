@@ -1,15 +1,11 @@
-"""Examples of denoising, images that are given as Python or JSON values, and errors of denoised ones."""
+"""Examples of denoising, and errors of denoised images."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
-
-from spen_images import images
 
 BEST = 100.0  # dB, of an image without any error, so that means stay finite
 
@@ -47,18 +43,10 @@ class Example(NamedTuple):
         if self.noisy is not None:
             return self.noisy.astype(np.float32)
         assert self.clean is not None
-        return self.clean + np.float32(sigma) * (
-            _draw_noise(self.seed, self.shape) if self.noise is None else self.noise
-        )
-
-
-def _draw_noise(seed: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
-
-
-def to_image(value: Any) -> tuple[np.ndarray, str]:
-    """Grey levels of an image in a form of `Denoising.parse`, and its file's name, if it has one."""
-    return images.read_text(value) if isinstance(value, (str, Path)) else (images.from_rows(value, noisy=True), "")
+        noise = self.noise
+        if noise is None:
+            noise = np.random.default_rng(self.seed).standard_normal(self.shape, dtype=np.float32)
+        return self.clean + np.float32(sigma) * noise
 
 
 def squared_error(y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:

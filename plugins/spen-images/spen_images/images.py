@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +48,6 @@ def read_image(path: str | Path, channels: int = 1) -> np.ndarray:
         return _decode(file, path, channels)
 
 
-def from_base64(text: str, where: object = "input", channels: int = 1) -> np.ndarray:
-    """Levels of a PNG in base64, uint8, in the shapes of `read_image`; `DataError` as there."""
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise DataError(where, None, f"{shorten(text)}, which is not base64", "a PNG in base64") from None
-    return _decode(io.BytesIO(data), where, channels)
-
-
 def to_base64(pixels: np.ndarray) -> str:
     """Grey levels `(row, column)` uint8 -> a PNG in base64."""
     from PIL import Image
@@ -68,14 +57,26 @@ def to_base64(pixels: np.ndarray) -> str:
     return base64.b64encode(out.getvalue()).decode("ascii")
 
 
+def read_value(value: Any, channels: int = 1, noisy: bool = False) -> tuple[np.ndarray, str]:
+    """Levels of a user's image, and its file's name, "" without one: a text or a path is read by `read_text`, anything
+    else by `from_rows`."""
+    if isinstance(value, (str, Path)):
+        return read_text(value, channels)
+    return from_rows(value, channels, noisy), ""
+
+
 def read_text(text: str | Path, channels: int = 1) -> tuple[np.ndarray, str]:
     """Levels, as `read_image`, of a PNG in base64 or of a path, and the file's name, "" of base64."""
-    if isinstance(text, str) and text.startswith(PNG):
-        return from_base64(text, channels=channels), ""
-    return read_image(locate(str(text)), channels), Path(text).name
+    if not isinstance(text, str) or not text.startswith(PNG):
+        return read_image(locate(str(text)), channels), Path(text).name
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise DataError("input", None, f"{shorten(text)}, which is not base64", "a PNG in base64") from None
+    return _decode(io.BytesIO(data), "input", channels), ""
 
 
-def from_rows(rows: Any, where: object = "input", channels: int = 1, noisy: bool = False) -> np.ndarray:
+def from_rows(rows: Any, channels: int, noisy: bool) -> np.ndarray:
     """Levels from 0 to 255 as a list of rows, an array or a tensor -> float32 in the shapes of `read_image`.
 
     Levels of a noisy image may be outside this range. `DataError` for rows of different lengths, or for what is no
@@ -85,22 +86,17 @@ def from_rows(rows: Any, where: object = "input", channels: int = 1, noisy: bool
     try:
         levels = np.asarray(rows.detach().cpu() if isinstance(rows, Tensor) else rows, dtype=np.float32)
     except (TypeError, ValueError):
-        raise DataError(where, None, f"image {rows!r:.60}", wanted) from None
+        raise DataError("input", None, f"image {rows!r:.60}", wanted) from None
     if channels == 1 and levels.shape[2:] == (1,):
         levels = levels[..., 0]
     if levels.ndim < 2 or levels.shape[2:] != (() if channels == 1 else (channels,)) or not levels.size:
-        raise DataError(where, None, f"an image of shape {levels.shape}", wanted)
+        raise DataError("input", None, f"an image of shape {levels.shape}", wanted)
     low, high, room = float(levels.min()), float(levels.max()), 1000 if noisy else 0
     if not (low >= -room and high <= 255 + room):  # also if one is no number
-        raise DataError(where, None, f"levels from {low:g} to {high:g}", wanted)
+        raise DataError("input", None, f"levels from {low:g} to {high:g}", wanted)
     if 0 < high <= 1.5 and low >= -0.5 and (levels != np.round(levels)).any():
-        raise DataError(where, None, f"levels from {low:g} to {high:g}", f"{wanted}; multiply by 255 if 1 is white")
+        raise DataError("input", None, f"levels from {low:g} to {high:g}", f"{wanted}; multiply by 255 if 1 is white")
     return levels
-
-
-def smallest_side(images: Sequence[np.ndarray]) -> int:
-    """The fewest rows or columns of any image."""
-    return min(min(image.shape) for image in images)
 
 
 def _decode(file: Any, where: object, channels: int) -> np.ndarray:

@@ -68,12 +68,9 @@ class Segmentation(ImageTask):
         contrast: float = Field(0.0, ge=0, lt=1)
         """Largest relative change of a training image's contrast."""
 
-    def __init__(self, config: Any) -> None:
-        super().__init__(config)
-        self.space = sp.BinaryGrid()
-
     def load(self) -> None:
         c = self.config
+        self.space = sp.BinaryGrid()
         apart = [key for key in sp.PARTS if getattr(c, key) is not None]
         if sum((c.corpus is not None, c.file is not None, bool(apart))) > 1:
             raise sp.ConfigError(
@@ -190,10 +187,8 @@ class Segmentation(ImageTask):
         item = item if isinstance(item, Mapping) else {"image": item}
         if item.get("image") is None:
             raise sp.DataError("input", None, f"{item!r:.80}", '{"image": rows of levels, a PNG in base64, or a path}')
-        image = to_image(item["image"], self.inputs.channels)
+        image, name = images.read_value(item["image"], self.inputs.channels)
         mask = None if item.get("mask") is None else to_mask(item["mask"], image.shape[:2])
-        text = str(item["image"]) if isinstance(item["image"], (str, Path)) else images.PNG
-        name = "" if text.startswith(images.PNG) else Path(text).name
         return Example(str(item.get("name", name)), image, mask)
 
     def facts(self) -> dict[str, Any]:
@@ -222,13 +217,6 @@ def _count_channels(image: np.ndarray) -> int:
 def _find_part(arrays: Mapping[str, np.ndarray], part: str) -> str | None:
     """None if a file has `images` of no part."""
     return None if "images" in arrays else part
-
-
-def to_image(value: Any, channels: int) -> np.ndarray:
-    """Levels from 0 to 255 of an image in a form of `Segmentation.parse`; `DataError` if it is none of these."""
-    if isinstance(value, (str, Path)):
-        return images.read_text(value, channels)[0]
-    return images.from_rows(value, channels=channels)
 
 
 def to_mask(value: Any, size: tuple[int, ...]) -> np.ndarray:
