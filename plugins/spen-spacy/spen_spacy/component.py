@@ -19,7 +19,7 @@ from spen_plugins import ConfigError, PluginError, RunError, RunFolder, writing_
 from spen_spacy.extensions import ENERGY, set_extensions
 from spen_spacy.frame import rounded
 from spen_spacy.places import PARTS, SETTINGS, find_folders, training
-from spen_spacy.predicting import Run
+from spen_spacy.predicting import Run, cut_groups
 from spen_spacy.storage import pack, unpack
 
 WORDS = 50_000
@@ -133,7 +133,7 @@ class Component(Pipe):
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotated docs, in order; a doc that fails goes to the error handler, and the others are yielded."""
-        for docs in _minibatches(stream, batch_size):
+        for docs in cut_groups(stream, len, WORDS, batch_size):
             try:
                 self.annotate(docs)
             except Exception:
@@ -222,17 +222,3 @@ def _read_saved(path: Path) -> Mapping[str, Any] | None:
     config = path.parent / "config.cfg"
     parts = load_config(config, interpolate=True)["components"] if config.exists() else {}
     return parts.get(path.name)
-
-
-def _minibatches(stream: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
-    """Groups of `size` docs, or fewer where these reach `WORDS` words."""
-    docs: list[Doc] = []
-    words = 0
-    for doc in stream:
-        docs.append(doc)
-        words += len(doc)
-        if len(docs) >= size or words >= WORDS:
-            yield docs
-            docs, words = [], 0
-    if docs:
-        yield docs

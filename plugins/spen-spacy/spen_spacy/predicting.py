@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -18,6 +18,7 @@ PADDED = 1024
 take longer per word."""
 EXAMPLES = 512
 """Most examples in a batch."""
+Item = TypeVar("Item")
 
 
 class Run:
@@ -114,3 +115,17 @@ def cut_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         rows.append(row)
     if rows:
         yield rows
+
+
+def cut_groups(items: Iterable[Item], measure: Callable[[Item], int], size: int, number: int) -> Iterator[list[Item]]:
+    """All items in order, in groups of `number`, or of fewer where these measure `size` or more together."""
+    group: list[Item] = []
+    total = 0
+    for item in items:
+        group.append(item)
+        total += measure(item)
+        if total >= size or len(group) >= number:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group

@@ -16,6 +16,7 @@ from spen_spacy.annotate import docbin, fields, jsonl, parquet
 from spen_spacy.annotate.columns import list_columns
 from spen_spacy.annotate.plan import Job, Shard
 from spen_spacy.annotate.sources import Document
+from spen_spacy.predicting import cut_groups
 
 CHARACTERS = 200_000
 """Characters of the documents that go through the pipeline together; so memory depends on no input's size."""
@@ -105,16 +106,7 @@ def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
 
 def _group(documents: Iterator[Document]) -> Iterator[list[Document]]:
     """Documents that go through the pipeline together."""
-    group: list[Document] = []
-    length = 0
-    for document in documents:
-        group.append(document)
-        length += 0 if document.text is None else len(str(document.text))
-        if length >= CHARACTERS or len(group) == DOCUMENTS:
-            yield group
-            group, length = [], 0
-    if group:
-        yield group
+    return cut_groups(documents, lambda document: len(_plain(document) or ""), CHARACTERS, DOCUMENTS)
 
 
 def _annotate_group(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Document, Doc | None, str | None]]:
