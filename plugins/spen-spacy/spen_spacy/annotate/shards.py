@@ -40,7 +40,9 @@ class Done(NamedTuple):
     failure: str = ""
 
 
-Write = Callable[[Sequence[tuple[Document, Doc | None, str | None]]], None]
+Row = tuple[Document, Doc | None, str | None]
+"""A document with its doc, or with the reason why it has none."""
+Write = Callable[[Sequence[Row]], None]
 
 
 def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
@@ -50,7 +52,7 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
         with (
             nlp.memory_zone(),
             sp.writing(shard.path(job)) as temporary,
-            _open_writer(nlp, job, shard, temporary) as write,
+            _WRITERS[job.form](nlp, job, shard, temporary) as write,
         ):
             for group in _group(_read(nlp, job, shard)):
                 rows = list(_annotate_group(nlp, group))
@@ -109,7 +111,7 @@ def _group(documents: Iterator[Document]) -> Iterator[list[Document]]:
     return cut_groups(documents, lambda document: len(_plain(document) or ""), CHARACTERS, DOCUMENTS)
 
 
-def _annotate_group(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Document, Doc | None, str | None]]:
+def _annotate_group(nlp: Language, group: Sequence[Document]) -> Iterator[Row]:
     """Each document with its doc, or with the reason why it has none."""
     good = [document for document in group if document.text is not None]
     try:
@@ -139,19 +141,10 @@ def _text(document: Document) -> Any:
 
 
 @contextmanager
-def _open_writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
-    """A function that writes rows to a file."""
-    if job.form == "parquet":
-        with _open_parquet(nlp, job, shard, path) as write:
-            yield write
-        return
-    if job.form == "jsonl":
-        with _open_jsonl(nlp, job, path) as write:
-            yield write
-        return
+def _open_docbin(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
     docs = DocBin(store_user_data=True)
 
-    def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
+    def write(rows: Sequence[Row]) -> None:
         for document, doc, error in rows:
             about = {"file": document.name, "row": document.row, "fields": document.fields}
             if doc is None:
@@ -192,41 +185,41 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
 
     with ParquetWriter(path, schema, compression="zstd") as writer:
 
-        def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
-            table = [
-                {
-                    "input_file": document.name,
-                    "input_row": document.row,
-                    "text": _plain(document),
-                    "error": error,
-                }
-                | fields.as_columns(document.fields, known, names)
-                | (
-                    {}
-                    if doc is None
-                    else {name: cell(column, column.read(doc)) for name, column in annotations.items()}
-                )
-                for document, doc, error in rows
-            ]
+        def write(rows: Sequence[Row]) -> None:
+            table = []
+            for document, doc, error in rows:
+                row = _make_row(document) | {"error": error} | fields.as_columns(document.fields, known, names)
+                if doc is not None:
+                    row |= {name: cell(column, column.read(doc)) for name, column in annotations.items()}
+                table.append(row)
             writer.write_table(pa.Table.from_pylist(table, schema))
 
         yield write
 
 
 @contextmanager
-def _open_jsonl(nlp: Language, job: Job, path: Path) -> Iterator[Write]:
+def _open_jsonl(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
     annotations = list_columns(nlp, job.columns)
     with path.open("w", encoding="utf-8", newline="\n") as file:
 
-        def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
+        def write(rows: Sequence[Row]) -> None:
             for document, doc, error in rows:
-                row = {"input_file": document.name, "input_row": document.row, "text": _plain(document)}
+                row = _make_row(document)
                 names = fields.name_columns(document.fields, {*row, *annotations, "error"})
                 row |= {names[name]: value for name, value in document.fields.items()}
                 row |= {name: None if doc is None else column.read(doc) for name, column in annotations.items()}
                 file.write(jsonl.line(row, error))
 
         yield write
+
+
+_WRITERS = {"parquet": _open_parquet, "jsonl": _open_jsonl, "docbin": _open_docbin}
+"""Form of the output -> a function that opens a file in it, for rows."""
+
+
+def _make_row(document: Document) -> dict[str, Any]:
+    """The columns that a document itself has."""
+    return {"input_file": document.name, "input_row": document.row, "text": _plain(document)}
 
 
 def _plain(document: Document) -> str | None:
