@@ -6,7 +6,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from spen_spacy.drawing.svg import COLOURS
+from spen_spacy.drawing.svg import COLOURS, Box, find_boxes
 from spen_spacy.extensions import frames
 from spen_spacy.frame import Frame
 
@@ -34,33 +34,25 @@ def _frame(frame: Frame, text: Span) -> dict[str, Any]:
     if text.doc.has_annotation("SENT_START"):
         sentence = frame.predicate.sent
         start, end = max(start, sentence.start), min(end, sentence.end)
-    i = frame.predicate.i
-    named = [("V", i, i + 1, frame.sense or "")]
-    named += [(role, span.start, span.end, "") for role, span, _ in frame.arguments]
     words = text.doc[start:end]
-    kept = [
-        _span(words, label, max(first, start) - start, min(last, end) - start, sense)
-        for label, first, last, sense in named
-        if first < end and last > start
-    ]
     return {
         "text": words.text,
         "tokens": [token.text for token in words],
-        "spans": kept,
+        "spans": [_span(words, box) for box in find_boxes(frame, start, end)],
         "title": None,
         "settings": {"direction": text.doc.vocab.writing_system.get("direction", "ltr"), "lang": text.doc.lang_},
     }
 
 
-def _span(words: Span, label: str, start: int, end: int, sense: str) -> dict[str, Any]:
-    """The words `start` to `end` (exclusive) as displaCy has them; `kb_id` is what it shows beside a label."""
-    part = words[start:end]
+def _span(words: Span, box: Box) -> dict[str, Any]:
+    """A box as displaCy has it; `kb_id` is what it shows beside a label."""
+    part = words.doc[box.start : box.end]
     return {
         "start": part.start_char - words.start_char,
         "end": part.end_char - words.start_char,
-        "start_token": start,
-        "end_token": end,
-        "label": label,
-        "kb_id": sense,
+        "start_token": box.start - words.start,
+        "end_token": box.end - words.start,
+        "label": box.role,
+        "kb_id": box.label if box.label != box.role else "",
         "kb_url": "#",
     }

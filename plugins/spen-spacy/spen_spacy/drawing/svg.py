@@ -63,7 +63,7 @@ def draw(text: Doc | Span, width: float = 900) -> str:
     doc = text.doc
     words = [_visible(token.text) if not token.is_space else "" for token in doc[start:end]]
     boxes = [
-        (frame, [box._replace(start=box.start - start, end=box.end - start) for box in _boxes(frame, start, end)])
+        (frame, [box._replace(start=box.start - start, end=box.end - start) for box in find_boxes(frame, start, end)])
         for frame in frames(doc)
         if start <= frame.predicate.i < end
     ]
@@ -106,7 +106,7 @@ def _name(frame: Frame) -> str:
     return text if len(text) <= NAME else f"{text[: NAME - 1]}…"
 
 
-def _boxes(frame: Frame, start: int, end: int) -> list[Box]:
+def find_boxes(frame: Frame, start: int, end: int) -> list[Box]:
     """The predicate and its arguments, without words outside `start` to `end`."""
     i = frame.predicate.i
     boxes = [Box("V", i, i + 1, frame.sense or "V")]
