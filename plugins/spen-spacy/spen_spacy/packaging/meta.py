@@ -46,20 +46,20 @@ def performance(components: Sequence[Component]) -> dict[str, Any]:
     for component in components:
         for part, run in component.runs.items():
             scores = (run.metrics() or {}).get("test") or {}
-            names = _names(component, run) if part == "model" else SCORES[part]
+            names = _names(component, scores) if part == "model" else SCORES[part]
             for score, name in names.items():
                 if score in scores:
                     performance[name if name not in performance else f"{component.name}_{name}"] = _table(scores[score])
     return performance
 
 
-def _names(component: Component, run: RunFolder) -> Mapping[str, str]:
+def _names(component: Component, scores: Mapping[str, Any]) -> Mapping[str, str]:
+    """Score of the component's model -> its name in meta.json."""
     if component.factory == "spen_task":
-        scores = (run.metrics() or {}).get("test") or {}
         return {name: name for name, value in scores.items() if isinstance(value, float)}
-    if component.factory != "spen_pos":
-        return SCORES[component.factory]
-    return {"accuracy": f"{tag_attributes(run)}_acc"}
+    if component.factory == "spen_pos":
+        return {"accuracy": f"{tag_attributes(component.run)}_acc"}
+    return SCORES[component.factory]
 
 
 def tag_attributes(run: RunFolder) -> str:
@@ -109,12 +109,8 @@ def sources(components: Sequence[Component]) -> list[dict[str, str]]:
 
 def source(entry: DataSet) -> dict[str, str]:
     """A data set as listed in meta.json."""
-    return {"name": f"{entry.name}: {entry.about}", "license": entry.licence, **_address(entry)}
-
-
-def _address(entry: DataSet) -> dict[str, str]:
-    """The URL of its files."""
-    if not entry.files:
-        return {}
-    owner, repository, commit, *_ = entry.files[0].origin.split("/")
-    return {"url": f"https://github.com/{owner}/{repository}/tree/{commit}"}
+    listed = {"name": f"{entry.name}: {entry.about}", "license": entry.licence}
+    if entry.files:
+        owner, repository, commit, *_ = entry.files[0].origin.split("/")
+        listed["url"] = f"https://github.com/{owner}/{repository}/tree/{commit}"
+    return listed
