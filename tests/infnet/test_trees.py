@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spen_infnet.parsing import trees
-from spen_infnet.parsing.scores import BracketF1
+from spen_infnet.parsing.scores import TreeMetric
 from spen_plugins import DataError
 
 TREES = [
@@ -98,11 +98,14 @@ def test_spans_that_are_no_tree_are_an_error(spans: list):
         trees.build(spans, 3)
 
 
+def make_metric() -> TreeMetric:
+    return TreeMetric(lambda proposal, lengths: [])
+
+
 def score(predicted: str, gold: str) -> dict[str, float]:
-    metric = BracketF1()
-    sentence = trees.parse(gold)
-    metric.add(trees.parse(predicted).tree, sentence.tree, sentence.tags)
-    return metric.compute()
+    metric = make_metric()
+    metric.add(trees.parse(predicted).tree, trees.parse(gold))
+    return {name: metric.compute()[name] for name in ("bracket_f1", "precision", "recall", "exact_match")}
 
 
 def test_scores_of_pairs_counted_by_hand():
@@ -124,7 +127,7 @@ def test_scores_of_pairs_counted_by_hand():
 
 def test_scores_are_those_of_multisets():
     rng = random.Random(1)
-    metric, total = BracketF1(), [0, 0, 0]
+    metric, total = make_metric(), [0, 0, 0]
     for _ in range(300):
         length = rng.randint(1, 8)
         tags = [rng.choice(["NN", ",", "."]) for _ in range(length)]
@@ -135,7 +138,8 @@ def test_scores_are_those_of_multisets():
             nodes = [([i for i in kept if start <= i < end], label) for start, end, label in trees.find_nodes(tree)]
             lists.append([node for node in nodes if node[0]])
         right = brute_force(*lists)
-        assert metric.add(*trees_of_both, tags) == (2 * right, len(lists[0]) + len(lists[1]))
+        gold = trees.Sentence(("x",) * length, tuple(tags), trees_of_both[1])
+        assert metric.add(trees_of_both[0], gold) == (2 * right, len(lists[0]) + len(lists[1]))
         total = [a + b for a, b in zip(total, (right, *map(len, lists)), strict=True)]
     scores = metric.compute()
     assert scores["precision"] == total[0] / total[1]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_infnet.parsing.trees import Span, Tree, build, find_nodes
+from spen_infnet.parsing.trees import Sentence, Span, Tree, build, find_nodes
 from spen_plugins.sentences import SentenceBatch, SpanCounts
 
 PUNCTUATION = frozenset((",", ".", ":", "``", "''"))
@@ -43,46 +43,18 @@ def find_brackets(tree: Tree, tags: Sequence[str]) -> list[tuple[str, tuple[int,
     return brackets
 
 
-class BracketF1:
-    """Labelled brackets of a corpus, as `evalb` counts them (Black et al. 1991; Collins 1997).
-
-    Neither the root nor punctuation is scored, each node of a unary chain counts, and equal brackets count as often as
-    both trees have them. Unlike in Collins's settings, ADVP and PRT differ.
-
-    Attributes:
-        counts: right, predicted and gold brackets of each label.
-    """
-
-    def __init__(self) -> None:
-        self.counts = SpanCounts()
-
-    def add(self, predicted: Tree, gold: Tree, tags: Sequence[str]) -> tuple[int, int]:
-        """Count a sentence.
-
-        Args:
-            predicted, gold: its trees.
-            tags: gold parts of speech, which say what is punctuation.
-
-        Returns:
-            Twice the right brackets, and the predicted plus the gold ones: F1 is the ratio of their sums.
-        """
-        found, wanted = find_brackets(predicted, tags), find_brackets(gold, tags)
-        return 2 * self.counts.add(found, wanted), len(found) + len(wanted)
-
-    def compute(self) -> dict[str, float]:
-        """`bracket_f1`, `precision`, `recall`, and `exact_match`, the share of sentences without a wrong bracket."""
-        precision, recall, f1 = self.counts.overall()
-        exact = self.counts.exact_match()
-        return {"bracket_f1": f1, "precision": precision, "recall": recall, "exact_match": exact}
-
-
 class TreeMetric(sp.Metric):
-    """`bracket_f1`, `precision`, `recall`, `exact_match`, `repaired`, and `constituents`, a table by label."""
+    """`bracket_f1`, `precision`, `recall`, `exact_match`, `repaired`, and `constituents`, a table by label.
+
+    Labelled brackets are counted as by `evalb` (Black et al. 1991; Collins 1997): neither the root nor punctuation is
+    scored, each node of a unary chain counts, and equal brackets count as often as both trees have them. Unlike in
+    Collins's settings, ADVP and PRT differ.
+    """
 
     def __init__(self, find_spans: FindSpans) -> None:
         self._find_spans = find_spans
-        self._brackets = BracketF1()
-        self._sentences = self._repaired = 0
+        self._brackets = SpanCounts()
+        self._repaired: list[bool] = []
         self._ratios: list[Tensor] = []
 
     def update(self, proposal: sp.Proposal, batch: sp.Batch) -> None:
@@ -92,16 +64,28 @@ class TreeMetric(sp.Metric):
         found = self._find_spans(proposal, [len(example.entry.ids) for example in batch.examples])
         for row, (example, (spans, repaired)) in enumerate(zip(batch.examples, found, strict=True)):
             if example.sentence is not None:
-                words, tags, tree = example.sentence.words, example.sentence.tags, example.sentence.tree
-                ratios[row] = torch.tensor(self._brackets.add(build(spans, len(words)), tree, tags))
-                self._sentences += 1
-                self._repaired += repaired
+                tree = build(spans, len(example.sentence.words))
+                ratios[row] = torch.tensor(self.add(tree, example.sentence, repaired))
+
+    def add(self, predicted: Tree, gold: Sentence, repaired: bool = False) -> tuple[int, int]:
+        """Count a sentence; returns twice the right brackets, and the predicted plus the gold ones: F1 is the ratio of
+        their sums."""
+        found, wanted = (find_brackets(tree, gold.tags) for tree in (predicted, gold.tree))
+        self._repaired.append(repaired)
+        return 2 * self._brackets.add(found, wanted), len(found) + len(wanted)
 
     def compute(self) -> dict[str, Any]:
-        if not self._sentences:
+        if not self._repaired:
             raise sp.DataError("scores", None, "no sentence with a tree", "at least one to score")
-        repaired = self._repaired / self._sentences
-        return {**self._brackets.compute(), "repaired": repaired, "constituents": self._brackets.counts.table()}
+        precision, recall, f1 = self._brackets.overall()
+        return {
+            "bracket_f1": f1,
+            "precision": precision,
+            "recall": recall,
+            "exact_match": self._brackets.exact_match(),
+            "repaired": sum(self._repaired) / len(self._repaired),
+            "constituents": self._brackets.table(),
+        }
 
     def ratios(self) -> tuple[Tensor, Tensor]:
         numerator, denominator = torch.cat(self._ratios).unbind(1)
