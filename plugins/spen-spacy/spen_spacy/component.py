@@ -55,7 +55,7 @@ class Component(Pipe):
 
     def places(self) -> dict[str, Path]:
         """The folder of each part, from the settings."""
-        return {"model": find_folders(self.name, self.factory, self.settings["model"])["model"]}
+        return self._find_named(["model"])
 
     def _find_named(self, settings: Iterable[str]) -> dict[str, Path]:
         """The folders that these settings name: for `model` those of all parts, for others the part's."""

@@ -15,7 +15,6 @@ from spacy.training import Example
 from spen_plugins import ConfigError, SemanticRoles, Tagging
 from spen_plugins.sentences import SenseTask
 from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS, keep_frames, make_group
-from spen_spacy.places import find_folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, around
 from spen_spacy.word_component import WordComponent, ask
@@ -40,13 +39,9 @@ class SpenSrl(WordComponent):
         return ("model", "predicates") if self.settings["predicates"] == "model" else ("model",)
 
     def places(self) -> dict[str, Path]:
-        places = find_folders(self.name, self.factory, self.settings["model"])
-        if self.settings["predicates"] != "model":
-            if self.settings["predicates_model"] is not None:
-                raise ConfigError(
-                    f"{self.name}: found both predicates_model and predicates other than 'model'; omit one"
-                )
-            places.pop("predicates", None)
+        places = super().places()
+        if self.settings["predicates"] != "model" and self.settings["predicates_model"] is not None:
+            raise ConfigError(f"{self.name}: found both predicates_model and predicates other than 'model'; omit one")
         others = ("predicates_model", "senses_model")
         places |= self._find_named(setting for setting in others if self.settings[setting] is not None)
         if "predicates" in self.parts and "predicates" not in places:
