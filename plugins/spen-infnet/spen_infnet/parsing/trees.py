@@ -86,7 +86,7 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
                 words.append(_read_word(texts[0]))
                 tags.append(label)
             elif children:
-                stack[-1][1].append(Tree(_cut_label(label), tuple(children)))
+                stack[-1][1].append(Tree(re.split("[-=]", label, maxsplit=1)[0], tuple(children)))
     if len(stack) > 1 or stack[0][2] or len(stack[0][1]) != 1:
         problem = "an unclosed bracket" if len(stack) > 1 else f"{len(stack[0][1])} trees"
         raise DataError(path, number, f"{problem} in {shorten(line)}", _TREE)
@@ -180,10 +180,6 @@ def _walk(tree: Tree) -> Iterator[Tree | int | None]:
         if isinstance(item, Tree):
             todo.append(None)
             todo.extend(reversed(item.children))
-
-
-def _cut_label(label: str) -> str:
-    return re.split("[-=]", label, maxsplit=1)[0]
 
 
 def _read_word(text: str) -> str:

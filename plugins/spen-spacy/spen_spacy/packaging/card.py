@@ -78,8 +78,7 @@ def _run(stem: str, run: RunFolder, remark: str) -> list[str]:
         protocol = metrics.get("protocol", {})
         lines = [*_scores(metrics), "", *([remark, ""] if remark else []), *_definitions(protocol)]
         lines += ["", *_split(protocol.get("split"), run.own_files())]
-    calibration = run.records().get("calibration.json")
-    if calibration is not None:
+    if (calibration := run.calibration()) is not None:
         lines += ["", *_calibration(calibration)]
     return [*lines, "", _data(run), "", _origin(stem, run)]
 
