@@ -121,8 +121,6 @@ class ArcMetric(Metric):
         examples = [example for example, there in zip(batch.examples, known, strict=True) if there]
         self._sums.update(
             predicates=sum(len(example.predicates) for example in examples),
-            arguments=sum(len(arguments) for example in examples for arguments in example.arguments),
-            reached=sum(len(arguments) for example in examples for arguments in example.reached),
             overlaps=len(overlaps),
             repeats=len(repeats),
             violations=len(np.union1d(overlaps, repeats)),
@@ -144,7 +142,7 @@ class ArcMetric(Metric):
             **scores,
             **{f"f1_{repair}": counts.scores()["span_f1"] for repair, counts in self._counts.items()},
             "reached_f1": self._reached.scores()["span_f1"],
-            "reach": self._sums["reached"] / max(self._sums["arguments"], 1),
+            "reach": self._reached.gold.total() / max(self._counts[self._repair].gold.total(), 1),
             **{name: self._sums[name] / self._sums["predicates"] for name in ("violations", "overlaps", "repeats")},
             "accuracy": self._sums["right"] / max(self._sums["pairs"], 1),
             "roles": roles,
