@@ -46,12 +46,12 @@ def _frame(frame: Frame, text: Span) -> dict[str, Any]:
 
 def _span(words: Span, box: Box) -> dict[str, Any]:
     """A box as displaCy has it; `kb_id` is what it shows beside a label."""
-    part = words.doc[box.start : box.end]
+    part = words[box.start : box.end]
     return {
         "start": part.start_char - words.start_char,
         "end": part.end_char - words.start_char,
-        "start_token": box.start - words.start,
-        "end_token": box.end - words.start,
+        "start_token": box.start,
+        "end_token": box.end,
         "label": box.role,
         "kb_id": box.label if box.label != box.role else "",
         "kb_url": "#",

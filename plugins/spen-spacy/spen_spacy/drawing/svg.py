@@ -62,11 +62,7 @@ def draw(text: Doc | Span, width: float = 900) -> str:
     start, end = (text.start, text.end) if isinstance(text, Span) else (0, len(text))
     doc = text.doc
     words = [_visible(token.text) if not token.is_space else "" for token in doc[start:end]]
-    boxes = [
-        (frame, [box._replace(start=box.start - start, end=box.end - start) for box in find_boxes(frame, start, end)])
-        for frame in frames(doc)
-        if start <= frame.predicate.i < end
-    ]
+    boxes = [(frame, find_boxes(frame, start, end)) for frame in frames(doc) if start <= frame.predicate.i < end]
     lines, left = list(_lines(words, boxes, width - COLUMN)), COLUMN
     if len(lines) > 1:
         left = COLUMN * 2 + LETTER * max((len(_name(frame)) for frame, _ in boxes), default=0)
@@ -107,11 +103,11 @@ def _name(frame: Frame) -> str:
 
 
 def find_boxes(frame: Frame, start: int, end: int) -> list[Box]:
-    """The predicate and its arguments, without words outside `start` to `end`."""
+    """The predicate and its arguments in the words `start` to `end`, counted from `start`."""
     i = frame.predicate.i
     boxes = [Box("V", i, i + 1, frame.sense or "V")]
     boxes += [Box(role, span.start, span.end, role) for role, span, _ in frame.arguments]
-    kept = [box._replace(start=max(box.start, start), end=min(box.end, end)) for box in boxes]
+    kept = [box._replace(start=max(box.start, start) - start, end=min(box.end, end) - start) for box in boxes]
     return [box for box in kept if box.start < box.end]
 
 
