@@ -20,9 +20,10 @@ import pycrfsuite
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.sentences.conllu import read_conllu
-from spen_plugins.errors import SpenError
+from tools.errors import end_with_message
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("train", help="training file, or its data: path")
@@ -30,10 +31,7 @@ def main() -> None:
     parser.add_argument("--tags", default="xpos", help="field that holds the tags (default: xpos)")
     parser.add_argument("--rounds", type=int, default=10, help="rounds over the training file (default: 10)")
     given = parser.parse_args()
-    try:
-        train, test = (read_conllu(locate(path), tags=given.tags) for path in (given.train, given.test))
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    train, test = (read_conllu(locate(path), tags=given.tags) for path in (given.train, given.test))
     trainer = pycrfsuite.Trainer(algorithm="ap", params={"max_iterations": given.rounds}, verbose=False)
     for sentence in train:
         trainer.append(features(sentence.words), sentence.tags)

@@ -34,7 +34,7 @@ from statistics import median
 from typing import Any
 
 from spen_plugins.data.catalogue import locate
-from spen_plugins.errors import SpenError
+from tools.errors import end_with_message
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -51,6 +51,7 @@ SCORES = {
 MEASURES = ("load", "memory_before", "memory", "memory_after", "disk", "texts", "docs")
 
 
+@end_with_message(ValueError)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("contestants", nargs="+", metavar="NAME=SOURCE[:MORE][@PRECISION]")
@@ -67,14 +68,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print all figures as JSON instead of a table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of one measurement
     given = parser.parse_args()
-    try:
-        test = locate(given.test)
-        if given.one:
-            print(json.dumps(measure_here(given, test)))
-            return
-        rows = summary(compete(given))
-    except (SpenError, ValueError) as error:
-        raise SystemExit(f"error: {error}") from None
+    test = locate(given.test)
+    if given.one:
+        print(json.dumps(measure_here(given, test)))
+        return
+    rows = summary(compete(given))
     print(json.dumps(rows, indent=1) if given.json else table(rows, SCORES[given.task]))
 
 

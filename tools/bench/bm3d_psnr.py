@@ -18,9 +18,10 @@ import torch
 
 from spen_images.denoising import Denoising
 from spen_images.denoising_values import Example, psnr, squared_error
-from spen_plugins.errors import SpenError
+from tools.errors import end_with_message
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--test", default="data:images/bsd/BSD68", help="folder of clean images")
@@ -30,12 +31,9 @@ def main() -> None:
         from bm3d import bm3d
     except ImportError:
         raise SystemExit("error: BM3D is missing; found no module 'bm3d'; expected after: pip install bm3d") from None
-    try:
-        task = Denoising(Denoising.Config(train="data:images/bsd/Train400", test=options.test, sigma=options.sigma))
-        task.load()
-        found = [score(task, example, bm3d) for example in task.part("test")]
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    task = Denoising(Denoising.Config(train="data:images/bsd/Train400", test=options.test, sigma=options.sigma))
+    task.load()
+    found = [score(task, example, bm3d) for example in task.part("test")]
     print(f"mean of {len(found)} images: {statistics.fmean(found):.2f} dB")
 
 

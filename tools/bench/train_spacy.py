@@ -20,8 +20,8 @@ from spacy.cli.train import train as spacy_train
 from spacy.tokens import DocBin
 
 from spen_plugins.data.catalogue import locate
-from spen_plugins.errors import SpenError
 from tools.bench.spacy_docs import Kind, gold, read
+from tools.errors import end_with_message
 
 
 def convert(kind: Kind, source: Path, target: Path, tags: str = "xpos") -> int:
@@ -47,6 +47,7 @@ def train(kind: Kind, files: dict[str, Path], out: Path, tags: str = "xpos", max
     spacy_train(out / "config.cfg", out, overrides=paths)
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("ner", "tag"))
@@ -57,11 +58,8 @@ def main() -> None:
     parser.add_argument("--max-steps", type=int, help="stop there, unless the config's patience stops earlier")
     given = parser.parse_args()
     started = time.perf_counter()
-    try:
-        files = {"train": locate(given.train), "dev": locate(given.dev)}
-        train(given.kind, files, given.out, given.tags, given.max_steps)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    files = {"train": locate(given.train), "dev": locate(given.dev)}
+    train(given.kind, files, given.out, given.tags, given.max_steps)
     print(f"{time.perf_counter() - started:.0f} s in all")
 
 

@@ -38,7 +38,6 @@ import spen_plugins as sp
 from spen_plugins.data.catalogue import CATALOGUE, locate
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing, writing_folder
 from spen_spacy.packaging.card import card
 from spen_spacy.packaging.meta import source
@@ -53,6 +52,7 @@ from tools.english.train_words import PARTS as WORDS
 from tools.english.train_words import gold as ewt
 from tools.english.train_words import train
 from tools.english.word_vectors import make_vectors
+from tools.errors import end_with_message
 from tools.results.results import command, finish
 
 DATA = Path("runs/english/data")
@@ -185,6 +185,7 @@ trained on EWT, are scored on plain texts of ten sentences, split into tokens by
 """
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--md", action="store_true", help="spen_en_md instead of spen_en")
@@ -196,10 +197,7 @@ def main() -> None:
     if options.md and options.keep:
         parser.error("--keep is for spen_en: the parts of spen_en_md are trained together")
     pipeline = MD if options.md else SMALL
-    try:
-        build(pipeline, options.runs or pipeline.runs, options.keep)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    build(pipeline, options.runs or pipeline.runs, options.keep)
 
 
 def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:

@@ -37,9 +37,9 @@ import spen_plugins as sp
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.errors import SpenError
 from spen_plugins.files import to_json, writing
 from tools.english.english_data import FILES, write_all
+from tools.errors import end_with_message
 
 PIPELINE = Path("plugins/spen-en-md/spen_en_md/pipeline")
 GOLD = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
@@ -53,6 +53,7 @@ AT_ONCE = 2000
 """Sentences that are read together."""
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", choices=WRITERS, help="labels to write")
@@ -60,10 +61,7 @@ def main() -> None:
     parser.add_argument("--teacher", type=Path, help="a run that labels in place of spen_en_md's own")
     parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of the nets that label; see sp.load")
     options = parser.parse_args()
-    try:
-        distil(options.labels, options.out, options.teacher, options.precision)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    distil(options.labels, options.out, options.teacher, options.precision)
 
 
 def distil(labels: str, out: Path, teacher: Path | None = None, precision: str = "no") -> Path:

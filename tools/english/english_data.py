@@ -17,8 +17,8 @@ from pathlib import Path
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.schemes import Scheme, convert
 from spen_plugins.data.sentences.columns import TaggedSentence, read_columns
-from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
+from tools.errors import end_with_message
 
 FILES = {
     "btc": {"train": "btc/btc.train", "dev": "btc/btc.dev", "test": "btc/btc.test"},
@@ -37,14 +37,12 @@ TYPES = {"person": "PER", "location": "LOC", "corporation": "ORG", "group": "ORG
 LEFT_OUT = ("product", "creative-work", "MISC")
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder to write to")
     out = parser.parse_args().out
-    try:
-        write_all(out)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    write_all(out)
 
 
 def write_all(out: Path) -> None:

@@ -18,26 +18,24 @@ from spacy.util import get_package_path
 
 import spen_plugins as sp
 from spen_plugins.data.catalogue import locate
-from spen_plugins.errors import SpenError
 from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.scores import calibration
+from tools.errors import end_with_message
 
 HOLDS = 0.1
 """Expected calibration error above which the card says that probabilities don't hold."""
 
 
+@end_with_message(ImportError)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pipelines", nargs="+", help="installed pipelines of spen-plugins' parts, as in spen_en")
     print("| part | decisions | temperature | dev before | dev | test before | test |", flush=True)
     print("|---|---|---:|---:|---:|---:|---:|")
-    try:
-        for name in parser.parse_args().pipelines:
-            place = get_package_path(name) / "pipeline"
-            for folder in sorted(path.parent for path in place.glob("*/*/calibration.json")):
-                print(calibration_row(name, folder), flush=True)
-    except (SpenError, ImportError) as error:
-        raise SystemExit(f"error: {error}") from None
+    for name in parser.parse_args().pipelines:
+        place = get_package_path(name) / "pipeline"
+        for folder in sorted(path.parent for path in place.glob("*/*/calibration.json")):
+            print(calibration_row(name, folder), flush=True)
 
 
 def calibration_row(name: str, folder: Path) -> str:

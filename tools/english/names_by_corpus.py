@@ -20,29 +20,27 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spen_plugins.data.sentences.columns import TaggedSentence
-from spen_plugins.errors import SpenError
 from tools.bench.spacy_docs import gold, plain, read
+from tools.errors import end_with_message
 
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
 TYPES = {"PER": "PER", "PERSON": "PER", "LOC": "LOC", "GPE": "LOC", "ORG": "ORG"}
 
 
+@end_with_message(OSError)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with the files of tools/english/english_data.py")
     parser.add_argument("pipelines", nargs="+", metavar="NAME=PIPELINE", help="packages or folders, and their names")
     parser.add_argument("--part", default="test", choices=("dev", "test"))
     options = parser.parse_args()
-    try:
-        loaded = {name: spacy.load(what) for name, what in (word.split("=", 1) for word in options.pipelines)}
-        print(f"| {options.part} part | {' | '.join(loaded)} |\n|---|{'---:|' * len(loaded)}")
-        for corpus, title in CORPORA.items():
-            path = options.data / f"{corpus}.{options.part}.conll"
-            sentences = read("ner", path)
-            scores = [100 * f1(nlp, sentences, path) for nlp in loaded.values()]
-            print(f"| {title} | {' | '.join(f'{score:.1f}' for score in scores)} |", flush=True)
-    except (SpenError, OSError) as error:
-        raise SystemExit(f"error: {error}") from None
+    loaded = {name: spacy.load(what) for name, what in (word.split("=", 1) for word in options.pipelines)}
+    print(f"| {options.part} part | {' | '.join(loaded)} |\n|---|{'---:|' * len(loaded)}")
+    for corpus, title in CORPORA.items():
+        path = options.data / f"{corpus}.{options.part}.conll"
+        sentences = read("ner", path)
+        scores = [100 * f1(nlp, sentences, path) for nlp in loaded.values()]
+        print(f"| {title} | {' | '.join(f'{score:.1f}' for score in scores)} |", flush=True)
 
 
 def f1(nlp: Language, sentences: Sequence[TaggedSentence], path: Path) -> float:

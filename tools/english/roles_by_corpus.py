@@ -15,8 +15,8 @@ from pathlib import Path
 
 import spen_plugins as sp
 from spen_plugins.data.catalogue import locate
-from spen_plugins.errors import SpenError
 from spen_plugins.runs.predict.evaluating import evaluate_file
+from tools.errors import end_with_message
 
 FILES = {
     "EWT": "data:srl/ewt_propbank/ewt-propbank-test.gold_conll",
@@ -28,22 +28,20 @@ KINDS = {"PB-Examples": ("nouns", "adjectives"), "Challenge-SRL": ("verbs", "nou
 NAME = "# sent_id = "
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="NAME=RUN", help="run folders, and what to call them")
     given = dict(word.split("=", 1) for word in parser.parse_args().runs)
-    try:
-        predictors = {name: sp.load(folder) for name, folder in given.items()}
-        print(f"| | predicates | {' | '.join(predictors)} |\n|---|---:|{'---:|' * len(predictors)}")
-        for name, text in parts():
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder, "part.conll")
-                path.write_text(text, encoding="utf-8")
-                scores = [evaluate_file(predictor, path)["scores"]["span_f1"] for predictor in predictors.values()]
-                count = len(next(iter(predictors.values())).task.read(str(path)))
-            print(f"| {name} | {count:,} | {' | '.join(f'{100 * score:.1f}' for score in scores)} |", flush=True)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    predictors = {name: sp.load(folder) for name, folder in given.items()}
+    print(f"| | predicates | {' | '.join(predictors)} |\n|---|---:|{'---:|' * len(predictors)}")
+    for name, text in parts():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "part.conll")
+            path.write_text(text, encoding="utf-8")
+            scores = [evaluate_file(predictor, path)["scores"]["span_f1"] for predictor in predictors.values()]
+            count = len(next(iter(predictors.values())).task.read(str(path)))
+        print(f"| {name} | {count:,} | {' | '.join(f'{100 * score:.1f}' for score in scores)} |", flush=True)
 
 
 def parts() -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from spacy.training.converters import conllu_to_docs
 from spacy.vocab import Vocab
 
 from spen_plugins.data.catalogue import locate
-from spen_plugins.errors import SpenError
+from tools.errors import end_with_message
 
 PARTS = ("senter", "morphologizer", "trainable_lemmatizer")
 SENTENCES = 10
@@ -34,15 +34,13 @@ SIZES = {
 """The efficiency config, but for these sizes, has: 96 wide, of 5000, 1000, 2500 and 1000 rows, 4 deep."""
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder to write")
     parser.add_argument("--max-steps", type=int, default=8000, help="stop there, unless the patience stops earlier")
     options = parser.parse_args()
-    try:
-        train(options.out, options.max_steps)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    train(options.out, options.max_steps)
 
 
 def train(out: Path, max_steps: int = 8000) -> Path:

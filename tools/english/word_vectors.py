@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from spen_plugins.builtin.features.pretrained import load
 from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.data.words import STEP, WordVectors
-from spen_plugins.errors import SpenError
 from spen_plugins.files import save_bytes
 from spen_plugins.nn.int8 import has_bfloat16
+from tools.errors import end_with_message
 
 LEAST = 3
 """Occurrences of a word of the text that has a vector."""
@@ -34,6 +34,7 @@ AT_ONCE = 512
 """Words that are encoded together."""
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", type=Path, help="text of columns, of which the first one has the words")
@@ -41,10 +42,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="mpnet", help="a folder, mpnet or minilm (default: mpnet)")
     parser.add_argument("--dim", type=int, default=64, help="width of the vectors (default: 64)")
     options = parser.parse_args()
-    try:
-        print(make_vectors(options.text, options.out, options.encoder, options.dim))
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    print(make_vectors(options.text, options.out, options.encoder, options.dim))
 
 
 def make_vectors(text: Path, out: Path, encoder: str = "mpnet", dim: int = 64) -> str:

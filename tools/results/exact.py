@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import SpenError
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import markdown
 from spen_plugins.runs.many.groups import read_groups
@@ -27,6 +26,7 @@ from spen_plugins.runs.train import runner
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.runs.train.decoding import decode
 from spen_plugins.scores.bootstrap import estimate
+from tools.errors import end_with_message
 from tools.results.run_records import record, run_lines
 
 QUIET = RunOptions("cpu", quiet=True)
@@ -70,6 +70,7 @@ SETS = {
 """Data sets: the rates that are tried, the config, and arguments other than `data=NAME`."""
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of the runs")
@@ -80,23 +81,20 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="choose rates, epochs and decoders by exact match")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
-    try:
-        for data in options.only:
-            made = Table(data, options)
-            runs = {row: [made.run(row, seed) for seed in options.seeds] for row in options.rows}
-            print(write_table(runs, made), flush=True)
-            wholes = {row: [made.decode_whole(folder) for folder in folders] for row, folders in runs.items()}
-            compared = {"accuracy": wholes} if options.whole else {"example_f1": runs, "accuracy": wholes}
-            lines = []
-            for score, every in compared.items():
-                groups = read_groups([made.gather(score, row, folders) for row, folders in every.items()])
-                if len(groups) > 1:
-                    print(markdown(compare(groups, scores=[score], against=options.rows[:1])), flush=True)
-                lines += list_scores(f"exact, {made.name}", score, options.seeds, every)
-            if options.csv:
-                record(lines, options.csv)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    for data in options.only:
+        made = Table(data, options)
+        runs = {row: [made.run(row, seed) for seed in options.seeds] for row in options.rows}
+        print(write_table(runs, made), flush=True)
+        wholes = {row: [made.decode_whole(folder) for folder in folders] for row, folders in runs.items()}
+        compared = {"accuracy": wholes} if options.whole else {"example_f1": runs, "accuracy": wholes}
+        lines = []
+        for score, every in compared.items():
+            groups = read_groups([made.gather(score, row, folders) for row, folders in every.items()])
+            if len(groups) > 1:
+                print(markdown(compare(groups, scores=[score], against=options.rows[:1])), flush=True)
+            lines += list_scores(f"exact, {made.name}", score, options.seeds, every)
+        if options.csv:
+            record(lines, options.csv)
 
 
 class Table:

@@ -43,10 +43,10 @@ from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.roles import columns, predicted, read_roles
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
-from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.scores.bootstrap import estimate
+from tools.errors import end_with_message
 from tools.results.differences import differences
 from tools.results.run_records import record, run_lines
 
@@ -188,6 +188,7 @@ CASES = {
 }
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of parts and runs")
@@ -200,24 +201,21 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
-    try:
-        for name in options.only:
-            for share in options.shares:
-                more = "" if options.at_most is None else f"-{options.at_most}"
-                folders = {seed: options.out / name / f"{share}-{seed}{more}" for seed in options.seeds}
-                found = [draw(CASES[name], share, seed, options, folder) for seed, folder in folders.items()]
-                print(table(name, share, found), flush=True)
-                if options.csv:
-                    runs = [
-                        (row, seed, run) for seed, rows in zip(folders, found, strict=True) for row, run in rows.items()
-                    ]
-                    group, score = f"few_labels, {name}, {share}{more}", [CASES[name].score]
-                    record(
-                        [line for row, seed, run in runs for line in run_lines(group, row, seed, score, run)],
-                        options.csv,
-                    )
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    for name in options.only:
+        for share in options.shares:
+            more = "" if options.at_most is None else f"-{options.at_most}"
+            folders = {seed: options.out / name / f"{share}-{seed}{more}" for seed in options.seeds}
+            found = [draw(CASES[name], share, seed, options, folder) for seed, folder in folders.items()]
+            print(table(name, share, found), flush=True)
+            if options.csv:
+                runs = [
+                    (row, seed, run) for seed, rows in zip(folders, found, strict=True) for row, run in rows.items()
+                ]
+                group, score = f"few_labels, {name}, {share}{more}", [CASES[name].score]
+                record(
+                    [line for row, seed, run in runs for line in run_lines(group, row, seed, score, run)],
+                    options.csv,
+                )
 
 
 def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:

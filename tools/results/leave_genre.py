@@ -14,20 +14,19 @@ from pathlib import Path
 from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
+from tools.errors import end_with_message
 
 SOURCE = "data:srl/ewt_propbank/ewt-propbank-{}.gold_conll"
 NAME = "# sent_id = "
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("genre", help="what is left out")
     parser.add_argument("out", type=Path, help="folder to write to")
     options = parser.parse_args()
-    try:
-        write_parts(options.genre, options.out)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    write_parts(options.genre, options.out)
 
 
 def write_parts(genre: str, out: Path) -> None:

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import markdown
@@ -29,6 +28,7 @@ from spen_plugins.runs.train import runner
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.runs.train.decoding import decode
 from spen_plugins.scores.bootstrap import estimate
+from tools.errors import end_with_message
 from tools.results.run_records import record, run_lines
 
 QUIET = RunOptions("cpu", quiet=True)
@@ -41,6 +41,7 @@ DECODERS = {"threshold": {"decode": "threshold", "threshold": "validation"}}
 DECODERS["expected_f1"] = {"decode": "expected_f1", "decode_temperature": "validation"}
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of the runs")
@@ -53,18 +54,15 @@ def main() -> None:
         parser.error(
             f"{MEAN} requires {MEMBERS} seeds; found {len(options.seeds)}. Add seeds, or leave it out of --rows"
         )
-    try:
-        for split in options.splits:
-            table = Table(split, options.out, options.seeds)
-            print(table.write(options.rows), flush=True)
-            if len(options.rows) > 1:
-                for by in DECODERS:
-                    groups = read_groups([f"{row}={table.out / by / row}" for row in options.rows])
-                    print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
-            if options.csv:
-                record(table.lines(options.rows), options.csv)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    for split in options.splits:
+        table = Table(split, options.out, options.seeds)
+        print(table.write(options.rows), flush=True)
+        if len(options.rows) > 1:
+            for by in DECODERS:
+                groups = read_groups([f"{row}={table.out / by / row}" for row in options.rows])
+                print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
+        if options.csv:
+            record(table.lines(options.rows), options.csv)
 
 
 def divide(path: Path, seed: int = 0) -> Path:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spen_plugins.data.catalogue import locate
-from spen_plugins.errors import SpenError
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.scores.bootstrap import estimate
+from tools.errors import end_with_message
 from tools.results.few_labels import Tags, Texts, finished, write
 from tools.results.run_records import record, run_lines
 
@@ -75,6 +75,7 @@ CASES = {
 }  # fmt: skip
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of parts and runs")
@@ -87,26 +88,23 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of all runs")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
-    try:
-        for name in options.only:
-            for size in options.sizes or CASES[name].sizes:
-                runs = {
-                    method: [train(name, method, size, seed, options) for seed in options.seeds]
-                    for method in options.methods or CASES[name].methods
-                }
-                print(write_table(name, size, runs), flush=True)
-                if options.csv:
-                    more = ", ".join(["MiniLM"] * options.minilm + options.set)
-                    group, score = f"rules, {name}, {size}" + f", {more}" * bool(more), [CASES[name].score]
-                    lines = [
-                        line
-                        for method, folders in runs.items()
-                        for seed, folder in zip(options.seeds, folders, strict=True)
-                        for line in run_lines(group, method, seed, score, folder, not method.endswith(MEAN))
-                    ]
-                    record(lines, options.csv)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    for name in options.only:
+        for size in options.sizes or CASES[name].sizes:
+            runs = {
+                method: [train(name, method, size, seed, options) for seed in options.seeds]
+                for method in options.methods or CASES[name].methods
+            }
+            print(write_table(name, size, runs), flush=True)
+            if options.csv:
+                more = ", ".join(["MiniLM"] * options.minilm + options.set)
+                group, score = f"rules, {name}, {size}" + f", {more}" * bool(more), [CASES[name].score]
+                lines = [
+                    line
+                    for method, folders in runs.items()
+                    for seed, folder in zip(options.seeds, folders, strict=True)
+                    for line in run_lines(group, method, seed, score, folder, not method.endswith(MEAN))
+                ]
+                record(lines, options.csv)
 
 
 def train(name: str, method: str, size: int, seed: int, options: argparse.Namespace, member: int = 0) -> Path:

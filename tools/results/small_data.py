@@ -30,9 +30,9 @@ import numpy as np
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.schemes import Scheme, convert
-from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing
 from spen_plugins.runs.folder.folder import RunFolder
+from tools.errors import end_with_message
 from tools.results.differences import differences
 from tools.results.run_records import record, run_lines
 
@@ -74,6 +74,7 @@ class Case:
         return folder / f"{part}{locate(self.files[0]).suffix}"
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of parts, runs and scores")
@@ -86,19 +87,16 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     parser.add_argument("--tables", action="store_true", help="print what is done, train nothing")
     options = parser.parse_args()
-    try:
-        for name in options.only:
-            for size in options.sizes or CASES[name].sizes:
-                if options.methods:
-                    lines = by_method(name, size, options.seeds, options.out, options.methods, options.tables)
-                    print(*lines, sep="\n", flush=True)
-                else:
-                    found = [scores(name, size, seed, options.out, options.tables) for seed in options.seeds]
-                    print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
-                if options.csv:
-                    record(lines_of(name, size, options.seeds, options.out), options.csv)
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    for name in options.only:
+        for size in options.sizes or CASES[name].sizes:
+            if options.methods:
+                lines = by_method(name, size, options.seeds, options.out, options.methods, options.tables)
+                print(*lines, sep="\n", flush=True)
+            else:
+                found = [scores(name, size, seed, options.out, options.tables) for seed in options.seeds]
+                print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
+            if options.csv:
+                record(lines_of(name, size, options.seeds, options.out), options.csv)
 
 
 def lines_of(name: str, size: int, seeds: Sequence[int], out: Path) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ import spen_plugins as sp
 from spen_plugins.files import writing_folder
 from spen_plugins.scores.bootstrap import estimate
 from spen_plugins.sentences import Sentence, read_roles
+from tools.errors import end_with_message
 from tools.results.few_labels import finished, write
 from tools.results.rules import FROZEN
 from tools.results.run_records import record, run_lines
@@ -50,6 +51,7 @@ NCE = ("trainer.energy.lr=0.001", "trainer.energy_weight=0.3", "energy_loss.samp
 """Likewise of SEAL-NCE."""
 
 
+@end_with_message()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of runs")
@@ -60,23 +62,20 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of all runs")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
-    try:
-        for size in options.sizes:
-            more = [*(MINILM if options.minilm else ()), *options.set]
-            folder = options.out / "-".join([str(size), *["minilm"] * options.minilm, *options.set])
-            runs = {row: [train(row, size, seed, folder, more) for seed in options.seeds] for row in options.rows}
-            print(write_table(size, runs), flush=True)
-            if options.csv:
-                group = ", ".join([f"roles, ewt, {size}", *["MiniLM"] * options.minilm, *options.set])
-                lines = [
-                    line
-                    for row, folders in runs.items()
-                    for seed, folder in zip(options.seeds, folders, strict=True)
-                    for line in run_lines(group, row, seed, SCORES, folder, "decoding" not in row)
-                ]
-                record(lines, options.csv)
-    except sp.SpenError as error:
-        raise SystemExit(f"error: {error}") from None
+    for size in options.sizes:
+        more = [*(MINILM if options.minilm else ()), *options.set]
+        folder = options.out / "-".join([str(size), *["minilm"] * options.minilm, *options.set])
+        runs = {row: [train(row, size, seed, folder, more) for seed in options.seeds] for row in options.rows}
+        print(write_table(size, runs), flush=True)
+        if options.csv:
+            group = ", ".join([f"roles, ewt, {size}", *["MiniLM"] * options.minilm, *options.set])
+            lines = [
+                line
+                for row, folders in runs.items()
+                for seed, folder in zip(options.seeds, folders, strict=True)
+                for line in run_lines(group, row, seed, SCORES, folder, "decoding" not in row)
+            ]
+            record(lines, options.csv)
 
 
 def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> Path:
