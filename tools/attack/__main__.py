@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import gc
 import json
+import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
+from itertools import starmap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
@@ -57,7 +59,7 @@ def main(
     gc.freeze()  # a fork's collector leaves the pages of what was there before alone
     tallies: dict[str, Tally] = {}
     with Progress() as progress:
-        for name, (total, tries) in kinds.items():
+        for name, (total, make_try) in kinds.items():
             numbers = list(numbered(total, share, number))
             bar = progress.add_task(name, total=len(numbers))
 
@@ -66,7 +68,8 @@ def main(
                 if wrong:
                     progress.console.print(f"{made.name}: {wrong}", markup=False, highlight=False)
 
-            tallies[name] = run(tries(seed, iter(numbers)), folder / name, jobs, told, limit)
+            draws = ((f"{name}-{seed}-{number}", random.Random(f"{name} {seed} {number}")) for number in numbers)
+            tallies[name] = run(starmap(make_try, draws), folder / name, jobs, told, limit)
     table = markdown(tallies)
     typer.echo(table)
     if out:
@@ -78,8 +81,8 @@ def main(
         raise typer.Exit(1)
 
 
-def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int, Iterator[int]], Iterator]]]:
-    """For each kind the number of its tries, and how to make them."""
+def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[str, random.Random], Any]]]:
+    """For each kind the number of its tries, and the function that makes one from its name and random numbers."""
     import commands
     import components
     import corpora
@@ -97,15 +100,15 @@ def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int
     inputs = warm(folder)
     simple = {"configs": configs, "data": data_files, "folders": run_folders, "annotate": corpora, "bytes": components}
     simple |= {"plugins": mistakes}
-    found = {name: (module.TOTAL, partial(module.tries, inputs)) for name, module in simple.items()}
-    found["sklearn"] = (estimators.TOTAL, estimators.tries)
+    found = {name: (module.TOTAL, partial(module.make_try, inputs)) for name, module in simple.items()}
+    found["sklearn"] = (estimators.TOTAL, estimators.make_try)
     if "encoders" in names:
         encoder = encoders.make(folder / "encoder")
-        found["encoders"] = (encoders.TOTAL, partial(encoders.tries, inputs, encoder))
+        found["encoders"] = (encoders.TOTAL, partial(encoders.make_try, inputs, encoder))
     if set(names) & {"kills", "operations", "disks", "kept"}:
         runs = Interrupted(commands.make(inputs, folder), folder / "whole")
-        found["kept"] = (kept.TOTAL, partial(kept.tries, runs))
-        found |= {name: (total, partial(runs.tries, name, choose)) for name, (total, choose) in runs.kinds().items()}
+        found["kept"] = (kept.TOTAL, partial(kept.make_try, runs))
+        found |= {name: (total, partial(runs.make_try, choose)) for name, (total, choose) in runs.kinds().items()}
     return {name: found[name] for name in PROMISES if name in names}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 import zipfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,18 +25,15 @@ PLACES = ("encoders", "assets", "spen_pos", "spen_pos/model", "spen_pos/model/as
 TEXT = "Anna gave Bob a book in Paris yesterday"
 
 
-def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    packed = {factory: _made(factory, warm).to_bytes() for factory in PARTS}
-    for number in numbers:
-        draw = random.Random(f"bytes {seed} {number}")
-        if draw.random() < 0.2:
-            yield _to_disk(f"bytes-{seed}-{number}", draw, warm)
-            continue
-        factory, damage = draw.choice(sorted(PARTS)), draw.choice((inputs.damaged, _member, _overlapping))
-        given = damage(packed[factory], draw)
-        name = f"bytes-{seed}-{number}-{factory}-{damage.__name__.strip('_')}"
-        yield _from_bytes(name, _made(factory, warm), given, damage is _overlapping)
+def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
+    """Damaged bytes for a component, or a pipeline that is saved beside files of the user's."""
+    if draw.random() < 0.2:
+        return _to_disk(name, draw, warm)
+    factory, damage = draw.choice(sorted(PARTS)), draw.choice((inputs.damaged, _member, _overlapping))
+    model = warm.runs[PARTS[factory]]
+    given = damage(_pack(factory, model), draw)
+    name = f"{name}-{factory}-{damage.__name__.strip('_')}"
+    return _from_bytes(name, _pipeline(factory, model).get_pipe(factory), given, damage is _overlapping)
 
 
 @cache
@@ -47,8 +43,9 @@ def _pipeline(factory: str, model: Path) -> spacy.language.Language:
     return nlp
 
 
-def _made(factory: str, warm: Warm) -> Any:
-    return _pipeline(factory, warm.runs[PARTS[factory]]).get_pipe(factory)
+@cache
+def _pack(factory: str, model: Path) -> bytes:
+    return _pipeline(factory, model).get_pipe(factory).to_bytes()
 
 
 def _said(component: Any) -> str:

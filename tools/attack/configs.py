@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,15 @@ from spen_plugins.config.evaluation import evaluate
 TOTAL = 4_000
 
 
-def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    evaluated = {name: _evaluated(name, arguments) for name, arguments in warm.arguments.items()}
-    kinds = (_key, _key, _two_keys, _argument, _table, _text, _jsonnet, _yaml)
-    for number in numbers:
-        draw = random.Random(f"configs {seed} {number}")
-        name = draw.choice(sorted(evaluated))
-        yield draw.choice(kinds)(f"configs-{seed}-{number}", draw, warm, name, evaluated[name])
+def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
+    """A config with a hostile value or a damaged source."""
+    config = draw.choice(sorted(warm.arguments))
+    change = draw.choice((_key, _key, _two_keys, _argument, _table, _text, _jsonnet, _yaml))
+    return change(name, draw, warm, config, _evaluated(config, tuple(warm.arguments[config])))
 
 
-def _evaluated(name: str, arguments: list[str]) -> dict[str, Any]:
+@cache
+def _evaluated(name: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return evaluate(name, dict(word.split("=", 1) for word in arguments))
 
 

@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import inputs
@@ -22,12 +21,6 @@ OTHERS = (*SUFFIXES.values(), ".ndjson", ".tsv", ".md", "")
 ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "latin-1", "utf-8-sig", "utf-7")
 OPTIONS = ("--errors keep", "--documents file", "--text n", "--to docbin", "--columns pos")
 """Options that are given now and then."""
-
-
-def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    for number in numbers:
-        yield _try(f"annotate-{seed}-{number}", random.Random(f"annotate {seed} {number}"), warm)
 
 
 def content(kind: str, texts: list[str]) -> bytes:
@@ -54,7 +47,8 @@ def content(kind: str, texts: list[str]) -> bytes:
     }[kind].encode()
 
 
-def _try(name: str, draw: random.Random, warm: Warm) -> Try:
+def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
+    """`spen annotate` on a file of texts, sound or damaged."""
     kind, sound, packed = draw.choice(sorted(SUFFIXES)), draw.random() < 0.3, draw.random() < 0.15
     texts = [" ".join(draw.choices(inputs.WORDS, k=5)) for _ in range(draw.choice((1, 3, 20)))]
     data, suffix = content(kind, texts), SUFFIXES[kind]

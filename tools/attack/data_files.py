@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import inputs
@@ -13,13 +12,10 @@ from warm import Warm, spen, spen_run
 TOTAL = 4_000
 
 
-def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    for number in numbers:
-        draw = random.Random(f"data {seed} {number}")
-        config = draw.choice(sorted(warm.arguments))
-        act = draw.choice((_train, _train, _predict, _split))
-        yield act(f"data-{seed}-{number}", draw, warm, config)
+def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
+    """A command that reads a damaged file."""
+    config = draw.choice(sorted(warm.arguments))
+    return draw.choice((_train, _train, _predict, _split))(name, draw, warm, config)
 
 
 def _train(name: str, draw: random.Random, warm: Warm, config: str) -> Try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import inputs
@@ -54,13 +53,8 @@ def make(folder: Path) -> Path:
     return folder
 
 
-def tries(warm: Warm, encoder: Path, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    for number in numbers:
-        yield _try(f"encoders-{seed}-{number}", random.Random(f"encoders {seed} {number}"), warm, encoder)
-
-
-def _try(name: str, draw: random.Random, warm: Warm, encoder: Path) -> Try:
+def make_try(warm: Warm, encoder: Path, name: str, draw: random.Random) -> Try:
+    """Training over a damaged copy of the encoder."""
     config = draw.choice(("tags", "texts", "names"))
     files = sorted(path.name for path in encoder.iterdir())
     key, file = draw.choice(sorted(KEYS)), draw.choice(files)

@@ -8,7 +8,7 @@ import resource
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -87,12 +87,10 @@ class Interrupted:
         """For each kind of interruption the number of tries, and what chooses the harm that is done to a command."""
         return {"kills": (600, self._kill), "operations": (600, self._kill_at), "disks": (600, self._spoil)}
 
-    def tries(self, kind: str, choose: Choose, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-        """Tries with these numbers."""
-        for number in numbers:
-            draw = random.Random(f"{kind} {seed} {number}")
-            of = draw.choice(self.names)
-            yield self.interrupted(f"{kind}-{seed}-{number}-{of}", of, choose(draw, of))
+    def make_try(self, choose: Choose, name: str, draw: random.Random) -> Try:
+        """A command that comes to harm."""
+        of = draw.choice(self.names)
+        return self.interrupted(f"{name}-{of}", of, choose(draw, of))
 
     def _kill(self, draw: random.Random, of: str) -> Harm:
         """Killed at a random time, with all its processes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import run_folders
@@ -15,15 +14,9 @@ from tries import Ended, Try
 TOTAL = 700
 
 
-def tries(runs: Interrupted, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    names = [name for name in runs.names if runs.commands[name].kept]
-    for number in numbers:
-        draw = random.Random(f"kept {seed} {number}")
-        yield _try(f"kept-{seed}-{number}", draw, runs, draw.choice(names))
-
-
-def _try(name: str, draw: random.Random, runs: Interrupted, of: str) -> Try:
+def make_try(runs: Interrupted, name: str, draw: random.Random) -> Try:
+    """A command that goes on from a damaged file."""
+    of = draw.choice([name for name in runs.names if runs.commands[name].kept])
     given, whole = runs.commands[of], runs.reference(of)
     path = draw.choice(sorted(p.relative_to(whole) for p in whole.glob(given.kept) if p.is_file()))
     damage, at = draw.choice(run_folders.DAMAGES), draw.random()

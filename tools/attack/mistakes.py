@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from tries import Ended, Try, command, scores_of
@@ -43,13 +42,6 @@ TABLES = (
 FIELDS = ("a: int = 'x'", "a: object", "a: 'Nothing' = 1", "a: int", "type: int = 3", "a = 3")
 
 
-def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    for number in numbers:
-        draw = random.Random(f"plugins {seed} {number}")
-        yield _try(f"plugins-{seed}-{number}", draw, warm, draw.choice(sorted(SOUND)))
-
-
 def _source(kind: str, draw: random.Random) -> tuple[str, str]:
     """The mistake in words, and the plugin's module."""
     parts = [
@@ -73,7 +65,9 @@ def _source(kind: str, draw: random.Random) -> tuple[str, str]:
     return what, "".join(parts)
 
 
-def _try(name: str, draw: random.Random, warm: Warm, kind: str) -> Try:
+def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
+    """A plugin with a mistake, which `spen plugins --check` or a run finds."""
+    kind = draw.choice(sorted(SOUND))
     what, source = _source(kind, draw)
     checked = draw.random() < 0.2
     words = [word for word in warm.words("labels") if not word.startswith("trainer.")]

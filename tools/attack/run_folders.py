@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import inputs
@@ -17,15 +16,9 @@ TOTAL = 500
 DEEP = b"[" * 200_000 + b"]" * 200_000
 
 
-def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-    """Tries with these numbers."""
-    for number in numbers:
-        draw = random.Random(f"folders {seed} {number}")
-        config = draw.choice(sorted(warm.runs))
-        yield _try(f"folders-{seed}-{number}", draw, warm, config)
-
-
-def _try(name: str, draw: random.Random, warm: Warm, config: str) -> Try:
+def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
+    """A command that reads a damaged run folder."""
+    config = draw.choice(sorted(warm.runs))
     source = warm.runs[config]
     path = draw.choice(sorted(p.relative_to(source) for p in source.rglob("*") if p.is_file()))
     damage = draw.choice(DAMAGES)
