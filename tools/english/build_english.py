@@ -38,7 +38,7 @@ import spen_plugins as sp
 from spen_plugins.data.catalogue import CATALOGUE, locate
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.roles import read_roles
-from spen_plugins.files import save_json, writing, writing_folder
+from spen_plugins.files import save_json, save_text, writing_folder
 from spen_spacy.packaging.card import card
 from spen_spacy.packaging.meta import source
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
@@ -250,8 +250,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     added = pipeline.taught + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline)) + CHUNKS
     text = text.replace("\n## Licences", added + "\n## Licences", 1)
     for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):
-        with writing(target) as part:
-            part.write_text(text, encoding="utf-8")
+        save_text(text, target)
 
 
 def train_together(runs: Path, given: Mapping[str, str]) -> None:

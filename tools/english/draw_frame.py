@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import spacy
 from spacy import displacy
 
-from spen_plugins.files import writing
+from spen_plugins.files import save_text, writing
 from spen_spacy import draw
 
 TEXT = "Anna told Bob that the farmer sent a letter to Boston."
@@ -26,8 +26,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 def main() -> None:
     doc = spacy.load("spen_en")(TEXT)
-    with writing(FIGURES / "srl_frame.svg") as part:
-        part.write_text(draw(doc), encoding="utf-8")
+    save_text(draw(doc), FIGURES / "srl_frame.svg")
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser:
         photograph(browser, displacy.render(doc, style="span", options={"spans_key": "spen_srl"}, jupyter=False))

@@ -17,7 +17,7 @@ from pathlib import Path
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.schemes import Scheme, convert
 from spen_plugins.data.sentences.columns import TaggedSentence, read_columns
-from spen_plugins.files import writing
+from spen_plugins.files import save_text
 from tools.errors import end_with_message
 
 FILES = {
@@ -52,19 +52,12 @@ def write_all(out: Path) -> None:
         for name, parts in FILES.items()
         for part, file in parts.items()
     }
-    out.mkdir(parents=True, exist_ok=True)
     for part in ("train", "dev", "test"):
         joined = "".join(lines(read[name, part], SCHEMES.get(name, "bio")) for name in FILES)
-        write(out / f"ner.{part}.conll", joined)
+        save_text(joined, out / f"ner.{part}.conll")
     for name in FILES:
         for part in ("dev", "test"):
-            write(out / f"{name}.{part}.conll", lines(read[name, part], SCHEMES.get(name, "bio")))
-
-
-def write(path: Path, text: str) -> None:
-    """Write the file, whole or not at all."""
-    with writing(path) as part:
-        part.write_text(text, encoding="utf-8")
+            save_text(lines(read[name, part], SCHEMES.get(name, "bio")), out / f"{name}.{part}.conll")
 
 
 def lines(sentences: Iterable[TaggedSentence], scheme: Scheme) -> str:

@@ -17,19 +17,16 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import markdown
 from spen_plugins.runs.many.groups import read_groups
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train import runner
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.runs.train.decoding import decode
 from spen_plugins.scores.bootstrap import estimate
 from tools.errors import end_with_message
-from tools.results.run_records import record, run_lines
+from tools.results.run_records import record, seed_lines
+from tools.results.runs import QUIET, finish_here, read_scores, write_mean
 
-QUIET = RunOptions("cpu", quiet=True)
 DECODED, WHOLE = "-decoded", "-whole"
 """Ends of the names of folders in which another run's outputs are decided anew, for example F1 and for exact match."""
 FAMILY = 3
@@ -173,7 +170,7 @@ class Table:
         if method not in self.chosen:
             first = self.seeds[0]
             runs = {rate: self._train(method, first, rate) for rate in self.rates}
-            self.chosen[method] = max(runs, key=lambda rate: _scores(runs[rate], "validation")[self.score])
+            self.chosen[method] = max(runs, key=lambda rate: read_scores(runs[rate], "validation")[self.score])
         return self.chosen[method]
 
     def _train(self, method: str, seed: int, rate: float | None, **more: str) -> Path:
@@ -186,10 +183,6 @@ class Table:
         return _decode(run, run.name + DECODED, CHOSEN) if "decode" in self.given else run
 
     def _complete(self, folder: Path, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
-        if (folder / "metrics.json").exists():
-            return folder
-        if (folder / "config.json").exists():
-            return runner.resume(folder, QUIET)
         given = {
             "data": self.data,
             **dict.fromkeys(("decode", "threshold"), "validation"),
@@ -198,7 +191,7 @@ class Table:
             "seed": str(seed),
         }
         given |= {} if rate is None else {"trainer.net.lr": str(rate)}
-        return runner.run(evaluate(self.config, {**given, **more}), self.config, folder, QUIET)
+        return finish_here(folder, self.config, {**given, **more})
 
 
 def write_table(runs: dict[str, list[Path]], table: Table) -> str:
@@ -209,15 +202,15 @@ def write_table(runs: dict[str, list[Path]], table: Table) -> str:
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row, folders in runs.items():
-        tests = [_scores(folder, "test") for folder in folders]
+        tests = [read_scores(folder, "test") for folder in folders]
         calibration = [json.loads((folder / "calibration.json").read_text())["test"]["ece"] for folder in folders]
         cells = [
             f"{table.chosen[row]:g}" if row in SEARCHED else "",
-            _mean([100 * _scores(folder, "validation")[table.score] for folder in folders]),
-            _mean([100 * test[table.score] for test in tests]),
-            _mean([100 * _scores(table.decode_whole(folder), "test")["accuracy"] for folder in folders]),
+            write_mean(folders, "validation", table.score, 2),
+            write_mean(folders, "test", table.score, 2),
+            write_mean([table.decode_whole(folder) for folder in folders], "test", "accuracy", 2),
             _mean([test["nll"]["net"] for test in tests]),
-            _mean([100 * test["incoherent"] for test in tests]) if "incoherent" in tests[0] else "",
+            write_mean(folders, "test", "incoherent", 2) if "incoherent" in tests[0] else "",
             _mean([100 * error for error in calibration]),
             f"{sum(table.seconds(row, seed) for seed in table.seeds) / len(table.seeds):.0f}",
             str(len(folders)),
@@ -230,19 +223,13 @@ def list_scores(group: str, score: str, seeds: Sequence[int], runs: Mapping[str,
     """Lines of the file of scores by run."""
     return [
         {**line, "score": "exact_match" if score == "accuracy" else score}
-        for row, folders in runs.items()
-        for seed, folder in zip(seeds, folders, strict=True)
-        for line in run_lines(group, row, seed, [score], folder, row not in MEANS)
+        for line in seed_lines(group, [score], seeds, runs, *MEANS)
     ]
 
 
 def _decode(run: Path, name: str, settings: Mapping[str, str]) -> Path:
     decoded = run.with_name(name)
     return decoded if (decoded / "metrics.json").exists() else decode(run, decoded, settings, QUIET)
-
-
-def _scores(run: Path, part: str) -> dict:
-    return json.loads((run / "metrics.json").read_text(encoding="utf-8"))[part]
 
 
 def _seconds(run: Path) -> float:

@@ -25,10 +25,7 @@ printed again.
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,12 +40,12 @@ from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.roles import columns, predicted, read_roles
 from spen_plugins.data.texts.labelled_texts import read_texts
 from spen_plugins.data.texts.text_columns import Layout
-from spen_plugins.files import writing
+from spen_plugins.files import save_text
 from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.scores.bootstrap import estimate
 from tools.errors import end_with_message
 from tools.results.differences import differences
-from tools.results.run_records import record, run_lines
+from tools.results.run_records import record, seed_lines
+from tools.results.runs import finish, write_mean
 
 CONTROL = "self-training"
 PARTS = ("train", "dev", "test")
@@ -208,14 +205,9 @@ def main() -> None:
             found = [draw(CASES[name], share, seed, options, folder) for seed, folder in folders.items()]
             print(table(name, share, found), flush=True)
             if options.csv:
-                runs = [
-                    (row, seed, run) for seed, rows in zip(folders, found, strict=True) for row, run in rows.items()
-                ]
-                group, score = f"few_labels, {name}, {share}{more}", [CASES[name].score]
-                record(
-                    [line for row, seed, run in runs for line in run_lines(group, row, seed, score, run)],
-                    options.csv,
-                )
+                runs = {row: [rows[row] for rows in found] for row in found[0]}
+                group = f"few_labels, {name}, {share}{more}"
+                record(seed_lines(group, [CASES[name].score], [*folders], runs), options.csv)
 
 
 def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:
@@ -227,11 +219,9 @@ def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:
     gaps = differences(*ratios, rows.index(CONTROL))
     lines = [f"| {name}, {100 * share:g} % | {CASES[name].score} | − {CONTROL} | draws |", "|---|---:|---:|---:|"]
     for row, (mean, over) in zip(rows, gaps, strict=True):
-        scores = [
-            100 * json.loads((runs[row] / "metrics.json").read_text())["test"][CASES[name].score] for runs in found
-        ]
+        scores = write_mean([runs[row] for runs in found], "test", CASES[name].score, 1)
         gap = "" if row == CONTROL else f"{100 * mean:+.1f} [{100 * over.low:.1f}, {100 * over.high:.1f}]"
-        lines.append(f"| {row} | {estimate(scores).text(1, 1)} | {gap} | {len(found)} |")
+        lines.append(f"| {row} | {scores} | {gap} | {len(found)} |")
     return "\n".join(lines)
 
 
@@ -250,17 +240,17 @@ def draw(case: Case, share: float, seed: int, options: argparse.Namespace, folde
             **examples,
         }
         for part, path in parts.items():
-            write(files.write(found[part]), path)
+            save_text(files.write(found[part]), path)
 
     def trained(name: str, method: str, train: Path, *arguments: str) -> Path:
         words = [f"data={train}", f"validation={parts['dev']}", f"test={parts['test']}", *files.arguments]
-        return finished(folder / name, [case.config, *words, f"seed={seed}", f"method={method}", *arguments])
+        return finish(folder / name, [case.config, *words, f"seed={seed}", f"method={method}", *arguments])
 
     def taught(teacher: Path) -> Path:
         joined = folder / f"{teacher.name}-taught.{files.suffix}"
         if not joined.exists():
             rest = files.predicted(sp.load(teacher), parts["rest"])
-            write(files.write([*files.read(parts["labelled"]), *rest]), joined)
+            save_text(files.write([*files.read(parts["labelled"]), *rest]), joined)
         return joined
 
     runs = {method.replace("_", " "): trained(method, method, parts["labelled"]) for method in files.teachers}
@@ -280,19 +270,6 @@ def draw(case: Case, share: float, seed: int, options: argparse.Namespace, folde
             joined = taught(runs["cross entropy"])
             runs[f"{method}, self-trained"] = trained(f"{key}-self", method, joined, *options.set)
     return runs
-
-
-def finished(run: Path, words: Sequence[str]) -> Path:
-    """A run that goes on with what it began."""
-    if not (run / "metrics.json").exists():
-        command = ["--resume", str(run)] if (run / "config.json").exists() else [*words, "--out", str(run)]
-        subprocess.run([sys.executable, "-m", "spen_plugins.cli.run", *command, "--quiet"], check=True)
-    return run
-
-
-def write(text: str, path: Path) -> None:
-    with writing(path) as part:
-        part.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

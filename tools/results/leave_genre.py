@@ -13,7 +13,7 @@ from pathlib import Path
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
-from spen_plugins.files import writing
+from spen_plugins.files import save_text
 from tools.errors import end_with_message
 
 SOURCE = "data:srl/ewt_propbank/ewt-propbank-{}.gold_conll"
@@ -42,8 +42,7 @@ def write_parts(genre: str, out: Path) -> None:
         if genre not in genres:
             raise SpenError(f"genre {genre!r} is unknown; {part} has {', '.join(sorted(set(genres)))}")
         chosen = [s for s, own in zip(sentences, genres, strict=True) if (own == genre) == (part == "test")]
-        with writing(out / f"{part}.conll") as path:
-            path.write_text("\n\n".join(chosen) + "\n\n", encoding="utf-8")
+        save_text("\n\n".join(chosen) + "\n\n", out / f"{part}.conll")
 
 
 if __name__ == "__main__":

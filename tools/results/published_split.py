@@ -18,20 +18,16 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from spen_plugins.config.evaluation import evaluate
 from spen_plugins.files import save_json
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import markdown
 from spen_plugins.runs.many.groups import read_groups
-from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.train import runner
 from spen_plugins.runs.train.averaging import average_runs
 from spen_plugins.runs.train.decoding import decode
-from spen_plugins.scores.bootstrap import estimate
 from tools.errors import end_with_message
 from tools.results.run_records import record, run_lines
+from tools.results.runs import QUIET, finish_here, write_mean
 
-QUIET = RunOptions("cpu", quiet=True)
 TRAINED, TOTAL = 4880, 7395
 """Rows of Mulan's training part, which come first, and of the file."""
 MEAN, MEMBERS = "mean_3", 3
@@ -92,9 +88,7 @@ class Table:
             return average_runs(members, folder, DECODERS[by], options=QUIET)
         if by != "threshold":
             return decode(self.run(row, seed, "threshold"), folder, DECODERS[by], QUIET)
-        if (folder / "config.json").exists():
-            return runner.resume(folder, QUIET)
-        return runner.run(evaluate("labels", self._name_arguments(row, seed)), "labels", folder, QUIET)
+        return finish_here(folder, "labels", self._name_arguments(row, seed))
 
     def find_seeds(self, row: str) -> Sequence[int]:
         """The seeds of a row's runs. A mean has the seed of the first of its nets, and shares none with another."""
@@ -114,8 +108,8 @@ class Table:
             seeds = self.find_seeds(row)
             folders = {by: [self.run(row, seed, by) for seed in seeds] for by in DECODERS}
             cells = [
-                _mean(folders["threshold"], "validation"),
-                *(_mean(folders[by], "test") for by in DECODERS),
+                write_mean(folders["threshold"], "validation", "example_f1", 2),
+                *(write_mean(folders[by], "test", "example_f1", 2) for by in DECODERS),
                 f"{sum(self._seconds(row, seed) for seed in seeds) / len(seeds):.0f}",
                 str(len(seeds)),
             ]
@@ -151,11 +145,6 @@ class Table:
             return sum(self._seconds("cross_entropy", one) for one in self._find_members(seed))
         times = (self.run(row, seed, "threshold") / "times.jsonl").read_text(encoding="utf-8")
         return sum(json.loads(line)["seconds"] for line in times.splitlines())
-
-
-def _mean(folders: Sequence[Path], part: str) -> str:
-    metrics = [json.loads((folder / "metrics.json").read_text(encoding="utf-8")) for folder in folders]
-    return estimate([100 * one[part]["example_f1"] for one in metrics]).text(1, 2)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from typing import Any
 import yaml
 
 from spen_plugins.console import markdown_cell
-from spen_plugins.files import writing
+from spen_plugins.files import save_text
 from spen_plugins.report.compare import compare
 from spen_plugins.report.tables import markdown
 from spen_plugins.runs.many.groups import read_group
@@ -114,8 +114,7 @@ def write(name: str, group: dict[str, Any], pages: Path) -> None:
             rows = merged(old[0] if old else "", compared(name, group, done), list(group["rows"]))
             new = f"{rows}\n{commands(name, group)}"
             section = section[: old.start()] + new + section[old.end() :] if old else f"\n{new}\n{section}"
-            with writing(page) as part:
-                part.write_text(before + section + after, encoding="utf-8")
+            save_text(before + section + after, page)
 
 
 def merged(old: str, new: str, order: list[str]) -> str:

@@ -14,18 +14,18 @@ is the mean of the CRF and `--members` − 1 more of the same draw with training
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from spen_plugins.data.catalogue import locate
+from spen_plugins.files import save_text
 from spen_plugins.runs.train.averaging import average_runs
-from spen_plugins.scores.bootstrap import estimate
 from tools.errors import end_with_message
-from tools.results.few_labels import Tags, Texts, finished, write
-from tools.results.run_records import record, run_lines
+from tools.results.few_labels import Tags, Texts
+from tools.results.run_records import record, seed_lines
+from tools.results.runs import finish, read_scores, write_mean
 
 READ = 50
 """Training examples that the authors of the rules saw, the first ones."""
@@ -98,13 +98,8 @@ def main() -> None:
             if options.csv:
                 more = ", ".join(["MiniLM"] * options.minilm + options.set)
                 group, score = f"rules, {name}, {size}" + f", {more}" * bool(more), [CASES[name].score]
-                lines = [
-                    line
-                    for method, folders in runs.items()
-                    for seed, folder in zip(options.seeds, folders, strict=True)
-                    for line in run_lines(group, method, seed, score, folder, not method.endswith(MEAN))
-                ]
-                record(lines, options.csv)
+                means = [method for method in runs if method.endswith(MEAN)]
+                record(seed_lines(group, score, options.seeds, runs, *means), options.csv)
 
 
 def train(name: str, method: str, size: int, seed: int, options: argparse.Namespace, member: int = 0) -> Path:
@@ -130,7 +125,7 @@ def train(name: str, method: str, size: int, seed: int, options: argparse.Namesp
     run = "-".join([method, *([str(member)] if member else []), *(["minilm"] if encoder else []), *more])
     given = {argument.partition("=")[0] for argument in more}
     encoder = [argument for argument in encoder if argument.partition("=")[0] not in given]
-    return finished(folder / run, [*words, *encoder, *more])
+    return finish(folder / run, [*words, *encoder, *more])
 
 
 def draw(files: Tags | Texts, size: int, seed: int, folder: Path) -> Path:
@@ -141,7 +136,7 @@ def draw(files: Tags | Texts, size: int, seed: int, folder: Path) -> Path:
         examples = files.read(locate(files.files.format("train")))
         others = examples[READ:]
         random.Random(seed).shuffle(others)
-        write(files.write([*examples[:READ], *others]), path)
+        save_text(files.write([*examples[:READ], *others]), path)
     return path
 
 
@@ -153,11 +148,9 @@ def write_table(name: str, size: int, runs: dict[str, list[Path]]) -> str:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for method, folders in runs.items():
-        metrics = [json.loads((folder / "metrics.json").read_text(encoding="utf-8")) for folder in folders]
         columns = (("validation", score), ("test", score), ("test", "reward"), ("test", "reward_of_gold"))
         cells = [
-            estimate([100 * one[part][key] for one in metrics]).text(1, 1) if key in metrics[0][part] else "–"
-            for part, key in columns
+            write_mean(folders, part, key, 1) if key in read_scores(folders[0], part) else "–" for part, key in columns
         ]
         lines.append(f"| {method} | {' | '.join(cells)} | {len(folders)} |")
     return "\n".join(lines)

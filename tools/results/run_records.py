@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,18 @@ def run_lines(group: str, row: str, seed: object, scores: Sequence[str], folder:
         }
         for score in scores
     ]  # fmt: skip
+
+
+def seed_lines(
+    group: str, scores: Sequence[str], seeds: Sequence[int], runs: Mapping[str, Sequence[Path]], *decided: str
+) -> list[dict[str, Any]]:
+    """`run_lines` of rows with a run for each seed; the rows `decided` have no cost."""
+    return [
+        line
+        for row, folders in runs.items()
+        for seed, folder in zip(seeds, folders, strict=True)
+        for line in run_lines(group, row, seed, scores, folder, row not in decided)
+    ]
 
 
 def record(found: Sequence[dict[str, Any]], path: Path) -> None:

@@ -19,8 +19,6 @@ import argparse
 import json
 import random
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +28,12 @@ import numpy as np
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.schemes import Scheme, convert
-from spen_plugins.files import save_json, writing
+from spen_plugins.files import save_json, save_text
 from spen_plugins.runs.folder.folder import RunFolder
 from tools.errors import end_with_message
 from tools.results.differences import differences
 from tools.results.run_records import record, run_lines
+from tools.results.runs import finish, read_scores
 
 TWICE = "_twice"
 PARTS = ("numerator", "denominator")
@@ -196,8 +195,7 @@ def draw(case: Case, folder: Path, size: int, seed: int) -> None:
             continue
         sentences = sentences_of(locate(source), case.scheme)
         count = {"train": size, "validation": max(20, size // 4), "test": len(sentences)}[part]
-        with writing(case.file(folder, part)) as target:
-            target.write_text("\n\n".join(draws.sample(sentences, count)) + "\n\n", encoding="utf-8")
+        save_text("\n\n".join(draws.sample(sentences, count)) + "\n\n", case.file(folder, part))
 
 
 def sentences_of(path: Path, scheme: Scheme) -> list[str]:
@@ -216,19 +214,16 @@ def sentences_of(path: Path, scheme: Scheme) -> list[str]:
 
 def ours(case: Case, run: Path, folder: Path, seed: int, *more: str) -> float:
     """Test score of `spen-run`, which goes on with what it began."""
-    if not (run / "metrics.json").exists():
-        command = ["--resume", str(run)] if (run / "config.json").exists() else _command(case, run, folder, seed, more)
-        subprocess.run([sys.executable, "-m", "spen_plugins.cli.run", *command, "--quiet"], check=True)
-    return json.loads((run / "metrics.json").read_text(encoding="utf-8"))["test"][case.score]
+    return read_scores(finish(run, _list_words(case, folder, seed, more)), "test")[case.score]
 
 
-def _command(case: Case, run: Path, folder: Path, seed: int, more: Sequence[str]) -> list[str]:
+def _list_words(case: Case, folder: Path, seed: int, more: Sequence[str]) -> list[str]:
     if not case.files:
         files = [f"data={locate(BIBTEX)}", f"split={folder / 'split.json'}"]
     else:
         names = {"data": "train", "validation": "validation", "test": "test"}
         files = [f"{key}={case.file(folder, part)}" for key, part in names.items()]
-    return [case.config, *files, *case.arguments, *more, f"seed={seed}", "--out", str(run)]
+    return [case.config, *files, *case.arguments, *more, f"seed={seed}"]
 
 
 def our_cross_entropy(case: Case, folder: Path, seed: int) -> float:
@@ -268,7 +263,7 @@ def logistic_regression(case: Case, folder: Path, seed: int) -> float:
     from spen_plugins.config.experiment import check, make_task
     from spen_plugins.registry import Registry
 
-    words = _command(case, folder, folder, seed, ())[1:-2]
+    words = _list_words(case, folder, seed, ())[1:]
     task = make_task(check(evaluate(case.config, parse_arguments(words)), case.config, Registry()))
     task.load()
     x, y = {}, {}

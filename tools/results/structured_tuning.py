@@ -17,13 +17,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import spen_plugins as sp
-from spen_plugins.files import writing_folder
-from spen_plugins.scores.bootstrap import estimate
+from spen_plugins.files import save_text, writing_folder
 from spen_plugins.sentences import Sentence, read_roles
 from tools.errors import end_with_message
-from tools.results.few_labels import finished, write
 from tools.results.rules import FROZEN
-from tools.results.run_records import record, run_lines
+from tools.results.run_records import record, seed_lines
+from tools.results.runs import finish, write_mean
 
 TRAIN = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
 FOLDS = 5
@@ -42,7 +41,8 @@ TUNED = {
     "unique roles and frames, predicted senses": (FRAMES,),
     "all three": ("energy=constraints",),
 }
-ROWS = ("CRF", "CRF, unique decoding", *TUNED, "SEAL-NCE")
+DECODED = "CRF, unique decoding"
+ROWS = ("CRF", DECODED, *TUNED, "SEAL-NCE")
 SCORES = ("span_f1", "ucr")
 RATE = 0.002
 MINILM = (*FROZEN, f"trainer.net.lr={RATE}", "trainer.per_variable=false", "trainer.batch_size=32")
@@ -69,20 +69,14 @@ def main() -> None:
         print(write_table(size, runs), flush=True)
         if options.csv:
             group = ", ".join([f"roles, ewt, {size}", *["MiniLM"] * options.minilm, *options.set])
-            lines = [
-                line
-                for row, folders in runs.items()
-                for seed, folder in zip(options.seeds, folders, strict=True)
-                for line in run_lines(group, row, seed, SCORES, folder, "decoding" not in row)
-            ]
-            record(lines, options.csv)
+            record(seed_lines(group, SCORES, options.seeds, runs, DECODED), options.csv)
 
 
 def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> Path:
     """The run of a row."""
     run, over_minilm = folder / f"{row}-{seed}".replace(" ", "_"), set(MINILM) <= set(more)
     words = ["roles", "data=ewt", f"task.labelled={size}", "task.rest=false", f"seed={seed}", *more]
-    if row == "CRF, unique decoding":
+    if row == DECODED:
         return decode_unique(train("CRF", size, seed, folder, more), run)
     if row in TUNED:
         words = [word for word in words if not word.startswith("trainer.epochs=")]
@@ -92,7 +86,7 @@ def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> 
         words += [f"task.train={predict_senses(size, folder)}"] if "predicted" in row else []
     else:
         words += ["method=crf"] if row == "CRF" else ["method=nce", *(NCE if over_minilm else ())]
-    return finished(run, words)
+    return finish(run, words)
 
 
 def decode_unique(run: Path, folder: Path) -> Path:
@@ -103,9 +97,9 @@ def decode_unique(run: Path, folder: Path) -> Path:
             shutil.copytree(run, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns("examples.safetensors"))
             config = json.loads((run / "config.json").read_text(encoding="utf-8"))
             config["task"]["unique_roles"] = True
-            write(json.dumps(config), fresh / "config.json")
+            save_text(json.dumps(config), fresh / "config.json")
             scores = {part: sp.load(fresh).evaluate_file(part=part)["scores"] for part in ("validation", "test")}
-            write(json.dumps(scores), fresh / "metrics.json")
+            save_text(json.dumps(scores), fresh / "metrics.json")
     return folder
 
 
@@ -119,15 +113,15 @@ def predict_senses(size: int, folder: Path) -> Path:
         right, count = 0, 0
         for fold in range(FOLDS):
             known = path.parent / f"{fold}.jsonl"
-            write(dump(item for i, item in enumerate(items) if i % FOLDS != fold), known)
-            run = sp.load(finished(path.parent / str(fold), ["senses", f"data={known}", "test=null"]))
+            save_text(dump(item for i, item in enumerate(items) if i % FOLDS != fold), known)
+            run = sp.load(finish(path.parent / str(fold), ["senses", f"data={known}", "test=null"]))
             for item in items[fold::FOLDS]:
                 asked = [{"words": item["words"], "predicate": one["index"]} for one in item["predicates"]]
                 for one, found in zip(item["predicates"], run.predict(asked), strict=True):
                     right, count = right + (one["sense"] == found["sense"]), count + 1
                     one["sense"] = found["sense"]
         print(f"{right} of {count} predicted senses are right")
-        write(dump(items), path)
+        save_text(dump(items), path)
     return path
 
 
@@ -148,12 +142,7 @@ def write_table(size: int, runs: dict[str, list[Path]]) -> str:
         "|---|" + "---:|" * 5,
     ]
     for row, folders in runs.items():
-        metrics = [json.loads((folder / "metrics.json").read_text(encoding="utf-8")) for folder in folders]
-        cells = [
-            estimate([100 * one[part][score] for one in metrics]).text(1, 1)
-            for score in SCORES
-            for part in ("validation", "test")
-        ]
+        cells = [write_mean(folders, part, score, 1) for score in SCORES for part in ("validation", "test")]
         lines.append(f"| {row} | {' | '.join(cells)} | {len(folders)} |")
     return "\n".join(lines)
 
