@@ -56,7 +56,7 @@ def score_relaxed(kinds: Kinds, scores: SegmentScores, y: Tensor) -> Tensor:
     Of tags that break the scheme, words that continue no segment count in the links alone.
     """
     y = y.to(scores.start.dtype) * scores.mask[:, None, :, None]
-    begin, inside, end, single = (_take(y, kinds, name) for name in ("begin", "inside", "end", "single"))
+    begin, inside, end, single = (kinds.take(y, name) for name in ("begin", "inside", "end", "single"))
     outside = F.pad(y[..., kinds.single[:1]], (0, kinds.count - 1))
     whole = F.one_hot(kinds.kind.to(y.device), kinds.count).to(y)
     share = y @ whole
@@ -88,8 +88,3 @@ def _inner(scores: SegmentScores, starts: Tensor, words: int) -> Tensor:
     if words > scores.places.longest:
         return scores.long
     return scores.inner[:, scores.places.find(starts, starts + words)]
-
-
-def _take(y: Tensor, kinds: Kinds, name: str) -> Tensor:
-    """The entries of the types' tags, `(batch, sample, token, kind)`; 0 of what has none, and of the kind outside."""
-    return y[..., getattr(kinds, name).clamp(min=0).to(y.device)] * kinds.exists[name].to(y)

@@ -100,6 +100,11 @@ class Kinds:
         rows[1:, 0] = False
         return rows
 
+    def take(self, values: Tensor, name: str) -> Tensor:
+        """Of values by tag `(…, tag)` those of the types' tags `begin`, `inside`, `end` or `single`, `(…, kind)`; 0 of
+        what has none, and of the kind outside."""
+        return values[..., getattr(self, name).clamp(min=0).to(values.device)] * self.exists[name].to(values)
+
     def write(self, starts: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
         """The tags of sentences, `(…, token)`; on padding those of the last segment go on.
 

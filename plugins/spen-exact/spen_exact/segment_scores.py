@@ -60,11 +60,7 @@ class SegmentScores:
         samples = shift.shape[1]
         rows = self.rows(torch.arange(len(shift), device=shift.device).repeat_interleave(samples))
         shift = shift.flatten(0, 1) * rows.mask.unsqueeze(-1)
-
-        def take(name: str) -> Tensor:
-            return shift[..., getattr(kinds, name).clamp(min=0)] * kinds.exists[name].to(shift)
-
-        single, begin, inside, end = (take(name) for name in ("single", "begin", "inside", "end"))
+        single, begin, inside, end = (kinds.take(shift, name) for name in ("single", "begin", "inside", "end"))
         single[..., 0] = shift[..., kinds.single[0]]
         total = inside.cumsum(1)
         # Of one word the tag is `single`, and not `begin`, `end` and all but its own `inside`.

@@ -146,7 +146,7 @@ def find_lemma(proposition: Proposition) -> str | None:
 
 def list_spellings(word: str) -> Iterator[str]:
     """Possible lemmas of a word in lower case, by its spelling."""
-    yield from list_irregular(word)
+    yield from _irregular().get(word, ())
     yield word
     for ending in ("s", "es", "ed", "d", "ing", "n", "en"):
         stem = word.removesuffix(ending)
@@ -205,14 +205,10 @@ def list_senses(sentence: Sentence) -> set[str]:
 
 
 @cache
-def _verbs() -> dict[str, tuple[str, ...]]:
+def _irregular() -> dict[str, tuple[str, ...]]:
+    """The verbs of which a word, in lower case, is an irregular form."""
     verbs: dict[str, tuple[str, ...]] = {}
     for verb, *forms in (entry.split() for entry in _FORMS.replace("\n", "").split(";")):
         for form in forms:
             verbs[form] = (*verbs.get(form, ()), verb)
     return verbs
-
-
-def list_irregular(form: str) -> tuple[str, ...]:
-    """The verbs of which a word, in lower case, is an irregular form."""
-    return _verbs().get(form, ())
