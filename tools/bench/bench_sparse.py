@@ -65,10 +65,10 @@ class Step:
         self.losses[form](self.energy.at(self.batch.x), self.batch, proposal).mean().backward()
         return time.perf_counter() - start
 
-    def fastest(self, turns: int, forms: tuple[str, ...] = ("dense", "sparse")) -> dict[str, float]:
+    def fastest(self, turns: int) -> dict[str, float]:
         """Milliseconds of each form's fastest turn; the first turn is a warm-up."""
-        taken = [{form: self.seconds(form) for form in forms} for _ in range(turns + 1)][1:]
-        return {form: 1000 * min(turn[form] for turn in taken) for form in forms}
+        taken = [{form: self.seconds(form) for form in self.losses} for _ in range(turns + 1)][1:]
+        return {form: 1000 * min(turn[form] for turn in taken) for form in self.losses}
 
 
 def shift(logits: torch.Tensor, on: float) -> float:

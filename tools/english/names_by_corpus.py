@@ -24,6 +24,7 @@ from tools.bench.spacy_docs import gold, plain, read
 from tools.errors import end_with_message
 
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
+"""Corpora of names, as tables call them."""
 TYPES = {"PER": "PER", "PERSON": "PER", "LOC": "LOC", "GPE": "LOC", "ORG": "ORG"}
 
 

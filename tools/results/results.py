@@ -49,19 +49,22 @@ def decoding(name: str, row: str, spec: dict[str, Any], seed: int) -> list[str]:
     return ["spen", "decode", *(str(ROOT / name / one / str(seed)) for one in (spec["of"], row)), *options]
 
 
+def make_line(name: str, group: dict[str, Any], row: str, seed: int) -> list[str]:
+    """The command for one run of any row."""
+    spec = group["rows"][row]
+    return decoding(name, row, spec, seed) if "of" in spec else command(group["config"], _arguments(group, spec), seed)
+
+
 def finish(folder: Path, line: list[str]) -> bool:
     """Run or resume until there are scores; false if that failed."""
     if (folder / "metrics.json").exists():
         return True
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if line[0] == "spen":
-        subprocess.run(["rm", "-rf", str(folder)], check=True)
-    elif any((folder / "checkpoint").glob("state*.json")):
+    if line[0] == "spen-run" and any((folder / "checkpoint").glob("state*.json")):
         line = ["spen-run", "--resume", str(folder), "--quiet"]
     else:
-        if folder.exists():
-            subprocess.run(["rm", "-rf", str(folder)], check=True)
-        line = [*line, "--out", str(folder), "--quiet"]
+        subprocess.run(["rm", "-rf", str(folder)], check=True)
+        line = line if line[0] == "spen" else [*line, "--out", str(folder), "--quiet"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     binary = Path(sys.executable).with_name(line[0])
     done = subprocess.run([str(binary), *line[1:]], env=environment, capture_output=True, text=True, check=False)
@@ -88,8 +91,7 @@ def commands(name: str, group: dict[str, Any]) -> str:
     """Markdown: a command for each row."""
     lines = []
     for row, spec in group["rows"].items():
-        line = decoding(name, row, spec, 0) if "of" in spec else command(group["config"], _arguments(group, spec), 0)
-        lines.append(f"{shlex.join(line)}   # {row}, seeds {_seeds(group, spec)}")
+        lines.append(f"{shlex.join(make_line(name, group, row, 0))}   # {row}, seeds {_seeds(group, spec)}")
     return "\n".join(["```", *lines, "```"])
 
 
@@ -173,26 +175,16 @@ def main() -> None:
     }
     failed: list[str] = []
     if not options.tables:
-        rows = [
-            (name, group, row, spec)
+        jobs = [
+            (ROOT / name / row / str(seed), make_line(name, group, row, seed))
             for name, group in groups.items()
             for row, spec in group["rows"].items()
             if not options.row or row in options.row
-        ]
-        jobs = [
-            (ROOT / name / row / str(seed), command(group["config"], _arguments(group, spec), seed))
-            for name, group, row, spec in rows
-            if "of" not in spec
-            for seed in _seeds(group, spec)
-        ]
-        later = [
-            (ROOT / name / row / str(seed), decoding(name, row, spec, seed))
-            for name, group, row, spec in rows
-            if "of" in spec
             for seed in _seeds(group, spec)
         ]
         with ThreadPoolExecutor(options.jobs) as pool:
-            for some in (jobs, later):
+            for program in ("spen-run", "spen"):  # runs are decoded when all are trained
+                some = [job for job in jobs if job[1][0] == program]
                 done = pool.map(lambda job: finish(*job), some)
                 failed += [shlex.join(line) for (_, line), well in zip(some, done, strict=True) if not well]
     for name, group in groups.items():
