@@ -44,7 +44,8 @@ from rich.table import Table
 from spen_plugins.batch import X
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
-from spen_plugins.loop import Loop, evaluation
+from spen_plugins.loop import evaluation
+from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.recipe import Callbacks, Recipe
 from spen_plugins.registry import Registry
@@ -229,7 +230,7 @@ def race_taggers(data: str, epochs: int) -> None:
 class Sentences(ToyTags):
     """Random sentences, all of one length."""
 
-    def _set_up(self) -> None:
+    def set_up(self) -> None:
         self.space = TagSequence([f"tag{i}" for i in range(25)])
         self.inputs = WordInputs([f"word{i}" for i in range(5000)], {})
 
