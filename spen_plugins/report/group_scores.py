@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,11 @@ class GroupScores:
         return [metrics[self.part] for metrics in self._metrics.values()]
 
     @property
+    def is_mean(self) -> bool:
+        """True of one mean of several runs: its seed is only that of the first."""
+        return len(self.runs) == 1 and all(run.environment().get("mean") for run in self.runs.values())
+
+    @property
     def tasks(self) -> set[str]:
         """The types of the runs' tasks."""
         return {run.config()["task"]["type"] for run in self.runs.values()}
@@ -186,7 +192,7 @@ def compare_resampled(
     groups: Sequence[GroupScores], selection: str, baselines: Sequence[str], resample: bool = True
 ) -> tuple[dict[str, dict[str, Difference | None]], list[str]]:
     """Differences between each group and each baseline, None for itself or without a shared seed; and notes on those
-    that were left out, or are over some of the seeds. Runs on the same examples are resampled together, once, unless
+    that were left out, or are over some of the seeds. A mean of runs is compared with each seed of a group. Runs on the same examples are resampled together, once, unless
     `resample` is false: their examples' ratios are of other scores."""
     notes: list[str] = []
     unequal: list[str] = []
@@ -205,25 +211,29 @@ def compare_resampled(
 
     def find_difference(label: str, baseline: str) -> Difference | None:
         ours, theirs = (by_label[name].values(selection) for name in (label, baseline))
-        shared = sorted(ours.keys() & theirs.keys())
-        if not shared:
+        if by_label[label].is_mean or by_label[baseline].is_mean:
+            paired = [(own, other) for own in ours for other in theirs]
+        else:
+            paired = [(seed, seed) for seed in sorted(ours.keys() & theirs.keys())]
+            if paired and ours.keys() != theirs.keys():
+                seeds = f"seed{'s' if len(paired) > 1 else ''} {', '.join(str(seed) for seed, _ in paired)}"
+                unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
+        if not paired:
             notes.append(f"{label} and {baseline} share no seed: no difference")
             return None
-        if ours.keys() != theirs.keys():
-            seeds = f"seed{'s' if len(shared) > 1 else ''} {', '.join(map(str, shared))}"
-            unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
-        seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
-        lacking = [name for name in (label, baseline) if any((name, seed) not in drawn for seed in shared)]
+        estimated = estimate([ours[own] - theirs[other] for own, other in paired])
+        keys = [((label, own), (baseline, other)) for own, other in paired]
+        lacking = [name for name, seed in dict.fromkeys(chain(*keys)) if (name, seed) not in drawn]
         without.update(dict.fromkeys(lacking))
-        pairs = [] if lacking else [(drawn[label, seed], drawn[baseline, seed]) for seed in shared]
+        pairs = [] if lacking else [(drawn[own], drawn[other]) for own, other in keys]
         if len({pool for pair in pairs for pool, _ in pair}) > 1:
             notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
             pairs = []
         if not pairs:
-            return Difference(seeds, None)
+            return Difference(estimated, None)
         differences = np.stack([ours - theirs for (_, ours), (_, theirs) in pairs], axis=1)
-        both = interval(with_seeds(differences)) if len(shared) > 1 else None
-        return Difference(seeds, interval(differences.mean(1)), both)
+        both = interval(with_seeds(differences)) if len(pairs) > 1 else None
+        return Difference(estimated, interval(differences.mean(1)), both)
 
     found = {
         label: {name: None if name == label else find_difference(label, name) for name in baselines}

@@ -209,6 +209,18 @@ def test_the_first_group_is_the_baseline_and_signs_turn(pair):
     assert (turned.examples.low, turned.examples.high) == (-0.5, -0.25)
 
 
+def test_a_mean_of_runs_is_compared_with_each_seed(pair, tmp_path):
+    """A mean has only the number of its first run's seed."""
+    folder = RunFolder(make(tmp_path / "mean", 0, 0.75, ([1, 1, 0.5, 0.5], [1, 1, 1, 1])))
+    folder.write("environment.json", folder.environment() | {"mean": {"runs": {}, "candidates": []}})
+    found = compare(read_groups([pair[0], str(folder.path)]))
+    [difference] = found.rows[1].differences.values()
+    assert difference.seeds.mean == pytest.approx((0 + 0.25 + 0.5) / 3) and difference.seeds.count == 3
+    assert found.notes == () and difference.both is not None
+    turned = compare(read_groups([str(folder.path), pair[0]])).rows[1].differences["mean"]
+    assert turned.seeds.mean == pytest.approx(-0.25)
+
+
 def test_one_group_has_no_differences(pair):
     found = compare(read_groups(pair[:1]))
     assert found.against == () and found.rows[0].differences == {} and found.notes == ()
