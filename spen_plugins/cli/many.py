@@ -105,7 +105,7 @@ def together(
 ) -> None:
     """Train the nets of several tasks over one shared pretrained encoder; writes one run folder per part.
 
-    Example: spen together runs/both pos=tags ner=names all.encoder=minilm
+    Example: spen together runs/both pos=tags ner=names all.encoder=minilm all.method=cross_entropy
     """
     if resume and words:
         raise ConfigError(f"--resume reads the parts from {out}; omit {' '.join(words)}")
