@@ -192,8 +192,9 @@ def compare_resampled(
     groups: Sequence[GroupScores], selection: str, baselines: Sequence[str], resample: bool = True
 ) -> tuple[dict[str, dict[str, Difference | None]], list[str]]:
     """Differences between each group and each baseline, None for itself or without a shared seed; and notes on those
-    that were left out, or are over some of the seeds. A mean of runs is compared with each seed of a group. Runs on the same examples are resampled together, once, unless
-    `resample` is false: their examples' ratios are of other scores."""
+    that were left out, or are over some of the seeds. A mean of runs is compared with each seed of a group. Runs on the
+    same examples are resampled together, once, unless `resample` is false: their examples' ratios are of other scores.
+    """
     notes: list[str] = []
     unequal: list[str] = []
     without: dict[str, None] = {}

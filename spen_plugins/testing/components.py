@@ -32,7 +32,8 @@ EXAMPLES, SAMPLES = 4, 3
 
 
 def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
-    """Check an energy: one number per example and output, independent of the batch; differentiable in y; storable.
+    """Check an energy: one finite number per example and output, independent of the batch; differentiable in y;
+    storable.
 
     Args:
         twice: if true, also checks the second derivative, which gradient-based nets and implicit gradients need.
@@ -42,6 +43,7 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
     y = relaxed(task.space, batch, SAMPLES)
     values = energy.at(batch.x)(y)
     assert_shape(values, (EXAMPLES, SAMPLES), f"{name}'s energies, one per example and output")
+    assert energy.at(batch.x)(batch.gold).isfinite().all(), f"{name} is not finite at gold outputs"
     for i in range(SAMPLES):
         assert_same(
             energy.at(batch.x)(y[:, i : i + 1]),

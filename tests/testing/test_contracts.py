@@ -453,6 +453,7 @@ def test_a_sound_energy_passes():
         ),
         (broken(lambda sound, x, y: sound(x, y) * y.detach().sum(-1)), "labels", "Jacobian mismatch"),
         (broken(lambda sound, x, y: Square.apply(y).sum(-1)), "labels", "Jacobian mismatch"),
+        (broken(lambda sound, x, y: sound(x, y) - y.log().sum(-1)), "labels", "Broken is not finite at gold outputs"),
         (broken(lambda sound, x, y: sound(x, y).T), "labels", "expected"),
         (
             broken(lambda sound, x, y: sound(x, y).unsqueeze(-1)),
