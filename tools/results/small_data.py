@@ -281,14 +281,14 @@ def logistic_regression(case: Case, folder: Path, seed: int) -> float:
     return example_f1("test", max(np.arange(0.05, 0.96, 0.05), key=lambda t: example_f1("validation", t)))
 
 
-def names(files: str, scheme: Scheme = "bio") -> Case:
+def names(files: str, scheme: Scheme = "bio", **more: Any) -> Case:
     """Names of a corpus, beside spaCy's."""
-    return Case("names", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme)
+    return Case("names", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme, **more)
 
 
 CASES = {
     "names": names("data:ner/btc/btc.{}"),
-    "wikigold": names("data:ner/wikigold/{}.conll", "iob1"),
+    "wikigold": names("data:ner/wikigold/{}.conll", "iob1", sizes=(50, 200)),
     "gum": names("data:ner/gum/{}.conll"),
     "tags": Case(
         "tags", "accuracy", corpus("data:pos/ewt/en_ewt-ud-{}.conllu"), ("spaCy", spacy("tag")), ("tags=upos",)
