@@ -92,8 +92,8 @@ class ReadsInputs(ABC):
 class NamesColumns:
     """A task whose files have columns that the config names; a file to predict may have them by other names."""
 
-    column_keys: ClassVar[Sequence[str]] = ()
-    """Keys of the config that name columns."""
+    column_keys: Sequence[str] = ()
+    """Keys of the config that name columns; `columns.pos` is an entry of its table `columns`."""
 
 
 class TakesMatrices(ABC):

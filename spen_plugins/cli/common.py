@@ -209,19 +209,21 @@ ColumnWords = Annotated[
     typer.Argument(
         metavar="KEY=VALUE",
         show_default=False,
-        help="Columns and encoding of the file, as for spen-run: text=, labels=, separator=, drop=, encoding=.",
+        help="Columns and encoding of the file, as for spen-run: text=, labels=, separator=, drop=; for tagged words "
+        "words=, tags=; encoding=.",
     ),
 ]
 
 
 @contextmanager
 def read_columns(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-    """Values of `key=value` words for columns, by key, as `spen-run` parses them; inside, files of text are in the
-    `encoding=` that they name."""
+    """Values of `key=value` words for columns, by key, as `spen-run` parses them (`task.words=1`, too); inside, files
+    of text are in the `encoding=` that they name."""
     from spen_plugins.config.evaluation import parse_arguments, parse_value
     from spen_plugins.data.text import read_in_encoding
 
-    keys = {key: parse_value(text) for key, text in parse_arguments(words or []).items()}
+    arguments = parse_arguments(word.removeprefix("task.") for word in words or [])
+    keys = {key: parse_value(text) for key, text in arguments.items()}
     with read_in_encoding(keys.pop("encoding", None)):
         yield keys
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, say_all, showing_progress, write_lines
 from spen_plugins.errors import ConfigError
+
+if TYPE_CHECKING:
+    from spen_plugins.runs.predict.predictor import Predictor
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 Gold = Annotated[
@@ -81,6 +86,15 @@ Precision = Annotated[
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]
 
 
+@contextmanager
+def name_columns(loaded: Predictor, keys: Sequence[str] | None) -> Iterator[None]:
+    """Inside, a run reads files by the columns and in the encoding that `key=value` words name."""
+    with read_columns(keys) as columns:
+        if columns:
+            loaded.name_columns(columns)
+        yield
+
+
 @showing_progress()
 def predict(
     run: Run,
@@ -107,12 +121,10 @@ def predict(
     from spen_plugins.runs.predict import predictor, tokenised, writing
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    writer = writing.make_writer(loaded, form, out, energy)
-    say_all(writing.choose_labels_shown(loaded, every, form))
     raw = tokenised.TokenisedText("", language, predicates, device)
-    with read_columns(keys) as columns:
-        if columns:
-            loaded.name_columns(columns)
+    with name_columns(loaded, keys):
+        writer = writing.make_writer(loaded, form, out, energy)
+        say_all(writing.choose_labels_shown(loaded, every, form))
         if text is not None or str(file) == "-":
             raw.text = tokenised.read_standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
             examples, notes = tokenised.read_text(loaded.task, raw), []
@@ -147,9 +159,7 @@ def evaluate(
     from spen_plugins.runs.predict import predictor
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    with read_columns(keys) as columns:
-        if columns:
-            loaded.name_columns(columns)
+    with name_columns(loaded, keys):
         if trajectory:
             write_lines(loaded.trajectory_file(file, part), out)
         else:
@@ -165,7 +175,7 @@ def _table(refine: str | None) -> Any:
 
 
 @showing_progress()
-def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
+def score(run: Run, file: File, keys: ColumnWords = None, out: Out = None, device: Device = "cpu") -> None:
     """Print the energy of a file's gold outputs and of the run's predictions, one JSON value per line; lower is better.
 
     Example: spen score runs/first dev.conll
@@ -173,7 +183,9 @@ def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None
     check_kept(out, file)
     from spen_plugins.runs.predict import predictor
 
-    write_lines(predictor.load(run, device).score_file(file), out)
+    loaded = predictor.load(run, device)
+    with name_columns(loaded, keys):
+        write_lines(loaded.score_file(file), out)
 
 
 @showing_progress()
@@ -183,6 +195,7 @@ def calibrate(
         Path | None,
         typer.Argument(help="A file with gold (default: the run's validation data).", show_default=False),
     ] = None,
+    keys: ColumnWords = None,
     device: Device = "cpu",
 ) -> None:
     """Fit the temperature of a run's probabilities and write it to its calibration.json; prints JSON.
@@ -191,4 +204,6 @@ def calibrate(
     """
     from spen_plugins.runs.predict import predictor
 
-    write_lines([predictor.load(run, device).calibrate(file)], None, indent=2)
+    loaded = predictor.load(run, device)
+    with name_columns(loaded, keys):
+        write_lines([loaded.calibrate(file)], None, indent=2)

@@ -13,7 +13,8 @@ from spen_plugins.errors import DataError
 
 CLAUSE = 6
 """Characters of a short clause in a script without blanks; words in such scripts have fewer on average."""
-NO_TAGS = "a file to predict does not need a column of tags"
+OTHER_COLUMNS = "words= and tags= name other columns than the run's"
+NO_TAGS = f"{OTHER_COLUMNS}; a file to predict does not need a column of tags"
 """For errors about tags of such a file."""
 
 
@@ -70,7 +71,7 @@ def unknown_tags(
         raise DataError(path, None, found, f"tags such as {expected}; {NO_TAGS}")
     return [
         f"warning: {path} has tags such as {_list(own)}, but none of the run's tags ({expected}). "
-        "If it is raw text, pass it by --text or on standard input"
+        f"If it is raw text, pass it by --text or on standard input; {OTHER_COLUMNS}"
     ]
 
 

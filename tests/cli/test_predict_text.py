@@ -16,7 +16,7 @@ from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.runs.predict import tokenised
 from spen_plugins.runs.predict.tokenised import TokenisedText, read_text
 from tests.cli.conftest import POS, ROLES, train
-from tests.loaded import loaded, spen
+from tests.loaded import loaded, spen, trained, written
 
 
 @pytest.fixture(autouse=True)
@@ -235,6 +235,30 @@ def test_evaluation_on_the_training_file_or_a_part(runs, run, rows):
     assert "is the run's task.train" in given.stderr and not own.stderr
     assert json.loads(given.stdout)["scores"] == json.loads(own.stdout)["scores"]
     assert json.loads(own.stdout)["protocol"]["split"] == f"all {rows} examples of the run's validation part"
+
+
+def test_a_file_may_have_its_words_and_tags_in_other_columns(tmp_path):
+    """Of each command for files, in an encoding, too; the run's folder stays as it is."""
+    settings = {"columns": '{"pos": 1}', "features": "plus", "method": "compound", "energy": "chain"}
+    settings |= {"trainer.epochs": "1", "trainer.epoch_updates": "1"}
+    file = written(tmp_path / "train", "Anna\tNNP\tB-PER\nlives\tVBZ\tO\n\n" * 8)
+    run = trained("names", tmp_path / "run", data=file, validation=file, **settings)
+    Path("usual").write_text("Zoë\tNNP\tB-PER\nlives\tVBZ\tO\n")
+    Path("other").write_bytes("1\tB-PER\tZoë\tNNP\n2\tO\tlives\tVBZ\n".encode("cp1252"))
+    config = (run / "config.json").read_bytes()
+    keys = ["words=2", "task.tags=1", "columns.pos=3", "encoding=cp1252"]
+    for command in ("predict", "evaluate", "score", "calibrate"):
+        usual, other = spen(command, run, "usual").stdout, spen(command, run, "other", *keys).stdout
+        assert other == usual.replace("usual", "other"), command
+    conll = spen("predict", run, "other", *keys, "--format", "conll").stdout
+    assert [line.split("\t")[2] for line in conll.splitlines() if line] == ["Zoë", "lives"]
+    assert (run / "config.json").read_bytes() == config
+    for words, found in (
+        (["columns.ner=1"], "a run of task 'tagging', whose files take words=, tags=, columns.pos="),
+        (["words=1.5"], "'task.words': found 1.5; expected int"),
+        (["words=0", "tags=0", "--format", "conll"], "one column for several of words, tags, pos"),
+    ):
+        assert found in spen("predict", run, "usual", *words, status=2).stderr
 
 
 def test_raw_text_is_refused_by_evaluation(runs):

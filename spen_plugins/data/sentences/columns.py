@@ -204,6 +204,9 @@ def write_columns(
     """A token a line, cells apart by tabs; at most as many columns as are numbered, negative ones from the end, `_` in
     the others."""
     places = [words, tags, *(more or {}).values()]
+    if len({*places}) < len(places):
+        found = f"one column for several of {', '.join(['words', 'tags', *(more or {})])}"
+        raise DataError("output", None, found, "a column for each; name them (words=, tags=)")
     least = max(place + 1 if place >= 0 else -place for place in places)
     width = next(
         n for n in range(least, least + len(places) + 1) if len({place % n for place in places}) == len(places)

@@ -104,12 +104,14 @@ class Predictor:
         """
         config, kind = self.task.config, self.experiment.task.type
         known = self.task.column_keys if isinstance(self.task, NamesColumns) else ()
-        for key in keys:
+        table = config.model_dump()
+        for key, value in keys.items():
             if key not in known:
                 has = f"take {', '.join(f'{name}=' for name in known)}" if known else "have no keys for columns"
                 raise ConfigError(f"{key}=: {self.folder.path} is a run of task {kind!r}, whose files {has}")
-        config = validate(type(config), {**config.model_dump(), **keys}, "task", "the command line")
-        self.task.config = type(self.task)(config).config  # checked
+            name, _, entry = key.partition(".")
+            table[name] = {**table[name], entry: value} if entry else value
+        self.task.config = type(self.task)(validate(type(config), table, "task", "the command line")).config  # checked
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
         """Batches of examples with the model's proposals and their rows, longest examples first.

@@ -339,6 +339,7 @@ def test_a_tagger_predicts_files_with_other_tags_and_evaluates_none(tmp_path):
     (tmp_path / "a").write_text("Anna\tB-PER\nleft\tO\nYork\tI-PER\n")
     plain, raw = tagger(tmp_path / "a"), tmp_path / "raw"
     said = "none of the run's tags (B-PER, I-PER, O). If it is raw text, pass it by --text or on standard input"
+    said += "; words= and tags= name other columns than the run's"
     for text, warned in (("She left\nBob sleeps\n", True), ("She left\nBob B-PER\n", False), ("Bob _\n", False)):
         raw.write_text(text)
         for task, read in ((names, names.read_inputs), (plain, plain.read), (plain, plain.read_inputs)):

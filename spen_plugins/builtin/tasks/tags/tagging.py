@@ -47,10 +47,10 @@ from spen_plugins.sentences.on_disk import TaggedMaker
 from spen_plugins.settings.facts import listed
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import HELD_OUT, PARTS, Metric, WordInputs, Writer
-from spen_plugins.task_parts import ReadsInputs, TakesExamples, WritesFormats
+from spen_plugins.task_parts import NamesColumns, ReadsInputs, TakesExamples, WritesFormats
 
 
-class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, WritesFormats):
+class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, NamesColumns, WritesFormats):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
     lower_is_better = ("invalid",)
@@ -58,6 +58,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Wri
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
+        self.column_keys = ("words", "tags", *(f"columns.{name}" for name in config.columns))
         self._encoding = TagEncoding(config)
         if not self._encoding.decodes_spans:
             self._fit_by(SpanFit())  # the one decoder
