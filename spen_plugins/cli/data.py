@@ -39,8 +39,18 @@ Tagged = Annotated[
     Path,
     typer.Argument(metavar="OUT", callback=writable_file, help="The file to write.", show_default=False),
 ]
-WordsColumn = Annotated[int, typer.Option("--words", help="Column of the words, counted from 0.")]
-TagsColumn = Annotated[int, typer.Option("--tags", help="Column of the tags, counted from 0; negative from the end.")]
+WordsColumn = Annotated[
+    int | None,
+    typer.Option(
+        "--words",
+        help="Column of the words, from 0; negative from the end (default: as in the run's files).",
+        show_default=False,
+    ),
+]
+TagsColumn = Annotated[
+    int | None,
+    typer.Option("--tags", help="Column of the file's own tags, likewise.", show_default=False),
+]
 
 
 @app.callback(no_args_is_help=True)
@@ -89,17 +99,26 @@ def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> Non
 
 
 @app.command()
-def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
-    """Add the tags predicted by a run to a column file, as a column between words and tags."""
+def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = None, tags: TagsColumn = None) -> None:
+    """Add the tags predicted by a run to a column file, as a column right after the words; the other columns stay."""
     check_kept(out, file)
-    from dataclasses import replace
-
     from spen_plugins.data.catalogue import locate
-    from spen_plugins.data.sentences.columns import read_columns, write_columns
+    from spen_plugins.data.formats import read_head
+    from spen_plugins.data.sentences.columns import insert_column, read_columns
+    from spen_plugins.data.sentences.conllu_roles import is_conllu
+    from spen_plugins.errors import DataError
     from spen_plugins.files import save_text
     from spen_plugins.runs.predict.predictor import load
 
-    sentences = read_columns(locate(file), words, tags)
-    predictions = load(run).predict([{"words": list(sentence.words)} for sentence in sentences])
-    tagged = [replace(s, columns={"predicted": p["tags"]}) for s, p in zip(sentences, predictions, strict=True)]
-    save_text(write_columns(tagged, 0, 2, {"predicted": 1}), out)
+    loaded, path = load(run), locate(file)
+    own = {name: getattr(loaded.task.config, name, None) for name in ("words", "tags")}
+    numbers = {"words": own["words"] if words is None else words, "tags": own["tags"] if tags is None else tags}
+    places = {name: column for name, column in numbers.items() if isinstance(column, int)}  # no fields of other formats
+    if "words" not in places and is_conllu(read_head(path)):
+        raise DataError(path, None, "CoNLL-U", "the numbers of its columns, --words 1 --tags 3")
+    try:
+        sentences = read_columns(path, **places)
+    except DataError as error:
+        raise DataError(error.path, error.line, error.found, error.expected.replace("task.", "--")) from None
+    predictions = loaded.predict([{"words": list(sentence.words)} for sentence in sentences])
+    save_text(insert_column(path, places.get("words", 0), [one["tags"] for one in predictions]), out)

@@ -1,4 +1,4 @@
-"""`spen data tag-columns`: words and tags stay as they are, predicted tags stand between them."""
+"""`spen data tag-columns`: all columns stay as they are, predicted tags stand right after the words."""
 
 from __future__ import annotations
 
@@ -15,17 +15,27 @@ from tests.loaded import spen
 
 
 @pytest.fixture
-def tag_columns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def config() -> SimpleNamespace:
+    """Of the run's task."""
+    return SimpleNamespace(words=None, tags="upos")
+
+
+@pytest.fixture
+def tag_columns(config: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The command, with a run that tags each word by its length."""
-    run = SimpleNamespace(predict=lambda items: [{"tags": [str(len(w)) for w in item["words"]]} for item in items])
+
+    def predict(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{"tags": [str(len(word)) for word in item["words"]]} for item in items]
+
+    run = SimpleNamespace(predict=predict, task=SimpleNamespace(config=config))
     monkeypatch.setattr("spen_plugins.runs.predict.predictor.load", lambda folder: run)
     return partial(spen, "data", "tag-columns", "runs/pos")
 
 
 def test_a_column_of_predictions_between_words_and_tags(tag_columns, tmp_path: Path) -> None:
     given, out = tmp_path / "given.conll", tmp_path / "new" / "out.conll"
-    # An empty word is a word, as in the Broad Twitter Corpus; a second column is left out.
-    given.write_text("In\tx\tO\nNew\tx\tB-LOC\nYork\tx\tI-LOC\n\n\tx\tO\n#\tx\tO\n")
+    # An empty word is a word, as in the Broad Twitter Corpus.
+    given.write_text("In\tO\nNew\tB-LOC\nYork\tI-LOC\n\n\tO\n#\tO\n")
     tag_columns(given, out)
     assert out.read_text() == "In\t2\tO\nNew\t3\tB-LOC\nYork\t4\tI-LOC\n\n\t0\tO\n#\t1\tO\n\n"
     again = read_columns(out, columns={"pos": 1})
@@ -37,8 +47,29 @@ def test_a_column_of_predictions_between_words_and_tags(tag_columns, tmp_path: P
 def test_columns_are_numbered_from_the_front_and_from_the_end(tag_columns, tmp_path: Path) -> None:
     given, out = tmp_path / "given.conll", tmp_path / "out.conll"
     given.write_text("1\tO\tIn\tx\n2\tB-LOC\tRome\tx\n")
-    tag_columns(given, out, "--words", 2, "--tags", -3)
+    for words, tags in ((2, -3), (-2, 1)):
+        tag_columns(given, out, "--words", words, "--tags", tags)
+        assert out.read_text() == "1\tO\tIn\t2\tx\n2\tB-LOC\tRome\t4\tx\n\n"
+
+
+def test_columns_are_those_of_the_runs_files(tag_columns, config: SimpleNamespace, tmp_path: Path) -> None:
+    given, out = tmp_path / "given.conll", tmp_path / "out.conll"
+    config.words, config.tags = 2, 1
+    given.write_text("1 O In _\n2 B-LOC Rome _\n")
+    tag_columns(given, out)
+    assert out.read_text() == "1\tO\tIn\t2\t_\n2\tB-LOC\tRome\t4\t_\n\n"
+    given.write_text("In O\nRome B-LOC\n")
+    assert "no column 2 for words; expected --words from -2 to 1" in tag_columns(given, out, status=2).stderr
+    tag_columns(given, out, "--words", 0)
     assert out.read_text() == "In\t2\tO\nRome\t4\tB-LOC\n\n"
+
+
+def test_the_first_column_of_conllu_is_no_word(tag_columns, tmp_path: Path) -> None:
+    given, out = tmp_path / "given.conllu", tmp_path / "out.conll"
+    given.write_text("# text = Go\n1\tGo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n")
+    assert "found CoNLL-U; expected the numbers of its columns" in tag_columns(given, out, status=2).stderr
+    tag_columns(given, out, "--words", 1, "--tags", 3)
+    assert out.read_text() == "1\tGo\t2\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n"
 
 
 def test_a_file_without_tags_is_refused(tag_columns, tmp_path: Path) -> None:

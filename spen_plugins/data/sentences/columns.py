@@ -221,3 +221,16 @@ def write_columns(
             lines.append("\t".join(cells))
         lines.append("")
     return "".join(line + "\n" for line in lines)
+
+
+def insert_column(path: Path, words: int, values: Iterable[Sequence[str]]) -> str:
+    """A file's rows with one more column, right after the words; cells apart by tabs, comments left out."""
+    lines = []
+    for block, sentence_values in zip(_blocks(read_lines(path)), values, strict=True):
+        for row, value in zip(block.rows, sentence_values, strict=True):
+            word = words % len(row)
+            cells = [text if place == word else text.strip() for place, text in enumerate(row)]
+            cells.insert(word + 1, value)
+            lines.append("\t".join(map(cell, cells)))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)
