@@ -77,7 +77,7 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
                 if cells:
                     width = width or len(cells)
                     if len(cells) != width:
-                        problem = f"{len(cells)} cells in {shorten(separator.join(cells))}"
+                        problem = f"{len(cells)} cell{'s' * (len(cells) != 1)} in {shorten(separator.join(cells))}"
                         wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
                         raise DataError(path, start, problem, wanted)
                     yield start, [_unguard(cell) for cell in cells]

@@ -54,6 +54,11 @@ class Table:
         return len(self.line)
 
     @property
+    def note(self) -> str:
+        """The format and the number of rows, for the user."""
+        return f"{self.format} ({len(self)} row{'s' * (len(self) != 1)})"
+
+    @property
     def density(self) -> float:
         """Share of written cells; 1 for dense rows."""
         return 1.0 if self.sparse is None else self.sparse.nnz / max(len(self) * len(self.attributes), 1)

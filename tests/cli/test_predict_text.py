@@ -49,7 +49,7 @@ def test_a_file_in_the_tasks_format_is_no_raw_text(runs):
     Path("words").write_text("Anna\nleft\n.\n")
     done = spen("predict", runs["ner"], "words")
     assert words_of(done) == [["Anna", "left", "."]]
-    assert done.stderr == "words: read as columns: 1 sentences, 3 words\n"
+    assert done.stderr == "words: read as columns: 1 sentence, 3 words\n"
 
 
 def test_no_predicate_in_raw_text_is_said(runs, monkeypatch):

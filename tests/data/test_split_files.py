@@ -48,7 +48,7 @@ def twenty(text: str, head: int = 0) -> str:
         (twenty(ROLES), {}, 4, "stratified by 4 roles"),
         (twenty(TREES), {}, 4, "read as bracketed trees, stratified by 4 labels"),
         (twenty(TABLE, 1), {"labels": "t_*"}, 2, "read as CSV, stratified by 2 labels"),
-        (twenty(TABLE, 1), {"labels": "t_b"}, 1, "read as CSV, stratified by 1 labels"),
+        (twenty(TABLE, 1), {"labels": "t_b"}, 1, "read as CSV, stratified by 1 label$"),
         (twenty(TABLE, 1).replace(",", "\t"), {"labels": "t_*"}, 2, "read as CSV, stratified by 2 labels"),
         (twenty(TABLE, 1).replace(",", "\t"), {"labels": "t_a,t_b"}, 2, "read as CSV, stratified by 2 labels"),
         (twenty(TEXTS, 1), {}, 2, "read as CSV.* stratified by 2 labels"),
@@ -56,12 +56,13 @@ def twenty(text: str, head: int = 0) -> str:
         (twenty(TEXTS.replace("labels", "kinds"), 1), {"labels": "kinds"}, 2, "read as CSV.* stratified by 2 labels"),
         ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), {}, 2, "LibMultiLabel's"),
         (twenty("one@ two\tx,y\tid\nthree@\tx\tid\n"), {}, 2, "read as TSV"),
+        (twenty("one@ two\tx,y\n\nthree@ four\tx\n\n"), {}, 2, "read as TSV"),
         (twenty("3,17 1:0.5? 4:2\n 2:1.?\n"), {}, 2, "read as libsvm"),
         (
             twenty('{"text": "a@", "labels": ["x"]}\n{"text": "b@", "labels": []}\n'),
             {},
             1,
-            "read as JSONL, .*1 labels",
+            "read as JSONL, .*1 label$",
         ),
         (twenty('{"words": ["a@"], "tags": ["X"]}\n{"words": ["b@"], "tags": ["Y"]}\n'), {}, 2, "JSONL, .*2 tags"),
         (
@@ -71,7 +72,7 @@ def twenty(text: str, head: int = 0) -> str:
             ),
             {},
             1,
-            "JSONL, .*1 tags",
+            "JSONL, .*1 tag$",
         ),
     ],
 )

@@ -80,11 +80,12 @@ def _has_brackets(head: Head) -> bool:
 
 
 def _is_columns(head: Head) -> bool:
-    """A blank line between lines of two or more cells."""
+    """A blank line between lines of two or more cells, of which the first is mostly one word: others are texts."""
     lines = [line for line in head.lines if not line.startswith("#")]
     some = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
     inside = "".join("x" if line.strip() else " " for line in lines).strip()
-    return " " in inside and all(len(cells) > 1 for cells in some)
+    texts = sum(len(cells[0].split()) > 1 for cells in some)
+    return " " in inside and all(len(cells) > 1 for cells in some) and 2 * texts <= len(some)
 
 
 ROLES = Format(
@@ -138,5 +139,7 @@ def _read_tags(path: Path, keys: ColumnKeys) -> Strata:
 def stratify_sets(sets: Sequence[Collection[str]], said: str, what: str, inputs: Sequence[Hashable]) -> Strata:
     """Strata by sets of names."""
     matrix = label_matrix(sets)
-    how = f"stratified by {matrix.shape[1]} {what}" if matrix.shape[1] else f"not stratified, as it has no {what}"
+    names = matrix.shape[1]
+    kinds = what.removesuffix("s") if names == 1 else what
+    how = f"stratified by {names} {kinds}" if names else f"not stratified, as it has no {what}"
     return Strata(matrix, f"{said}, {how}", inputs)

@@ -131,7 +131,7 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
     matrix = np.zeros((len(gold), len(columns)), dtype=bool)
     for row, numbers in enumerate(gold):
         matrix[row, numbers] = True
-    said = f"read as {table.format}, stratified by {matrix.shape[1]} labels"
+    said = f"read as {table.format}, stratified by {len(columns)} label{'s' * (len(columns) != 1)}"
     return Strata(matrix, said, range(len(gold)) if inputs is None else inputs)
 
 

@@ -36,7 +36,8 @@ class RoleFile(NamedTuple):
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
         keys = ", ".join(self.ignored[:5]) + ", …" * (len(self.ignored) > 5)
         ignored = f"; ignored keys: {keys} (known: {', '.join(KEYS)})" if keys else ""
-        return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates{ignored}"
+        sentences = f"{len(self.sentences):,} sentence{'s' * (len(self.sentences) != 1)}"
+        return f"read as {self.format}: {sentences}, {predicates:,} predicate{'s' * (predicates != 1)}{ignored}"
 
 
 def _is_columns(head: Head) -> bool:

@@ -74,7 +74,8 @@ class TagFile(NamedTuple):
     def said(self) -> str:
         """A sentence about the file, for the user."""
         tokens = sum(len(sentence.words) for sentence in self.sentences)
-        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words{self.tags}"
+        sentences = f"{len(self.sentences):,} sentence{'s' * (len(self.sentences) != 1)}"
+        return f"read as {self.format}: {sentences}, {tokens:,} word{'s' * (tokens != 1)}{self.tags}"
 
 
 def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:

@@ -106,7 +106,8 @@ def read_dense(table: Table, rows: Sequence[tuple[int, str]]) -> None:
         cells = [split_cells(text) for _, text in some]
         for (line, _), row in zip(some, cells, strict=True):
             if len(row) != len(converters):
-                raise DataError(table.path, line, f"{len(row)} cells", f"{len(converters)}, one for each @attribute")
+                found = f"{len(row)} cell{'s' * (len(row) != 1)}"
+                raise DataError(table.path, line, found, f"{len(converters)}, one for each @attribute")
         block = np.zeros((len(some), len(converters)), dtype=np.float32)
         for at, (convert, column) in enumerate(zip(converters, zip(*cells, strict=True), strict=True)):
             try:

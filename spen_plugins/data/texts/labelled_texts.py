@@ -41,6 +41,11 @@ class TextFile(NamedTuple):
     rows: list[Row]
     said: str
 
+    @property
+    def note(self) -> str:
+        """The format and the number of texts, for the user."""
+        return f"{self.said} ({len(self.rows)} text{'s' * (len(self.rows) != 1)})"
+
 
 def _is_tsv(head: Head) -> bool:
     sample = head.filled[:_LOOKED_AT]
@@ -217,13 +222,15 @@ def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int
 
 
 def _tsv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of each line, as many in each as in the first one."""
+    """Number and cells of each line, as many in each as in the first one; empty lines are left out."""
     width = None
     for number, line in enumerate(read_lines(path), 1):
+        if not line:
+            continue
         cells = line.split("\t")
         width = width or len(cells)
         if len(cells) != width:
-            problem = f"{len(cells)} cells in {shorten(line)}"
+            problem = f"{len(cells)} cell{'s' * (len(cells) != 1)} in {shorten(line)}"
             raise DataError(path, number, problem, f"{width}, as in the first line, separated by tabs")
         yield number, cells
 

@@ -229,7 +229,7 @@ BAD_DENSE = [
     ("-2e3", "1_000", 12, "'1_000'", "finite number"),
     ("-2e3", "abc", 12, "'abc'", "finite number"),
     ("NO,1", "NO,2", 12, "'2' for attribute 'say \"l\"'", "0, 1"),
-    ("-2e3,'dark blue',NO,1", "{0 1}", 12, "1 cells", "4, one for each"),
+    ("-2e3,'dark blue',NO,1", "{0 1}", 12, "1 cell", "4, one for each"),
     ("-2e3,'dark blue',NO,1", "-2e3,'dark' blue,NO,1", 12, ".", "."),
     ("@DATA", "", 11, r"1\.5", "@attribute"),
     ("@DATA\n% another\n1.5, red, YES, 0\n-2e3,'dark blue',NO,1\n\n?, ?, ?, 0\n", "", 8, "the end", "@data"),
@@ -368,7 +368,7 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
         assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
         matrix, said, _ = read_strata(Path(path), ColumnKeys.of(given))
         assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
-        assert f"{len(labels)} labels" in said
+        assert f"{len(labels)} label{'s' * (len(labels) > 1)}" in said
 
 
 @pytest.mark.parametrize(

@@ -400,6 +400,7 @@ TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",tr
             "LibMulti",
         ),
         ("one two\tx,y\tid1\n", Layout(), [("one two", ("x", "y"), 1)], "TSV"),
+        ("\na\tx\n\nb\ty\n\n", Layout(), [("a", ("x",), 2), ("b", ("y",), 4)], "TSV"),
         ('"quoted\t1, 2\r\nplain\t\r\n', Layout(), [('"quoted', ("1", "2"), 1), ("plain", (), 2)], "TSV"),
         ("tags\tid\tbody\nx;y\t7\thello\n", Layout("body", "tags", ";", True), [("hello", ("x", "y"), 2)], "TSV"),
         ('"text"\t"labels"\n"a ""b"" c"\t"x,y"\n', Layout(), [('a "b" c', ("x", "y"), 2)], "CSV"),
@@ -443,8 +444,7 @@ def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said:
         ("text,is_a\nx,2\n", Layout(labels="is_*"), r":2: found '2' for label 'is_a'; expected 0 or 1"),
         ("text,is_a\nx,2\n", Layout(labels="has_*"), r":1: found columns text, is_a; expected a label column"),
         ('text,labels\n"x,a\n', Layout(), r":2: found a record that can't be read"),
-        ("a\tx\n\nb\tx\n", Layout(), ":2: found 1 cells in ''; expected 2"),
-        ("a\tx\nb\nc\tx\n", Layout(), ":2: found 1 cells in 'b'; expected 2, as in the first line, separated by tabs"),
+        ("a\tx\n\nb\nc\tx\n", Layout(), ":3: found 1 cell in 'b'; expected 2, as in the first line, separated by tabs"),
         (
             "text\ttags\na\tx\n",
             Layout("texte", "tags", header=True),

@@ -219,7 +219,7 @@ def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
     (path := tmp_path / "a.csv").write_text('id,body\n7,"Anna, went"\n\n8\n9,"open" x\n10,It rained.\n')
     one, two, three, four = rows(path, text="body", errors="keep")
     assert (one["text"], one["id"], one["ents"][0]["text"], one["input_row"]) == ("Anna, went", "7", "Anna", 2)
-    assert "a.csv:4: found 1 cells; expected 2" in two["error"] and "a.csv:5: found a record" in three["error"]
+    assert "a.csv:4: found 1 cell; expected 2" in two["error"] and "a.csv:5: found a record" in three["error"]
     assert (four["text"], four["id"], four["error"]) == ("It rained.", "10", None)
     (path := tmp_path / "q.tsv").write_text('id\ttext\n1\t"Hello" he said\n2\t"unclosed\n3\tAnna runs\n')
     assert [row["text"] for row in rows(path, out="tsv")] == ['"Hello" he said', '"unclosed', "Anna runs"]
@@ -600,7 +600,7 @@ def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: s
     assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
     path.write_text("Anna\nBob\n")
     done = invoke(pipeline, path, **options | {"out": tmp_path / "good"})
-    assert done.output.splitlines()[-1] == f"{tmp_path / 'good'}: all of 1 shards"
+    assert done.output.splitlines()[-1] == f"{tmp_path / 'good'}: all of 1 shard"
 
 
 @pytest.mark.parametrize(

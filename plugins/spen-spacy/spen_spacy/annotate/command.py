@@ -112,7 +112,8 @@ def _follow(done: Generator[Done, None, None], job: Job, plan: Plan, todo: int, 
         return
     typer.echo(follow(done, plan, todo))
     remove_unfinished(Path(job.out))
-    typer.echo(f"{job.out}: all of {len(plan.shards)} shards{note_failed(job, plan.shards)}")
+    shards = f"{len(plan.shards)} shard{'s' * (len(plan.shards) != 1)}"
+    typer.echo(f"{job.out}: all of {shards}{note_failed(job, plan.shards)}")
 
 
 def _note_skipped(skipped: Sequence[Path]) -> None:

@@ -131,7 +131,8 @@ class Reading:
                     found = f"a record that can't be read ({cells})"
                     yield _fail(source, line, found, 'cells quoted by ", with quotes inside them doubled')
                 elif cells and len(cells) != len(head.names):
-                    yield _fail(source, line, f"{len(cells)} cells", f"{len(head.names)}, as in the header")
+                    found = f"{len(cells)} cell{'s' * (len(cells) != 1)}"
+                    yield _fail(source, line, found, f"{len(head.names)}, as in the header")
                 elif cells:
                     yield self._from_item(source, line, dict(zip(head.names, cells, strict=True)))
                 if end >= piece.end:

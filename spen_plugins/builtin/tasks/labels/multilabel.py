@@ -113,7 +113,7 @@ class MultiLabel(VectorParts, TakesMatrices):
         features, labelled = columns.encode(table)
         self._scale(features)
         examples = [make_example(features, labelled, i) for i in range(len(table))]
-        return f"{table.format} ({len(table)} rows)", examples
+        return table.note, examples
 
     def parse(self, item: Any) -> Example:
         """One example from a Python or JSON value, features as in a data file (not scaled).

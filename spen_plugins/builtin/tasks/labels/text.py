@@ -96,7 +96,7 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         if path.suffix == ".txt" and not has_labels(read_head(path)):
             return None, [Example(line, None) for line in read_lines(path)]
         file = read_texts(path, self._layout(), gold=gold)
-        return f"{file.said} ({len(file.rows)} texts)", self._rows(path, file.rows)
+        return file.note, self._rows(path, file.rows)
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A text a line, as in a file: an empty line is a text, so that each line has its answer."""

@@ -159,7 +159,7 @@ class TextParts(LabelTask):
             self._set_labels(self._list_file_labels(files))
         if not self.space.labels:
             raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= names their column)")
-        self._notes += [f"{names[key]}: read as {file.said} ({len(file.rows)} texts)" for key, file in files.items()]
+        self._notes += [f"{names[key]}: read as {file.note}" for key, file in files.items()]
         self._set_parts({key: self._rows(places[key], file.rows) for key, file in files.items()})
         if self._index is not None:
             self._warn_of_indexed(self._index)

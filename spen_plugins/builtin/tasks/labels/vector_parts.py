@@ -211,7 +211,7 @@ class VectorParts(LabelTask):
 
     def _describe(self, tables: Iterable[tuple[str, Table]]) -> str:
         """The files as they were recognised, and how many features of which kind they have."""
-        files = ", ".join(f"{path} as {table.format} ({len(table)} rows)" for path, table in tables)
+        files = ", ".join(f"{path} as {table.note}" for path, table in tables)
         real = int(self.columns.real.sum())
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
         note = f"read {files}; {self.inputs.size} features ({kinds}); {self._name_labels()}"

@@ -224,7 +224,7 @@ def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tm
     ):
         path = written(tmp_path / name, text)
         assert [(e.text, e.gold) for e in it.read_inputs(path)] == [("hello there", None)]
-        assert it.notes()[0].startswith(f"{path}: read as ") and it.notes()[0].endswith("(1 texts)")
+        assert it.notes()[0].startswith(f"{path}: read as ") and it.notes()[0].endswith("(1 text)")
         with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 known labels"):
             it.read(path)
 
