@@ -26,6 +26,7 @@ from spen_plugins.builtin.tasks.labels.vector_parts import (
 from spen_plugins.data.equal_inputs import make_row_keys
 from spen_plugins.data.parts import given
 from spen_plugins.data.table import Ragged
+from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.tables.matrix import Matrix, parse_item
 from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.tables.table_files import ListColumn, read_table
@@ -97,6 +98,9 @@ class MultiLabel(VectorParts, TakesMatrices):
     def show(self, example: Example) -> Shown:
         """Names of the features that are 1; for real features the largest, scaled, with their values."""
         return Shown(name_features(example, self.columns.names, self.inputs.binary))
+
+    def _separator(self) -> str | None:
+        return (self.config.separator or SEPARATOR) if self.columns.listed else None
 
     def _read_own_columns(self, path: Path) -> OwnColumns | None:
         return find_table_columns(path)

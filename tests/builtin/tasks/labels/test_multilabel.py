@@ -483,7 +483,11 @@ def test_labels_in_one_column_of_lists(tmp_path, form):
     restored.restore(json.loads(json.dumps(it.facts())))
     gold = [[restored.space.labels[i] for i in example.gold] for example in restored.read(path)]
     assert gold == LISTS
-    assert all(example.gold is None for example in restored.read_inputs(path))
+    rows = restored.read_inputs(path)
+    assert all(example.gold is None for example in rows)
+    found = [{"labels": ["rain", "wind"], "probabilities": dict.fromkeys(it.space.labels, 0.5)}] * len(rows)
+    head, first, *_ = restored.formats()["csv"](found, rows).splitlines()
+    assert head == "age,tags,seen,day,predicted,p_rain,p_sun,p_wind" and first.endswith(",rain;wind,0.5,0.5,0.5")
     split = split_file(path, labels="tags", separator=";", drop="day")
     by_split = task(file=path, labels="tags", separator=";", drop="day", split=str(split))
     for part in ("train", "validation", "test"):
