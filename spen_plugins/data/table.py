@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -103,6 +104,8 @@ CATEGORIES = 100
 MISSING = frozenset(("", "?"))
 """Cells without a value."""
 
+_TRUE_OF = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("f", "t"): "t", ("n", "y"): "y"}
+
 KEYS = ("id", "uid", "uuid", "index")
 """Names, in any case, of columns that number the rows if their values all differ."""
 
@@ -110,6 +113,12 @@ Known = Mapping[str, tuple[str, ...]]
 """Columns of the training file: name -> a category's values, `BINARY`, or () for a number."""
 Cells: TypeAlias = np.ndarray | list[str | None]
 """A column: numbers `(rows,)` with NaN for missing ones, or texts, None for missing ones."""
+
+
+def true_value(values: Sequence[str]) -> int | None:
+    """Index of the "true" value of a yes-no attribute; None for any other nominal."""
+    true = _TRUE_OF.get(tuple(sorted(value.lower() for value in values)))
+    return None if true is None else [value.lower() for value in values].index(true)
 
 
 def is_key(name: str, cells: Collection[str]) -> bool:
@@ -166,7 +175,8 @@ def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | Non
 
 
 def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np.ndarray:
-    """The cells as numbers, those of a category as indices into its values, `(rows,)`."""
+    """The cells as numbers, those of a category as indices into its values, `(rows,)`; one that it lacks is missing,
+    but in a yes-no column an error."""
     codes: np.ndarray
     if not values or values == BINARY:
         wanted = "0 or 1" if values else "numbers"
@@ -177,9 +187,20 @@ def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np
         place: dict[object, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
         codes = np.array([place.get(cell, np.inf) for cell in cells], dtype=np.float32)
         is_wrong = np.isinf(codes)
+        if true_value(values) is None and is_wrong.any():
+            _warn_of_unseen(table, name, [str(cells[row]) for row in np.flatnonzero(is_wrong)])
+            codes[is_wrong], is_wrong = np.nan, np.zeros_like(is_wrong)
     if is_wrong.any():
         row = int(is_wrong.argmax())
         cell = cells[row]
         problem = f"{shorten(cell) if isinstance(cell, str) else f'{cell:g}'} in column {name!r}"
         raise DataError(table.path, table.line[row], problem, f"{wanted}, as in the training file")
     return codes
+
+
+def _warn_of_unseen(table: Table, name: str, cells: Sequence[str]) -> None:
+    warnings.warn(
+        f"{table.path}: column {name!r} has values that the training file lacks, such as {shorten(cells[0])}, in "
+        f"{len(cells):,} of {len(table):,} rows; they count as empty cells",
+        stacklevel=2,
+    )

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from spen_plugins.data.table import Ragged
+from spen_plugins.data.table import Ragged, true_value
 from spen_plugins.data.tables.arff import ancestry
-from spen_plugins.data.tables.table_columns import Columns, true_value
+from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.errors import DataError, did_you_mean
 
 

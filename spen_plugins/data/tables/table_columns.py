@@ -8,20 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from spen_plugins.data.table import BINARY, Ragged, Table
+from spen_plugins.data.table import BINARY, Ragged, Table, true_value
 from spen_plugins.data.tables.arff import class_sets
 from spen_plugins.data.tables.label_columns import find_label_columns
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 ROOT = "root"
 """Name of a hierarchy's root, if it is a label."""
-_TRUE_OF = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("f", "t"): "t", ("n", "y"): "y"}
-
-
-def true_value(values: Sequence[str]) -> int | None:
-    """Index of the "true" value of a yes-no attribute; None for any other nominal."""
-    true = _TRUE_OF.get(tuple(sorted(value.lower() for value in values)))
-    return None if true is None else [value.lower() for value in values].index(true)
 
 
 def number_sets(table: Table, labels: Sequence[str]) -> list[np.ndarray | None]:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from spen_plugins.data.parts.strata import read_strata
-from spen_plugins.data.table import Ragged
+from spen_plugins.data.table import Ragged, true_value
 from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff, split_cells
 from spen_plugins.data.tables.label_columns import ColumnKeys, find_labels, read_names
-from spen_plugins.data.tables.table_columns import Columns, true_value
+from spen_plugins.data.tables.table_columns import Columns
 from spen_plugins.data.text import read_lines
 from spen_plugins.errors import ConfigError, DataError
 from tests.loaded import loaded

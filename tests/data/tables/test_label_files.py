@@ -282,8 +282,8 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
         ("age,colour,smokes\n1,red,no\n", "no attribute 'seen'"),
         ("age,colour,smokes,seen,x\n1,red,no,1,1\n", "attribute 'x'; expected attributes of the training file"),
         (
-            "age,colour,smokes,seen\n1,teal,no,1\n",
-            r":2: found 'teal' in column 'colour'; expected blue, green, red",
+            "age,colour,smokes,seen\n1,red,maybe,1\n",
+            r":2: found 'maybe' in column 'smokes'; expected no, yes, or an empty cell",
         ),
         ("age,colour,smokes,seen\n1,red,no,3\n", r":2: found 3 in column 'seen'; expected 0 or 1, as in the training"),
         ("age,colour,smokes,seen\nold,red,no,1\n", r":2: found 'old' in column 'age'; expected a finite number"),
@@ -294,6 +294,15 @@ def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, 
     it = vectors(file=written(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
     with pytest.raises(DataError, match=found):
         it.read(written(tmp_path / "y.csv", text))
+
+
+def test_a_category_that_training_lacks_counts_as_an_empty_cell(tmp_path: Path, split: str) -> None:
+    it = vectors(file=written(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
+    empty = it.read(written(tmp_path / "y.csv", "age,colour,smokes,seen\n1,,no,1\n1,red,no,1\n1,,yes,1\n"))
+    text = "age,colour,smokes,seen\n1,teal,no,1\n1,red,no,1\n1,7,yes,1\n"
+    with pytest.warns(UserWarning, match=r"z\.csv: column 'colour' has values .*, such as 'teal', in 2 of 3 rows"):
+        unseen = it.read(written(tmp_path / "z.csv", text))
+    assert [e.features.tolist() for e in unseen] == [e.features.tolist() for e in empty]
 
 
 def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:
