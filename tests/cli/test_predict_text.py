@@ -468,6 +468,13 @@ def test_texts_without_columns_stand_beside_predictions(runs):
     assert rows[0][:2] == ["text", "predicted"] and rows[1][0] == "x"
 
 
+def test_columns_without_a_header_stay_beside_predictions(runs):
+    Path("x.csv").write_text("7,one line\n8,second\n")
+    rows = rows_of(spen("predict", runs["text"], "x.csv", "text=2", "--format", "csv").stdout)
+    assert rows[0][:3] == ["column_1", "text", "predicted"]
+    assert [row[:2] for row in rows[1:]] == [["7", "one line"], ["8", "second"]]
+
+
 def test_label_sets_as_csv():
     task = loaded("multilabel", corpus="sample")
     names = task.space.labels

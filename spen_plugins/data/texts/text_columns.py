@@ -162,7 +162,7 @@ def find_places(column: int | str | Sequence[str], names: Sequence[str]) -> set[
 
 
 def _find_place(path: str | Path, column: int | str, names: Sequence[str] | None, width: int, what: str) -> int:
-    column_list = f"columns {', '.join(names)}" if names else f"{width} columns"
+    column_list = f"columns {', '.join(names)}" if names else f"{width} column{'s' * (width != 1)}"
     if isinstance(column, int):
         if column > width:
             raise DataError(path, 1, column_list, f"{what}s in column {column}")

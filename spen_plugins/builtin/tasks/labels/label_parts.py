@@ -53,7 +53,8 @@ def find_table_columns(path: Path) -> Columns | None:
 
 
 def find_text_columns(path: Path, layout: Layout) -> Columns | None:
-    """Columns of a file that `read_texts` has read without gold; None if they have no names."""
+    """Columns of a file that `read_texts` has read without gold, `text` and `column_2` of one without a header; None of
+    a file without columns."""
     if is_sharded(path):
         return _read_shards(path)
     form = find_format(path, layout, None)
@@ -61,8 +62,9 @@ def find_text_columns(path: Path, layout: Layout) -> Columns | None:
         return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
     if form in (None, FASTTEXT, LIBMULTILABEL):
         return None
-    columns, rows = open_columns(path, form, layout, None)
-    return None if columns.names is None else (columns.names, [cells for _, cells in rows])
+    columns, records = open_columns(path, form, layout, None)
+    rows = [cells for _, cells in records]
+    return columns.names or ["text" if n == columns.text else f"column_{n + 1}" for n in range(len(rows[0]))], rows
 
 
 def _read_shards(path: Path) -> Columns:

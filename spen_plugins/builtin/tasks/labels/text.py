@@ -34,7 +34,7 @@ class TextLabels(TextParts, TakesRules, ReadsText):
     """
 
     Config = TextsConfig
-    column_keys = ("text", "labels", "separator", "drop")
+    column_keys = ("text", "labels", "separator", "drop", "header")
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of texts, a list of strings, and labels: a list with each text's label names, or a matrix of

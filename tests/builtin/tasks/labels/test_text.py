@@ -550,6 +550,8 @@ def test_a_file_may_name_its_columns_in_its_own_way(run, tmp_path):
     assert (run / "config.json").read_bytes() == config
     assert json.loads(spen("evaluate", run, path, "text=body", "labels=kinds", "separator=;").stdout)["scores"]
     assert len(spen("predict", run, path, "text=2").stdout.splitlines()) == 2
+    bare = written(tmp_path / "bare.csv", 'refund please\n"where is it, and when"\n')
+    assert len(spen("predict", run, bare, "task.header=false").stdout.splitlines()) == 2
     for words, found in (
         (["text=title"], "expected a text column named 'title'"),
         (["body=text"], "a run of task 'text', whose files take text=, labels=, separator=, drop="),
