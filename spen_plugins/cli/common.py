@@ -209,8 +209,8 @@ ColumnWords = Annotated[
     typer.Argument(
         metavar="KEY=VALUE",
         show_default=False,
-        help="Columns and encoding of the file, as for spen-run: text=, labels=, separator=, drop=, header=; for tagged "
-        "words words=, tags=; encoding=.",
+        help="How to read the file, as for spen-run: text=, labels=, separator=, drop=, header=; for tagged words "
+        "words=, tags=; encoding=.",
     ),
 ]
 

@@ -18,8 +18,8 @@ Scheme = Literal["bio", "iob1", "bioes", "io"]
 _ALLOWED = {"bio": "BI", "iob1": "BI", "bioes": "BIES"}
 _BIOLU = {"L": "E", "U": "S"}
 _REMEDY = (
-    "a tag is B-TYPE, such as B-PER; task.scheme=bioes reads S- and E- (and U- and L-), task.scheme=io types without "
-    "prefixes; the config `tags` learns tags that are not spans"
+    "a tag is B-TYPE, such as B-PER; tags= and task.words= choose other columns; task.scheme=bioes reads S- and E- "
+    "(and U- and L-), task.scheme=io types without prefixes; the config `tags` learns tags that are not spans"
 )
 
 

@@ -165,7 +165,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         X = validate_data(self, X, target, reset=reset, ensure_min_samples=2 if reset else 1, **NUMBERS)
         kind = type_of_target(y, input_name="y")
         check_classification_targets(y)
-        labels = check_array(y, ensure_2d=False, ensure_min_samples=1, input_name="y", estimator=self)
+        kept = None if np.asarray(y).dtype.kind in "US" else "numeric"  # names of labels are an error below
+        labels = check_array(y, dtype=kept, ensure_2d=False, ensure_min_samples=1, input_name="y", estimator=self)
         check_consistent_length(X, labels)
         if labels.ndim != 2:
             raise ValueError(
@@ -175,7 +176,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             )
         values = np.unique(labels)
         if not np.isin(values, (0, 1)).all():
-            raise ValueError(f"y has the values {values[:5].tolist()}; expected 0 or 1 for each label of a row")
+            wanted = "0 or 1 for each label of a row, as sklearn.preprocessing.MultiLabelBinarizer returns"
+            raise ValueError(f"y has the values {values[:5].tolist()}; expected {wanted}")
         if reset and len(values) < 2:
             raise ValueError(f"y has one class only: every label of every row is {values[0]}")
         names = tuple(map(str, y.columns)) if hasattr(y, "columns") else None

@@ -214,6 +214,18 @@ def test_what_cannot_be_divided(tmp_path: Path) -> None:
     path.write_text(conll(["yes", "no"] * 20))
     with pytest.raises(DataError, match="found 40 rows with 2 different inputs; expected more rows"):
         split_file(path)
+    path.write_text("Anna B-PER\nleft\tO\n")
+    with pytest.raises(DataError, match=r"x\.conll: found 1 sentence; expected more sentences"):
+        loaded("tagging", file=str(path), scheme="bio")
+    table = tmp_path / "empty.csv"
+    table.write_text("x,codes\n" + "0.5,\n" * 20)
+    with pytest.raises(DataError, match=r"empty\.csv: found no label in any row"):
+        loaded("multilabel", file=str(table), labels="codes")
+    texts = tmp_path / "x.csv"
+    texts.write_text("text,label\n" + "".join(f"no {n},{n % 2}\n" for n in range(40)))
+    found = r"found 40 rows with 2 different inputs; .* differ only in digits .* task\.digits=false"
+    with pytest.raises(DataError, match=found):
+        loaded("text", file=str(texts))
 
 
 @pytest.mark.parametrize("sizes", [(3, 1), (9, 8, 3), (5, 5), (60, 1, 1, 1, 1)])

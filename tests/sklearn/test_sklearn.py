@@ -476,6 +476,7 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
         (X, 2 * Y, ValueError, r"y has the values \[0, 2\]; expected 0 or 1"),
         (X, sparse.csr_array(Y), TypeError, "Sparse data was passed for y, but dense data is required"),
         (X, Y[:, 0], ValueError, "expected label sets, not one class per row.*MultiLabelBinarizer"),
+        (X, [["a"], ["b"]] * 20, ValueError, r"y has the values \['a', 'b'\]; expected 0 or 1 .*MultiLabelBinarizer"),
         (X, [["a"], ["a", "b"]] * 20, ValueError, "legacy multi-label data representation"),
         (X, None, ValueError, "requires y to be passed"),
         (X[:1], Y[:1], ValueError, "minimum of 2 is required"),

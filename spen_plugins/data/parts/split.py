@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.equal_inputs import count_repeats, describe_repeats, number_inputs
+from spen_plugins.data.equal_inputs import describe_repeats, number_inputs
 from spen_plugins.data.parts.strata import Kind, read_strata
 from spen_plugins.data.parts.stratification import carve, stratify
 from spen_plugins.data.tables.label_columns import ColumnKeys
@@ -49,6 +49,7 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
 
 FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
+_ENOUGH = "ten different ones are enough for three parts"
 
 
 def divide_file(
@@ -70,8 +71,16 @@ def divide_file(
     fold = stratify(found.labels, 10, seed, inputs, most=2)
     rows = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(rows.values()):
-        count = f"{len(inputs)} rows" + f" with {inputs.max() + 1} different inputs" * bool(count_repeats(inputs))
-        raise DataError(path, None, count, "more rows; ten different ones are enough for three parts")
+        count, different = f"{len(inputs)} rows", int(inputs.max()) + 1
+        if different < len(inputs):
+            count += f" with {different} different input{'s' * (different != 1)}"
+        wanted = f"more rows; {_ENOUGH}"
+        if kind == "texts":
+            wanted += (
+                ". Texts that differ only in digits or capitals count as equal: name the parts' files (validation=, "
+                "test=), and pass task.digits=false or task.lowercase=false"
+            )
+        raise DataError(path, None, count, wanted)
     sizes = " + ".join(str(len(some)) for some in rows.values())
     said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
     return rows, said
@@ -139,6 +148,9 @@ def _divided(
     name: str, keys: ColumnKeys, kind: Kind | None, total: int
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str]:
     """The parts of a file as `spen data split` divides it, and a sentence about them."""
+    if total < len(PARTS):
+        what = "sentence" if kind is None else "row"
+        raise DataError(name, None, f"{total} {what}{'s' * (total != 1)}", f"more {what}s; {_ENOUGH}")
     rows, said = divide_file(name, keys, kind=kind)
     if (count := sum(map(len, rows.values()))) != total:
         found = f"{count} rows when read by `spen data split`, but {total} when read by the task"

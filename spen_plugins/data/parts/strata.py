@@ -126,6 +126,8 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
     for name in table.keys:
         warn(left_out(name))
     gold = Columns({}, columns, classes, apart=table.sets is not None).gold(table)
+    if all(row is None for row in gold):
+        raise DataError(path, None, "no label in any row", "some labels (labels= names their column)")
     if any(row is None for row in gold):
         raise DataError(path, None, "rows without labels", "labels in every row, for stratification")
     matrix = np.zeros((len(gold), len(columns)), dtype=bool)

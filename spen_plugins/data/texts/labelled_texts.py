@@ -162,8 +162,10 @@ def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
         if isinstance(labels, str) or (labels is None and not gold):
             return text, labels
         if not isinstance(labels, list) or not all(type(label) in (str, int) for label in labels):
-            problem = f"labels {labels!r:.60}" if labels is not None else f"no {label_names[0]!r}"
-            raise DataError(path, None, problem, f"a list of names, as in {_FORM}")
+            null = next((name for name in label_names if name in item), None)
+            problem = f"no {label_names[0]!r}" if null is None else f"null under {null!r}"
+            problem = problem if labels is None else f"labels {labels!r:.60}"
+            raise DataError(path, None, problem, f"a list of names, as in {_FORM}; for none, an empty list")
         return text, list(map(str, labels))
 
     cells, lines = LabelCells(path, layout.separator), read_json_lines(path, _FORM, read_item)

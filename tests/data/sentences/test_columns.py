@@ -246,7 +246,7 @@ def test_valid_sequences_of_bioes_are_counted():
         ("O B_NP", "bio", 1, r"the tag 'B_NP'; expected O, B-X, I-X under bio \(a tag is B-TYPE, such as B-PER"),
         ("O NP-I", "bio", 1, r"the tag 'NP-I'; .*a tag is B-TYPE, such as B-PER"),
         ("b-NP O", "bioes", 0, r"the tag 'b-NP'; expected O, B-X, I-X, E-X, S-X under bioes \(a tag is B-TYPE"),
-        ("O B", "bio", 1, r"the tag 'B'; .*a tag is B-TYPE, such as B-PER"),
+        ("O B", "bio", 1, r"the tag 'B'; .*such as B-PER; tags= and task\.words= choose other columns"),
         ("O 3", "bio", 1, r"the tag '3'; .*a tag is B-TYPE, such as B-PER"),
         ("O B-NP", "io", 1, r"O or a type under io \(task\.scheme=bio"),
         ("B-", "bio", 0, r"the tag 'B-'"),

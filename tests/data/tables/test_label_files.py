@@ -706,7 +706,7 @@ def test_a_null_is_not_a_list_of_no_labels(tmp_path: Path) -> None:
         assert [len(row.labels or "-") for row in read_texts(path, Layout(), gold=False).rows] == [1, 1]
         assert read_texts(path, Layout(), gold=False).rows[1].labels is None
     lines = Path(written(tmp_path / "x.jsonl", '{"text": "x", "labels": ["a"]}\n{"text": "y", "labels": null}\n'))
-    with pytest.raises(DataError, match=r"x\.jsonl:2: found no 'labels'; expected a list of names"):
+    with pytest.raises(DataError, match=r"x\.jsonl:2: found null under 'labels'; expected .* for none, an empty list"):
         read_texts(lines, Layout())
     for columns in (["a", "b"], "a*"):  # of a run on columns of 0 and 1, which JSON has as a list
         rows = read_texts(lines, Layout(labels=columns), gold=False).rows
