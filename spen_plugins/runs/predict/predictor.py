@@ -152,8 +152,8 @@ class Predictor:
 
         Args:
             items: the inputs; for a task of vectors also a matrix with a row for each: a NumPy array or a matrix of
-                scipy.sparse, `(n, features)`, or a DataFrame with the features' names; for a task of texts or tags
-                also strings, for one of tags lists of words.
+                scipy.sparse, `(n, features)`, or a DataFrame with the features' names; for a task of texts also
+                strings; for one of tags also lists of words, and strings, which are only split at blanks.
             energy: if true, each prediction has its `"energy"`, as in `predict_examples`.
 
         Raises:

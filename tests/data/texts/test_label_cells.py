@@ -150,3 +150,6 @@ def test_a_run_names_its_labels(tmp_path: Path) -> None:
     joined = in_memory("text", {"train": train, "validation": (["x"], [["a"]])})
     assert any(note.startswith("warning: label 'a|b' consists of other labels") for note in joined.notes())
     assert f"12 labels ({', '.join(f'l{n:02}' for n in range(10))}, …)" in many.notes()
+    cased = in_memory("text", {"train": (["x"] * 3, [["Good"], ["bad"], ["good"]]), "validation": (["x"], [["bad"]])})
+    assert any(note.startswith("warning: labels 'Good' and 'good' differ only in capitals") for note in cased.notes())
+    assert not any("capitals" in note for note in joined.notes())
