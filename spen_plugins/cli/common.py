@@ -210,7 +210,7 @@ ColumnWords = Annotated[
         metavar="KEY=VALUE",
         show_default=False,
         help="How to read the file, as for spen-run: text=, labels=, separator=, drop=, header=; for tagged words "
-        "words=, tags=; encoding=.",
+        "words=, tags=, columns.NAME=; encoding=.",
     ),
 ]
 

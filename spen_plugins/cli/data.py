@@ -43,13 +43,17 @@ WordsColumn = Annotated[
     int | None,
     typer.Option(
         "--words",
-        help="Column of the words, from 0; negative from the end (default: as in the run's files).",
+        help="Column of the words, from 0; negative from the end (default: as in the run's files, or the first).",
         show_default=False,
     ),
 ]
 TagsColumn = Annotated[
     int | None,
-    typer.Option("--tags", help="Column of the file's own tags, likewise.", show_default=False),
+    typer.Option(
+        "--tags",
+        help="Column of the file's own tags, likewise (default: as in the run's files, or the last).",
+        show_default=False,
+    ),
 ]
 
 
@@ -100,7 +104,10 @@ def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0) -> Non
 
 @app.command()
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = None, tags: TagsColumn = None) -> None:
-    """Add the tags predicted by a run to a column file, as a column right after the words; the other columns stay."""
+    """Add the tags predicted by a run to a column file, as a column right after the words; the other columns stay.
+
+    Comments and -DOCSTART- lines are left out.
+    """
     check_kept(out, file)
     from spen_plugins.data.catalogue import locate
     from spen_plugins.data.formats import read_head
@@ -114,8 +121,10 @@ def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = No
     own = {name: getattr(loaded.task.config, name, None) for name in ("words", "tags")}
     numbers = {"words": own["words"] if words is None else words, "tags": own["tags"] if tags is None else tags}
     places = {name: column for name, column in numbers.items() if isinstance(column, int)}  # no fields of other formats
-    if "words" not in places and is_conllu(read_head(path)):
-        raise DataError(path, None, "CoNLL-U", "the numbers of its columns, --words 1 --tags 3")
+    if is_conllu(read_head(path)):
+        raise DataError(
+            path, None, "CoNLL-U", f"a file of columns; spen predict {run} {file} --format conllu tags this one"
+        )
     try:
         sentences = read_columns(path, **places)
     except DataError as error:

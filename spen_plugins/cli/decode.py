@@ -63,7 +63,6 @@ Choose = Annotated[
 ]
 
 
-@showing_progress()
 def decode(
     runs: Finished,
     out: New,
@@ -99,7 +98,8 @@ def decode(
             raise ConfigError(
                 "--refine decides by the energy; omit --by, --threshold, --temperature, --selection and --nonempty"
             )
-        decode_by_energy(run, out, parse_value(refine), RunOptions(device))
+        with showing_progress():
+            decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
     settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
     given = {"selection": selection, "nonempty": nonempty}
@@ -107,6 +107,8 @@ def decode(
     if mean:
         from spen_plugins.runs.many.means import average_folders
 
-        say_all(average_folders(runs, out, settings, choose, RunOptions(device)))
+        with showing_progress():
+            say_all(average_folders(runs, out, settings, choose, RunOptions(device)))
     else:
-        decoding(run, out, settings, RunOptions(device))
+        with showing_progress():
+            decoding(run, out, settings, RunOptions(device))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -87,15 +87,22 @@ Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each o
 
 
 @contextmanager
-def name_columns(loaded: Predictor, keys: Sequence[str] | None) -> Iterator[None]:
-    """Inside, a run reads files by the columns and in the encoding that `key=value` words name."""
-    with read_columns(keys) as columns:
-        if columns:
-            loaded.name_columns(columns)
-        yield
+def loading(
+    run: Path, keys: Sequence[str] | None, device: str, refine: str | None = None, precision: Precision = "no"
+) -> Iterator[Predictor]:
+    """A run for prediction; inside, it reads files by the columns and in the encoding that `key=value` words name, and
+    standard error shows how far predictions are."""
+    from spen_plugins.config.evaluation import parse_value
+    from spen_plugins.runs.predict import predictor
+
+    with showing_progress():
+        loaded = predictor.load(run, device, None if refine is None else parse_value(refine), precision)
+        with read_columns(keys) as columns:
+            if columns:
+                loaded.name_columns(columns)
+            yield loaded
 
 
-@showing_progress()
 def predict(
     run: Run,
     file: Input = None,
@@ -118,11 +125,10 @@ def predict(
     if (file is None) == (text is None):
         raise ConfigError("expected either a FILE (- for standard input) or --text TEXT")
     check_kept(out, file)
-    from spen_plugins.runs.predict import predictor, tokenised, writing
+    from spen_plugins.runs.predict import tokenised, writing
 
-    loaded = predictor.load(run, device, _table(refine), precision)
-    raw = tokenised.TokenisedText("", language, predicates, device)
-    with name_columns(loaded, keys):
+    with loading(run, keys, device, refine, precision) as loaded:
+        raw = tokenised.TokenisedText("", language, predicates, device)
         writer = writing.make_writer(loaded, form, out, energy)
         say_all(writing.choose_labels_shown(loaded, every, form))
         if text is not None or str(file) == "-":
@@ -136,7 +142,6 @@ def predict(
         writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
 
 
-@showing_progress()
 def evaluate(
     run: Run,
     file: Gold = None,
@@ -156,10 +161,8 @@ def evaluate(
         raise ConfigError("expected either a FILE or --part train, validation or test")
     check_kept(out, file)
     from spen_plugins.runs.folder import sources
-    from spen_plugins.runs.predict import predictor
 
-    loaded = predictor.load(run, device, _table(refine), precision)
-    with name_columns(loaded, keys):
+    with loading(run, keys, device, refine, precision) as loaded:
         if trajectory:
             write_lines(loaded.trajectory_file(file, part), out)
         else:
@@ -168,27 +171,16 @@ def evaluate(
             say_all([*loaded.task.notes(), *sources.warn_if_seen(loaded, file)])
 
 
-def _table(refine: str | None) -> Any:
-    from spen_plugins.config.evaluation import parse_value
-
-    return None if refine is None else parse_value(refine)
-
-
-@showing_progress()
 def score(run: Run, file: File, keys: ColumnWords = None, out: Out = None, device: Device = "cpu") -> None:
     """Print the energy of a file's gold outputs and of the run's predictions, one JSON value per line; lower is better.
 
     Example: spen score runs/first dev.conll
     """
     check_kept(out, file)
-    from spen_plugins.runs.predict import predictor
-
-    loaded = predictor.load(run, device)
-    with name_columns(loaded, keys):
+    with loading(run, keys, device) as loaded:
         write_lines(loaded.score_file(file), out)
 
 
-@showing_progress()
 def calibrate(
     run: Run,
     file: Annotated[
@@ -202,8 +194,5 @@ def calibrate(
 
     Example: spen calibrate runs/first dev.conll
     """
-    from spen_plugins.runs.predict import predictor
-
-    loaded = predictor.load(run, device)
-    with name_columns(loaded, keys):
+    with loading(run, keys, device) as loaded:
         write_lines([loaded.calibrate(file)], None, indent=2)

@@ -176,7 +176,7 @@ def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | Non
 
 def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np.ndarray:
     """The cells as numbers, those of a category as indices into its values, `(rows,)`; one that it lacks is missing,
-    but in a yes-no column an error."""
+    but an error in a yes-no column and where none is known."""
     codes: np.ndarray
     if not values or values == BINARY:
         wanted = "0 or 1" if values else "numbers"
@@ -187,7 +187,7 @@ def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np
         place: dict[object, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
         codes = np.array([place.get(cell, np.inf) for cell in cells], dtype=np.float32)
         is_wrong = np.isinf(codes)
-        if true_value(values) is None and is_wrong.any():
+        if true_value(values) is None and is_wrong.any() and np.isfinite(codes).any():
             _warn_of_unseen(table, name, [str(cells[row]) for row in np.flatnonzero(is_wrong)])
             codes[is_wrong], is_wrong = np.nan, np.zeros_like(is_wrong)
     if is_wrong.any():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -43,7 +42,7 @@ class Tracker:
         self._shown_at = 0.0
 
     def __enter__(self) -> Self:
-        if self.console.is_terminal and not self.console.quiet:
+        if self.console.is_interactive and not self.console.quiet:
             narrow = Column(no_wrap=True)
             columns = (
                 TextColumn("{task.description}", table_column=narrow),
@@ -68,20 +67,24 @@ class Tracker:
     def _track(self, batches: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
         """The same batches of rows; shows how many rows are done."""
         progress, total, done, began = self._progress, sum(map(len, batches)), 0, self._begin()
-        with nullcontext() if progress is None or progress.live.is_started else progress:
-            bar = None if progress is None else progress.add_task("examples", total=total, losses="")
-            try:
-                for rows in batches:
-                    yield rows
-                    done += len(rows)
-                    if progress is not None and bar is not None:
-                        progress.update(bar, completed=done)
-                    elif self._is_due() and done < total:
-                        left = _describe_left(began, done, total)
-                        self.console.print(f"{done:,} of {total:,} examples  {left}", soft_wrap=True)
-            finally:
-                if progress is not None and bar is not None:
-                    progress.remove_task(bar)
+        if progress is None:
+            for rows in batches:
+                yield rows
+                done += len(rows)
+                if self._is_due() and done < total:
+                    left = _describe_left(began, done, total)
+                    self.console.print(f"{done:,} of {total:,} examples  {left}", soft_wrap=True)
+            return
+        bar, was_drawn = progress.add_task("examples", total=total, losses=""), progress.live.is_started
+        progress.start()
+        try:
+            for rows in batches:
+                yield rows
+                progress.advance(bar, len(rows))
+        finally:
+            if not was_drawn:
+                progress.stop()  # before its last line is gone, which would leave an empty one
+            progress.remove_task(bar)
 
     def _begin(self) -> float:
         """The time; where there is no terminal, the next line comes a minute later."""

@@ -57,7 +57,7 @@ def caption(comparison: Comparison) -> str:
     text = f"Scores on {comparison.part} {measured}; ± is the standard error over seeds."
     differences = [gain for row in comparison.rows for gain in row.differences.values() if gain]
     if differences:
-        text += " Differences are paired by seed"
+        text += " Differences are paired by seed (a mean of runs: with each seed)"
         text += (
             "; [95 % interval] and p: paired bootstrap over seeds and examples together, 10,000 resamples. "
             "p over examples alone is for these runs only and ignores the variance between seeds; with one seed, it is "

@@ -348,6 +348,13 @@ def test_entities_divide_a_file_that_has_parts_of_speech_too(tmp_path: Path) -> 
     assert "stratified by 2 tags" in notes[-1]
 
 
+def test_texts_with_empty_lines_are_no_words_in_columns(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("id\ttext\tlabels\n" + "".join(f"{i}\tword{chr(97 + i)}\t{'ab'[i % 2]}\n\n" for i in range(20)))
+    task = loaded("text", file=str(path))
+    assert sum(len(task.part(part)) for part in ("train", "validation", "test")) == 20
+
+
 def test_another_split_is_replaced_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text(twenty(COLUMNS))
     notes: list[str] = []

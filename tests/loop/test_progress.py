@@ -15,6 +15,12 @@ from spen_plugins.loop.evaluation import counted
 from spen_plugins.loop.order import Epochs
 from spen_plugins.loop.progress import Reporter, Tracker
 
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # on a dumb one nothing is drawn
+
+
 LOSSES = {"inference_net.energy": -12.3456, "inference_net.cross_entropy": 0.12345, "energy.margin": 3.4567}
 
 
@@ -85,7 +91,23 @@ def test_a_bar_on_standard_error_leaves_standard_output_alone(capsys: pytest.Cap
             if len(rows) == 2:
                 raise RunError("stopped")
     seen = capsys.readouterr()
-    assert seen.out == "4\n4\n2\n" and "examples" in seen.err and seen.err.rstrip().endswith("\x1b[?25h")
+    assert seen.out == "4\n4\n2\n" and "examples" in seen.err and "\x1b[?25h" in seen.err[-20:]
+
+
+def test_a_dumb_terminal_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("spen_plugins.loop.progress.LINE_SECONDS", 0.0)
+    written = io.StringIO()
+    with Tracker(Console(file=written, force_terminal=True)):
+        list(counted.get()(BATCHES))
+    assert written.getvalue().splitlines() == [f"{done} of 10 examples  about 1 min left" for done in (4, 8)]
+
+
+def test_a_finished_bar_leaves_no_empty_line() -> None:
+    written = io.StringIO()
+    with Tracker(Console(file=written, force_terminal=True, color_system=None)):
+        list(counted.get()(BATCHES))
+    assert written.getvalue().endswith("\n\x1b[?25h\r\x1b[1A\x1b[2K"), "a new line, and the cursor up again"
 
 
 def test_training_shows_how_far_its_validation_is() -> None:

@@ -75,7 +75,7 @@ def divide_file(
         if different < len(inputs):
             count += f" with {different} different input{'s' * (different != 1)}"
         wanted = f"more rows; {_ENOUGH}"
-        if kind == "texts":
+        if kind == "texts" and different < len(inputs):
             wanted += (
                 ". Texts that differ only in digits or capitals count as equal: name the parts' files (validation=, "
                 "test=), and pass task.digits=false or task.lowercase=false"

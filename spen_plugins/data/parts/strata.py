@@ -56,7 +56,7 @@ def read_strata(
     `warn` is called with what a run says of the columns of features; `kind` says what a table is, None: what it looks
     like.
     """
-    form = _recognise(path)
+    form = _recognise(path, kind == "texts" or keys.text is not None)
     names = _names(path, form)
     is_of_sentences, given = _is_of_sentences(path, form, names), keys.given().keys()
     if wrong := given - _OF_WORDS if is_of_sentences else given & _OF_WORDS:
@@ -73,10 +73,12 @@ def read_strata(
     return _of_texts(path, form, names, keys)
 
 
-def _recognise(path: Path) -> Format:
+def _recognise(path: Path, has_texts: bool) -> Format:
+    """The format of a file; a table of texts may look like words and tags in columns."""
     if path.is_dir() and role_files(path):
         return ROLES
-    form = PARQUET if is_sharded(path) else recognise(path, FORMATS)
+    formats = [form for form in FORMATS if not has_texts or form not in SENTENCES]
+    form = PARQUET if is_sharded(path) else recognise(path, formats)
     if form is JSON_LIST and not _lists_sentences(path):
         head = read_head(path)
         raise DataError(path, head.first, head.found, one_of([other for other in FORMATS if other is not JSON_LIST]))

@@ -303,6 +303,8 @@ def test_a_category_that_training_lacks_counts_as_an_empty_cell(tmp_path: Path, 
     with pytest.warns(UserWarning, match=r"z\.csv: column 'colour' has values .*, such as 'teal', in 2 of 3 rows"):
         unseen = it.read(written(tmp_path / "z.csv", text))
     assert [e.features.tolist() for e in unseen] == [e.features.tolist() for e in empty]
+    with pytest.raises(DataError, match=r"z\.csv:2: found 'teal' in column 'colour'"):  # another column, perhaps
+        it.read(written(tmp_path / "z.csv", "age,colour,smokes,seen\n1,teal,no,1\n1,,no,1\n"))
 
 
 def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:

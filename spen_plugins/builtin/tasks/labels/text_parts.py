@@ -98,9 +98,9 @@ class TextParts(LabelTask):
         joined = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
         if joined is not None and self.config.separator is None:
             self._notes.append(f"warning: label {joined!r} consists of other labels; pass one list item per label")
-        folded = {name.casefold(): name for name in names}
-        if twin := next((name for name in names if folded[name.casefold()] != name), None):
-            pair = f"{twin!r} and {folded[twin.casefold()]!r}"
+        folded = {name.lower(): name for name in names}
+        if twin := next((name for name in names if folded[name.lower()] != name), None):
+            pair = f"{twin!r} and {folded[twin.lower()]!r}"
             self._notes.append(f"warning: labels {pair} differ only in capitals; they count as two labels")
         if not self.config.keep_empty:
             for name, examples in self._parts.items():
