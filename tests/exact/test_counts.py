@@ -65,6 +65,19 @@ def test_a_thousand_labels_in_single_precision() -> None:
         assert q.sample(2).isfinite().all()
 
 
+def test_a_size_that_underflows_leaves_gradients_finite() -> None:
+    """One training example with so many labels makes c of this size large for all others, too."""
+    logits, counts = torch.full((1, 1, 40), -20.0), torch.zeros(1, 32)
+    logits[..., :4], counts[0, 28] = 5.0, 95.0
+    gradients = []
+    for dtype in (torch.float, torch.double):
+        q = CountedLabels(space_of(40), logits.to(dtype, copy=True).requires_grad_(), counts=counts.to(dtype))
+        (100 * q.mean * torch.arange(-20, 20)).sum().backward()
+        gradients.append(q.logits.grad.double())
+        assert (q.sample(20).sum(-1) < 10).all()
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
+
+
 def test_a_relaxed_output_has_the_expected_potential() -> None:
     task = ToyLabels(labels=6)
     energy, batch = make(CountsEnergy, task), batch_of(task)

@@ -60,6 +60,13 @@ class CountedLabels(DependentLabels):
             return log_sizes(self._scores, self.counts.shape[1] - 1)
 
     @cached_property
+    def _possible(self) -> Tensor:
+        """The c, −∞ of sizes whose sets all underflow: e^c may be so large there that gradients overflow."""
+        with self.restore_grad_mode():
+            log_law = self._sizes[1]
+            return self._counts.masked_fill(log_law < math.log(torch.finfo(log_law.dtype).tiny) + 1e-3, -torch.inf)
+
+    @cached_property
     def log_z(self) -> Tensor:
         """ln Z, `(batch,)`."""
         with self.restore_grad_mode():
@@ -70,10 +77,9 @@ class CountedLabels(DependentLabels):
         """Marginals, `(batch, 1, label)`, differentiable."""
         with self.restore_grad_mode():
             tree, log_law = self._sizes
-            largest = (log_law + self._counts).amax(1, keepdim=True)
-            # Without overflow where e^c is large because no set of the size has a probability above 0.
+            largest = (log_law + self._possible).amax(1, keepdim=True)
             limit = math.log(torch.finfo(largest.dtype).max) - 5
-            return tree.marginals((self._counts - largest).clamp(max=limit).exp()).unsqueeze(1)
+            return tree.marginals((self._possible - largest).clamp(max=limit).exp()).unsqueeze(1)
 
     def log_prob(self, y: Tensor) -> Tensor:
         return inner_product(self._scores, y) + potential(self._counts, y) - self.log_z.unsqueeze(1)
@@ -82,7 +88,7 @@ class CountedLabels(DependentLabels):
         """Exact draws: a size, then that many labels (conditional Bernoulli, Chen & Liu 1997)."""
         with torch.no_grad():
             tree, log_law = self._sizes
-            sizes = torch.multinomial(torch.softmax(log_law + self._counts, -1), n, replacement=True)
+            sizes = torch.multinomial(torch.softmax(log_law + self._possible, -1), n, replacement=True)
             return tree.sample(sizes).to(self.logits.dtype)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
