@@ -1,4 +1,4 @@
-"""How tools end when data, runs or arguments are wrong."""
+"""The end of a tool whose data, runs or arguments are wrong."""
 
 from __future__ import annotations
 

@@ -242,16 +242,6 @@ def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = No
         file.writelines(line + "\n" for line in lines)
 
 
-@contextmanager
-def showing_progress() -> Iterator[None]:
-    """Inside, standard error shows how far predictions are."""
-    from spen_plugins.console import Console
-    from spen_plugins.loop.progress import Tracker
-
-    with Tracker(Console(stderr=True)):
-        yield
-
-
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
     """Rows as aligned lines; the last column is not padded, and control characters are visible."""
     rows = [[visible(cell) for cell in row] for row in rows]

@@ -122,9 +122,8 @@ def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = No
     numbers = {"words": own["words"] if words is None else words, "tags": own["tags"] if tags is None else tags}
     places = {name: column for name, column in numbers.items() if isinstance(column, int)}  # no fields of other formats
     if is_conllu(read_head(path)):
-        raise DataError(
-            path, None, "CoNLL-U", f"a file of columns; spen predict {run} {file} --format conllu tags this one"
-        )
+        instead = f"spen predict {run} {file} --format conllu"
+        raise DataError(path, None, "CoNLL-U", f"a file of columns; {instead} writes tags into this one")
     try:
         sentences = read_columns(path, **places)
     except DataError as error:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from spen_plugins.cli.common import say_all, showing_progress
-from spen_plugins.cli.runs import Device, Refine
+from spen_plugins.cli.common import say_all
+from spen_plugins.cli.runs import Device, Refine, showing_progress
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 

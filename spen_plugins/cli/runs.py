@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, say_all, showing_progress, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, read_columns, say_all, write_lines
 from spen_plugins.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,6 +84,16 @@ Precision = Annotated[
     ),
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]
+
+
+@contextmanager
+def showing_progress() -> Iterator[None]:
+    """Inside, standard error shows how far predictions are."""
+    from spen_plugins.console import Console
+    from spen_plugins.loop.progress import Tracker
+
+    with Tracker(Console(stderr=True)):
+        yield
 
 
 @contextmanager

@@ -192,9 +192,8 @@ def compare_resampled(
     groups: Sequence[GroupScores], selection: str, baselines: Sequence[str], resample: bool = True
 ) -> tuple[dict[str, dict[str, Difference | None]], list[str]]:
     """Differences between each group and each baseline, None for itself or without a shared seed; and notes on those
-    that were left out, or are over some of the seeds. A mean of runs is compared with each seed of a group. Runs on the
-    same examples are resampled together, once, unless `resample` is false: their examples' ratios are of other scores.
-    """
+    left out, or over some of the seeds. A mean of runs is compared with each seed. Runs on the same examples are
+    resampled together, once, unless `resample` is false: their examples' ratios are of other scores."""
     notes: list[str] = []
     unequal: list[str] = []
     without: dict[str, None] = {}
@@ -224,7 +223,7 @@ def compare_resampled(
             return None
         estimated = estimate([ours[own] - theirs[other] for own, other in paired])
         keys = [((label, own), (baseline, other)) for own, other in paired]
-        lacking = [name for name, seed in dict.fromkeys(chain(*keys)) if (name, seed) not in drawn]
+        lacking = [key[0] for key in chain(*keys) if key not in drawn]
         without.update(dict.fromkeys(lacking))
         pairs = [] if lacking else [(drawn[own], drawn[other]) for own, other in keys]
         if len({pool for pair in pairs for pool, _ in pair}) > 1:
