@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -143,12 +144,21 @@ class BoundEnergy:
             PluginError: the energies have another shape.
         """
         expected = (self.x.size, None, *self.energy.space.sizes(self.x.mask))
-        if len(expected) != y.dim() or any(a not in (None, b) for a, b in zip(expected, y.shape, strict=True)):
-            sizes = ", ".join("any" if size is None else str(size) for size in expected)
+        if not has_shape(y, expected):
             raise ValueError(
                 f"{type(self.energy).__name__} got outputs of shape {tuple(y.shape)}; "
-                f"expected (batch, sample, *variables) = ({sizes})"
+                f"expected (batch, sample, *variables) = {show_shape(expected)}"
             )
         if isinstance(y, SparseLabels) and not self.energy.takes_sparse:
             y = y.dense(next((p.dtype for p in self.energy.parameters()), torch.get_default_dtype()))
         return self.energy(self.features, y)
+
+
+def has_shape(value: Tensor | SparseLabels, sizes: Sequence[int | None]) -> bool:
+    """True if the axes have these sizes; None: any."""
+    return len(sizes) == value.dim() and all(a in (None, b) for a, b in zip(sizes, value.shape, strict=True))
+
+
+def show_shape(sizes: Sequence[int | None]) -> str:
+    """Sizes of axes in words, for messages."""
+    return f"({', '.join('any' if size is None else str(size) for size in sizes)})"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from spen_plugins.batch import Batch
-from spen_plugins.energy import BoundEnergy
+from spen_plugins.energy import BoundEnergy, has_shape, show_shape
 from spen_plugins.errors import PluginError
 from spen_plugins.loop.active import ActivePhase
 from spen_plugins.model import Model
@@ -85,6 +85,12 @@ class LiveContext(Context):
                 raise PluginError(
                     f"{type(net).__name__}.forward returns a {type(made).__name__}; expected a Proposal, such as "
                     "self.space.independent(logits, x.mask)"
+                )
+            wanted = (self.batch.x.size, 1, *made.space.sizes(self.batch.x.mask))
+            if not has_shape(made.logits, wanted):  # it would be broadcast
+                raise PluginError(
+                    f"{type(net).__name__}'s logits: found shape {tuple(made.logits.shape)}; expected (batch, 1, "
+                    f"*variables) = {show_shape(wanted)}"
                 )
             return made
 

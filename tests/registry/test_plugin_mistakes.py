@@ -23,7 +23,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner
 from spen_plugins.settings.fields import validate
-from tests.loop.test_loop import ToyEnergy, ToyTask, energy_phase, make_loop, model_for, net_phase
+from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, model_for, net_phase
 
 # In training, where nobody has called a check
 
@@ -145,7 +145,10 @@ class Two(sp.Trainer):
 
 
 def rehearse_two(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) -> None:
-    model, trainer = model_for(toy, energy), Two(**second)
+    rehearse_model(toy, model_for(toy, energy), Two(**second))
+
+
+def rehearse_model(toy: ToyTask, model: sp.Model, trainer: sp.Trainer) -> None:
     rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
 
 
@@ -178,12 +181,22 @@ def test_a_mistake_in_a_later_stage_is_named_before_training(
             make_loop(model_for(toy, fields["energy"]), toy, [stage], tmp_path / "run").run()
 
 
+class NoSample(ToyNet):
+    def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
+        return self.space.independent(self.linear(x.inputs["vector"]))
+
+
+def test_logits_without_samples_are_named_before_training(toy: ToyTask) -> None:
+    """They would be broadcast against gold."""
+    with pytest.raises(PluginError, match=r"^NoSample's logits: found shape \(32, 4\); .* = \(32, 1, 4\)"):
+        rehearse_model(toy, sp.Model(NoSample(sp.Config(), toy), None, None), Two())
+
+
 def test_a_protocol_is_a_table(toy: ToyTask) -> None:
     trainer = Two()
     trainer.protocol = lambda: torch.zeros(2)
-    model = model_for(toy)
     with pytest.raises(PluginError, match=r"Two\.protocol returned tensor.*; expected a table of JSON values"):
-        rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
+        rehearse_model(toy, model_for(toy), trainer)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +247,7 @@ def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
 
     model.inference_net.eval()
     before = state()
-    rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
+    rehearse_model(toy, model, trainer)
     assert state() == before
     assert all(parameter.grad is None for parameter in model.parameters())
 
