@@ -24,8 +24,8 @@ from spen_plugins.loop.torch_modes import attention_kernels, is_out_of_memory, r
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, Update
 
-MISTAKES = (AttributeError, ImportError, IndexError, NameError, RuntimeError, TypeError)
-"""Errors of code, such as a wrong name or shape."""
+MISTAKES = (AssertionError, AttributeError, ImportError, LookupError, NameError, RuntimeError, TypeError, ValueError)
+"""Errors of code, such as a wrong name, key or shape."""
 
 
 def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None:

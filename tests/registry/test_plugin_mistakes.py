@@ -126,6 +126,11 @@ class WrongWidth(ToyEnergy):
         return self.linear(x.inputs["vector"][:, :3])
 
 
+class WrongValue(ToyEnergy):
+    def encode(self, x: sp.X) -> Tensor:
+        raise ValueError("my own")
+
+
 class Two(sp.Trainer):
     """Cross entropy, then a stage with changed fields."""
 
@@ -164,6 +169,8 @@ def rehearse_model(toy: ToyTask, model: sp.Model, trainer: sp.Trainer) -> None:
         ({"measures": lambda c: {"m": c.nothing}}, r"^stage 'second' .* fails: AttributeError: .*'nothing'"),
         ({"measures": lambda c: {"m": torch.zeros(())}}, r"^measure 'm' of phase 'net': found \(\)"),
         ({"start": lambda model: model.nothing}, r"^stage 'second' .* fails: AttributeError: .*'nothing'"),
+        ({"loss": lambda c: {}["a"]}, r"^stage 'second' \(.*line \d+\) fails: KeyError: 'a'"),
+        ({"energy": WrongValue}, r"^WrongValue\.encode \(.*line \d+\) fails: ValueError: my own"),
         ({"set": lambda: None}, r"^stage 'second' .* fails: TypeError"),
         ({"select": lambda model, batches: batches.x}, r"^stage 'second' .* fails: AttributeError: .*'x'"),
     ],
