@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from typing import Any
 
 import torch
 from accelerate import Accelerator
+from torch import Tensor, nn
 
 from spen_plugins.component import Component
 from spen_plugins.errors import ConfigError, DataError, PluginError
@@ -35,6 +37,8 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
     are left to training; so is a model that can't be copied.
     """
     model, task = recipe.model, recipe.task
+    if unregistered := find_unregistered(model):
+        raise PluginError(unregistered)
     shared = {id(part): part for part in (task, *vars(task).values())}
     try:
         twin, own = deepcopy((model, trainer), shared)
@@ -55,6 +59,32 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
         return
     finally:
         set_random_state(before)
+
+
+def find_unregistered(module: nn.Module, *beside: nn.Module) -> str | None:
+    """A message about weights in attributes, lists and dicts that are none of the module's nor of those `beside` it,
+    which would be ignored; None if there are none."""
+    known = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
+    for inner in module.modules():
+        for attribute, value in vars(inner).items():
+            if not all(id(tensor) in known for tensor in _weights(value)):
+                return (
+                    f"{type(inner).__name__}.{attribute} holds weights that are not registered as parameters, so they "
+                    "are neither trained nor saved; expected an nn.Parameter, and nn.ModuleList, nn.ModuleDict or "
+                    "nn.ParameterList in place of a list or a dict"
+                )
+    return None
+
+
+def _weights(value: Any) -> Iterator[Tensor]:
+    """Tensors that could learn, also modules' and those in lists and dicts."""
+    if isinstance(value, Tensor) and value.is_leaf and value.requires_grad:
+        yield value
+    elif isinstance(value, nn.Module):
+        yield from value.parameters()
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _weights(inner)
 
 
 def _check_protocol(trainer: Trainer) -> None:

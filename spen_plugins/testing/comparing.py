@@ -4,7 +4,7 @@ clear errors."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,8 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch
+from spen_plugins.energy_loss import EnergyLoss
+from spen_plugins.loop.mistakes import find_unregistered
 from spen_plugins.settings.config import Config
 from spen_plugins.settings.fields import fields
 from spen_plugins.spaces import OutputSpace
@@ -69,7 +71,22 @@ def assert_shape(value: Tensor, shape: tuple[int, ...], what: str) -> None:
 
 
 def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
-    """Assert that a safetensors round trip of the module's state keeps the result of `compute()`, bit for bit."""
+    """Assert that a safetensors round trip of the module's state keeps the result of `compute()`, bit for bit, and that
+    computing in training mode changes no tensor that is neither a parameter nor a buffer."""
+    tensors = [
+        (inner, name, value.clone())
+        for inner in module.modules()
+        for name, value in vars(inner).items()
+        if isinstance(value, Tensor) and not (isinstance(inner, EnergyLoss) and name == "running")
+    ]
+    module.train()
+    compute()
+    module.eval()
+    for inner, name, value in tensors:
+        assert torch.equal(getattr(inner, name), value), (
+            f"{type(inner).__name__}.{name} changes in training, but a plain tensor is not saved; expected a buffer, "
+            f"self.register_buffer({name!r}, ...)"
+        )
     before = compute()
     stored = save({key: value.contiguous() for key, value in module.state_dict().items()})
     with torch.no_grad():
@@ -88,27 +105,11 @@ def make_ready(module: nn.Module, *beside: nn.Module) -> str:
     Asserts that its attributes, lists and dicts hold no weights but its own and those of modules `beside` it, which
     would be ignored here and in training.
     """
-    known = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
-    for inner in module.modules():
-        for attribute, value in vars(inner).items():
-            assert all(id(tensor) in known for tensor in _weights(value)), (
-                f"{type(inner).__name__}.{attribute} holds weights that are not registered as parameters, so they are "
-                "neither trained nor saved; expected an nn.Parameter, and nn.ModuleList, nn.ModuleDict or "
-                "nn.ParameterList in place of a list or a dict"
-            )
+    assert isinstance(module, nn.Module), f"found {module!r}; expected an instance, such as Class(Class.Config(), task)"
+    unregistered = find_unregistered(module, *beside)
+    assert unregistered is None, unregistered
     module.double().eval()
     return type(module).__name__
-
-
-def _weights(value: Any) -> Iterator[Tensor]:
-    """Tensors that could learn, also modules' and those in lists and dicts."""
-    if isinstance(value, Tensor) and value.is_leaf and value.requires_grad:
-        yield value
-    elif isinstance(value, nn.Module):
-        yield from value.parameters()
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _weights(inner)
 
 
 def list_idle(value: Tensor, parameters: Mapping[str, Tensor]) -> list[str]:
@@ -127,6 +128,9 @@ def is_below(prefixes: Sequence[str], key: str) -> bool:
 def check_config(config: type[Config]) -> None:
     """Check a component's `Config`, inner tables included: no field accepts NaN or infinity, alone, in a list or in a
     table; each has a docstring; and its default is valid."""
+    assert isinstance(config, type) and issubclass(config, Config), (
+        f"found {config!r}; expected a class that extends spen_plugins.Config, such as Quadratic.Config"
+    )
     try:
         config.model_validate_json("{}")
     except ValidationError as error:

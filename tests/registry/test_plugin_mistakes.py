@@ -188,6 +188,17 @@ def test_a_mistake_in_a_later_stage_is_named_before_training(
             make_loop(model_for(toy, fields["energy"]), toy, [stage], tmp_path / "run").run()
 
 
+class LayersInAList(ToyEnergy):
+    def __init__(self, config: Any, task: sp.Task) -> None:
+        super().__init__(config, task)
+        self.layers = [nn.Linear(4, 4)]
+
+
+def test_weights_that_are_not_registered_are_named_before_training(toy: ToyTask) -> None:
+    with pytest.raises(PluginError, match=r"^LayersInAList\.layers holds weights .* not registered .* nn\.ModuleList"):
+        rehearse_two(toy, LayersInAList)
+
+
 class NoSample(ToyNet):
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
         return self.space.independent(self.linear(x.inputs["vector"]))

@@ -134,6 +134,8 @@ def test_a_config_that_takes_any_number_is_caught() -> None:
 
     with pytest.raises(AssertionError, match=r"Lax\.rate accepts nan"):
         check_config(Lax)
+    with pytest.raises(AssertionError, match=r"expected a class that extends spen_plugins\.Config"):
+        check_config(sp.Energy)
 
 
 def parse(kind: str, name: str, tmp_path, **more):
@@ -469,6 +471,8 @@ def test_the_checks_find_a_broken_energy(energy, toy, says):
     task = TOYS[toy]()
     with pytest.raises((AssertionError, RuntimeError, PluginError), match=says):
         check_energy(energy(sp.Config(), task), task)
+    with pytest.raises(AssertionError, match="expected an instance, such as"):
+        check_energy(energy, task)
 
 
 def known(energy, batch, proposal):
@@ -551,6 +555,26 @@ class IdleFeatures(ToyFeatures):
     def __init__(self, task):
         super().__init__(task)
         self.spare = torch.nn.Parameter(torch.ones(2))
+
+
+class MovingMean(IdleNet):
+    """A running mean in a plain attribute."""
+
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.shift = torch.zeros(())
+
+    def forward(self, x, energy=None):
+        proposal = super().forward(x)
+        if self.training:
+            self.shift = 0.9 * self.shift + 0.1 * proposal.logits.detach().mean()
+        return replace(proposal, logits=proposal.logits - self.shift)
+
+
+def test_the_checks_find_a_state_that_is_not_saved():
+    task = ToyLabels()
+    with pytest.raises(AssertionError, match=r"MovingMean\.shift changes in training.*register_buffer\('shift'"):
+        check_inference_net(MovingMean(sp.Config(), task, ToyFeatures(task)), task, allow_idle=["spare"])
 
 
 def test_the_checks_find_idle_parameters():
