@@ -36,11 +36,26 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
             if any(f"{alias}.".startswith(f"{one}.") for alias in aliases for one in prefixes)
         ]
         if len(owners) != 1:
+            _check_prefixes(model, stage, claims)
             who = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
             raise ConfigError(f"stage {stage.name!r}: parameter {name!r} needs exactly one owner, but {who}")
         if owners[0] != "frozen":
             owned[owners[0]][name] = parameter
     return owned
+
+
+def _check_prefixes(model: Model, stage: Stage, claims: Mapping[str, Sequence[str]]) -> None:
+    """Raise for a prefix that is the name of no part of the model; a part may have no parameters, or be absent."""
+    known = {"energy", "energy_loss", *(name for names in _aliases(model).values() for name in names)}
+    known |= {name for name, _ in model.named_modules(remove_duplicate=False) if name}
+    for owner, prefixes in claims.items():
+        for prefix in prefixes:
+            if prefix not in known:
+                near = did_you_mean(prefix, known)
+                found = f"{owner} names {prefix!r}, but no parameter begins with it."
+                raise ConfigError(
+                    f"stage {stage.name!r}: {found}{near} Parts: {', '.join(dict(model.named_children()))}"
+                )
 
 
 def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
