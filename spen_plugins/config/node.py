@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 
@@ -154,6 +154,8 @@ def _make_features(node: Node, task: Task, assets: Path | None, of_net: FeatureN
     if node.cls.of_net and of_net is not None:
         parts["network"] = of_net
     network = node.cls(config, task, **parts)
+    if not hasattr(network, "output_dim"):
+        raise PluginError(f"{node.cls.__name__}.__init__ sets no output_dim; expected the size of its vectors")
     network.config = node.config  # so that assets are saved again under the names in the config
     wanted = network.indexer()
     if wanted is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from torch import Tensor, nn
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import Built
+from spen_plugins.config.node import Node, make
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.mistakes import rehearse, translate_mistakes
@@ -22,6 +25,7 @@ from spen_plugins.loop.torch_modes import random_state
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import runner
+from spen_plugins.runs.train.preparing import make_ready
 from spen_plugins.settings.fields import validate
 from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, model_for, net_phase
 
@@ -275,16 +279,38 @@ def test_errors_outside_components_are_left_alone() -> None:
         _ = object().nothing  # type: ignore[attr-defined]
 
 
-def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        ("forward(self, features, y): y.sam", r"E\.forward \(.*line 3\) fails.*'sam'"),
+        (
+            "__init__(self, c, t, f): {}['a']\n    def forward(self, f, y): 0",
+            r"E\.__init__ \(.*line 3\) .* KeyError: 'a'",
+        ),
+    ],
+)
+def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path, method: str, says: str) -> None:
     """Of SEAL-static the net learns first; the energy's mistake is said before."""
     site.install("bad", HOOKS)
-    site.module(
-        "parts_of_bad", "import spen_plugins as sp\nclass E(sp.Energy):\n    def forward(self, features, y): y.sam"
-    )
+    site.module("parts_of_bad", f"import spen_plugins as sp\nclass E(sp.Energy):\n    def {method}")
     config = evaluate("labels", {"method": "static_nce", "trainer.epochs": "1"}) | {"energy": {"type": "bad.e"}}
-    with pytest.raises(PluginError, match=r"E\.forward \(.*line 3\) fails.*'sam'"):
+    with pytest.raises(PluginError, match=says):
         runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_feature_network_sets_its_output_dim(toy: ToyTask) -> None:
+    node = Node("features", "f", type("F", (sp.FeatureNetwork,), {}), sp.Config(), "features")
+    net = Node("inference_net", "n", ToyNet, sp.Config(), "inference_net", node)
+    with pytest.raises(PluginError, match=r"^F\.__init__ sets no output_dim"):
+        make(net, toy)
+
+
+def test_stages_are_a_list(toy: ToyTask) -> None:
+    trainer = Two()
+    trainer.stages = lambda model, task: None
+    with pytest.raises(PluginError, match=r"^Two\.stages returned None; expected a list of stages"):
+        make_ready(SimpleNamespace(seed=0), Built(toy, model_for(toy), trainer), Accelerator(cpu=True))
 
 
 HOOKS = "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'e': 'parts_of_bad:E'}\n"

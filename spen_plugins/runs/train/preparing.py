@@ -15,8 +15,9 @@ from spen_plugins.config.experiment import Built, Experiment, Init, build, make_
 from spen_plugins.console import Console
 from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.energy import Energy
-from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.errors import ConfigError, DataError, PluginError, RunError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.loop.mistakes import translate_mistakes
 from spen_plugins.loop.recipe import Recipe
 from spen_plugins.loop.torch_modes import seed_everything, translate_memory_errors
 from spen_plugins.registry import Registry
@@ -27,6 +28,7 @@ from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, select_
 from spen_plugins.runs.train.teachers import describe_teachers
 from spen_plugins.task import HELD_OUT
 from spen_plugins.task_parts import fitted_facts
+from spen_plugins.trainer import Stage
 
 
 def warm_start(init: Init, built: Built) -> None:
@@ -104,7 +106,8 @@ def build_first(experiment: Experiment, own_data: Given | None = None) -> Built:
         task.load()
     else:
         task.take(own_data.parts, own_data.held_out, experiment.seed)
-    built = build(experiment, task)
+    with translate_mistakes():
+        built = build(experiment, task)
     warm_start(experiment.init, built)
     return built
 
@@ -148,7 +151,11 @@ def make_ready(experiment: Experiment, built: Built, accelerator: Accelerator) -
     """The run of these parts; errors of stages are raised before there is a folder."""
     with translate_memory_errors("moving the nets to their device", "choose smaller ones"):
         built.model.to(accelerator.device)
-    stages = built.trainer.stages(built.model, built.task)
+    with translate_mistakes():
+        stages = built.trainer.stages(built.model, built.task)
+    if not (isinstance(stages, Sequence) and all(isinstance(stage, Stage) for stage in stages)):
+        found = f"{type(built.trainer).__name__}.stages returned {stages!r:.80}"
+        raise PluginError(f"{found}; expected a list of stages, spen_plugins.Stage")
     recipe = Recipe(built.model, built.task, stages, built.trainer.config, experiment.seed)
     return Ready(experiment, built, recipe, accelerator)
 
