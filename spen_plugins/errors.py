@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 LONGEST = 500
 """Characters of what was found in a file that a message shows."""
@@ -82,3 +84,26 @@ def say(text: str) -> None:
     import click
 
     click.echo(visible(text), err=True)
+
+
+@contextmanager
+def translate_plugin_errors(where: str) -> Iterator[None]:
+    """Inside, whatever a plugin's code raises is a PluginError that names its line, so that it disturbs no other
+    plugin."""
+    try:
+        yield
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{where}{_find_line(error)}: {type(error).__name__}: {error}") from error
+
+
+def _find_line(error: BaseException) -> str:
+    """The plugin's innermost line in an error's traceback, ' (file, line 3)'; '' if there is none."""
+    others = {"importlib", "pluggy", "pydantic", "spen_plugins", "torch"}
+    lines = [
+        f" ({frame.f_code.co_filename}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in others
+    ]
+    return lines[-1] if lines else ""

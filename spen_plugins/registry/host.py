@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import pluggy
 
 from spen_plugins import __version__, builtin, hookspecs
-from spen_plugins.errors import PluginError
+from spen_plugins.errors import PluginError, did_you_mean, translate_plugin_errors
 from spen_plugins.registry.kinds import KINDS, Kind
 
 GROUP = "spen_plugins"
@@ -94,10 +94,9 @@ class PluginHost:
         if name != CORE and name.isidentifier() and len(owners) == 1:
             self.known[name] = plugin
             return
-        reason = (
-            f"the plugin name {name!r} is claimed by {who}; expected one distribution, and a name other than 'core' "
-            "of letters, digits and '_'"
-        )
+        reason = f"the plugin name {name!r} is claimed by {who}; expected one distribution, and not the name 'core'"
+        if not name.isidentifier():
+            reason = f"found the plugin name {name!r} in {who}; expected letters, digits and '_', and no digit first"
         # A stranger called core is listed next to the real one.
         name = f"{name} of {who}" if name == CORE else name
         self.known[name] = replace(plugin, name=name, status="refused", distribution=who, version="", error=reason)
@@ -114,7 +113,7 @@ class PluginHost:
         if plugin.error is not None:
             raise PluginError(plugin.error)
         try:
-            with _plugin_errors(f"{plugin} could not be imported from {plugin.entry!r}"):
+            with translate_plugin_errors(f"{plugin} could not be imported from {plugin.entry!r}"):
                 module = self._entries[name].load()
             return self._register(name, module)
         except PluginError as error:
@@ -139,7 +138,7 @@ class PluginHost:
         if key not in self._members:
             value = self.load(plugin)[kind][short]
             where = f"{self.known[plugin]}: {kind} {short!r}"
-            with _plugin_errors(f"{where} could not be imported from {value!r}"):
+            with translate_plugin_errors(f"{where} could not be imported from {value!r}"):
                 if isinstance(value, str):
                     module, _, attribute = value.partition(":")
                     value = getattr(importlib.import_module(module), attribute)
@@ -154,10 +153,9 @@ class PluginHost:
     def _register(self, name: str, module: Any) -> Tables:
         plugin = self.known[name]
         try:
-            with _plugin_errors(str(plugin)):
+            with translate_plugin_errors(str(plugin)):
                 self._check_marks(name, module)
                 self._manager.register(module, name)
-                self._manager.check_pending()
                 tables = {kind: self._table(name, known) for kind, known in KINDS.items()}
         except PluginError:
             if self._manager.has_plugin(name):
@@ -174,11 +172,17 @@ class PluginHost:
         return self._tables[name]
 
     def _check_marks(self, name: str, module: Any) -> None:
-        """Raise for a hook without its marker, which pluggy would ignore."""
-        for hook in (kind.hook for kind in KINDS.values()):
+        """Raise for a hook without its marker, which pluggy would ignore, and for a marked function that is no hook."""
+        hooks = [kind.hook for kind in KINDS.values()]
+        for hook in hooks:
             function = inspect.getattr_static(module, hook, None)  # not by a __getattr__ of the module's
             if inspect.isfunction(function) and self._manager.parse_hookimpl_opts(module, hook) is None:
                 raise PluginError(f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`")
+        for found in dir(module):
+            marks = self._manager.parse_hookimpl_opts(module, found)
+            if marks and not marks.get("optionalhook") and (marks.get("specname") or found) not in hooks:
+                near = did_you_mean(found, hooks)
+                raise PluginError(f"{self.known[name]}: unknown hook {found!r}.{near} Hooks: {', '.join(hooks)}")
 
     def _drop_taken(self, plugin: Plugin, tables: Tables) -> str | None:
         """Remove commands and figures named like the core's; returns a message about them, None without any."""
@@ -196,11 +200,16 @@ class PluginHost:
             if implementation.plugin_name != name:
                 continue
             entries = implementation.function()
-            if not isinstance(entries, Mapping) or not all(
-                str(short).isidentifier() and (callable(value) or ":" in str(value)) for short, value in entries.items()
-            ):
+            wrong = repr(entries)
+            if isinstance(entries, Mapping):
+                wrong = ", ".join(
+                    f"{short!r}: {value!r}"
+                    for short, value in entries.items()
+                    if not (str(short).isidentifier() and (callable(value) or ":" in str(value)))
+                )
+            if wrong:
                 raise PluginError(
-                    f"{self.known[name]}: {kind.hook} returned {entries!r}; expected a table of names (letters, digits "
+                    f"{self.known[name]}: {kind.hook} returned {wrong}; expected a table of names (letters, digits "
                     f"and '_'), each with {kind.expected}"
                 )
             table.update(entries)
@@ -224,14 +233,3 @@ def _read(distribution: metadata.Distribution) -> _Owner | None:
             head = distribution.metadata  # parsed at each access
             return _Owner(head["Name"], head["Version"], entries) if head["Name"] is not None else None
     return None
-
-
-@contextmanager
-def _plugin_errors(where: str) -> Iterator[None]:
-    """Inside, whatever a plugin's code raises is a PluginError, so that it disturbs no other plugin."""
-    try:
-        yield
-    except PluginError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error

@@ -5,6 +5,7 @@ A type is `<plugin>.<name>`; `core.` may be omitted. There is no global registry
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,12 +37,16 @@ class Registry:
                 tables = self._host.load(name)
             except PluginError:
                 continue  # recorded by the host
-            errors = []
-            for kind, short in [(kind, short) for kind, table in tables.items() for short in table]:
+            errors, failed = [], set()
+            for kind, short, value in [(kind, *entry) for kind, table in tables.items() for entry in table.items()]:
+                module = value.partition(":")[0] if isinstance(value, str) else None
+                if module in failed:
+                    continue
                 try:
                     self._host.member(kind, name, short)
                 except PluginError as error:
                     errors.append(str(error))
+                    failed |= {module} - {None, *sys.modules}  # a module whose import fails does so for all its types
             if errors:
                 self._host.fail(name, "\n".join(errors))
         return self.plugins()

@@ -35,6 +35,8 @@ SCALE = """
             '''How strong.'''
             width: int
 
+        def forward(self, features, y): pass
+
     @sp.hookimpl
     def spen_energy():
         return {"scale": Scale}

@@ -61,7 +61,7 @@ def test_a_plugin_is_imported_when_it_is_named_and_no_earlier(acme):
 
 
 def test_a_class_named_by_a_string_is_imported_late(site):
-    site.module("late_classes", "import spen_plugins as sp\nclass E(sp.Energy): pass\n")
+    site.module("late_classes", f"import spen_plugins as sp\nclass E(sp.Energy):\n{FORWARD}\n")
     site.install(
         "lazy",
         """
@@ -112,12 +112,17 @@ def test_a_distribution_without_readable_metadata_hurts_no_other(acme, broken):
         ("import no_such_package", "No module named 'no_such_package'"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = 1", "registers nothing"),
-        (HOOK.replace("energy", "enrgy") + "return {}", "unknown hook 'spen_enrgy'"),
+        ("\nraise RuntimeError('boom')", "spen_bad.py, line 2): RuntimeError: boom"),
+        (
+            HOOK.replace("energy", "enrgy") + "return {}",
+            "unknown hook 'spen_enrgy'. Did you mean 'spen_energy'? Hooks: ",
+        ),
         ("def spen_energy(): return {}", "spen_energy lacks its marker `@spen_plugins.hookimpl`"),
         (HOOK + "return {'x': 'm:C'}\ndef spen_task(): pass", "spen_task lacks its marker"),
         (HOOK.replace("()", "(pm)") + "return {}", "pm"),
         (HOOK + "return ['x']", "expected a table of names"),
         (HOOK + "return {'a.b': 'm:C'}", "expected a table of names"),
+        (HOOK + "return {'a': 'm:C', 'b-c': 'm:D'}", "spen_energy returned 'b-c': 'm:D'; expected a table"),
         (HOOK + "return {'a': 3}", "each with a class or 'module:Class'"),
         (HOOK + "return {'a': 'nocolon'}", "'module:Class'"),
         (HOOK + "raise ValueError('sad')", "ValueError: sad"),
@@ -138,6 +143,10 @@ def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, said):
     assert checked["acme"].status == "loaded"
 
 
+FORWARD = "    def forward(self, features, y): pass"
+CONSTRUCTOR = "classes.py, line 3): too many positional arguments; expected the arguments config, task, features"
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -145,7 +154,12 @@ def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, said):
         ("class E(sp.InferenceNet): pass", "expected a subclass of spen_plugins.Energy"),
         ("def E(): pass", "expected a subclass of spen_plugins.Energy"),
         ("class E(sp.Energy): __abstractmethods__ = {'m'}", "E does not implement m"),
-        ("class E(sp.Energy):\n    class Config: pass", "E.Config must be a subclass of spen_plugins.Config"),
+        ("class E(sp.Energy): pass", "E does not implement forward"),
+        (f"class E(sp.Energy):\n    def __init__(self, c, t): pass\n{FORWARD}", CONSTRUCTOR),
+        (
+            f"class E(sp.Energy):\n    class Config: pass\n{FORWARD}",
+            "E.Config must be a subclass of spen_plugins.Config",
+        ),
     ],
 )
 def test_a_class_of_the_wrong_kind_is_refused(site, source, said):
@@ -155,6 +169,13 @@ def test_a_class_of_the_wrong_kind_is_refused(site, source, said):
     with pytest.raises(PluginError, match=re.escape(said)):
         found.resolve("energy", "odd.e")
     assert next(p for p in found.check() if p.name == "odd").status == "broken"
+
+
+def test_a_module_that_cannot_be_imported_is_reported_once(site):
+    site.module("classes", "x = 1\nraise RuntimeError('boom')\n")
+    site.install("odd", HOOK + "return {'a': 'classes:A', 'b': 'classes:B', 'c': 'no_such_module:C'}")
+    error = next(plugin.error for plugin in registry(site).check() if plugin.name == "odd")
+    assert error.count("boom") == 1 and "classes.py, line 2): RuntimeError: boom" in error and "no_such_module" in error
 
 
 # Names
@@ -186,7 +207,9 @@ def test_a_stranger_called_core_is_refused_and_the_core_stays(acme):
 
 def test_a_name_that_no_type_could_have_is_refused(acme):
     acme.install("a.b", ACME, distribution="dotted")
-    assert status(registry(acme), "a.b").status == "refused"
+    refused = status(registry(acme), "a.b")
+    assert refused.status == "refused"
+    assert refused.error.startswith("found the plugin name 'a.b' in dotted 1.0; expected letters, digits and '_'")
 
 
 @pytest.mark.parametrize(
@@ -324,6 +347,8 @@ def test_a_required_key_that_is_missing(site):
         class E(sp.Energy):
             class Config(sp.Config):
                 size: int
+
+            def forward(self, features, y): pass
 
         @sp.hookimpl
         def spen_energy():
