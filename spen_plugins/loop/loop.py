@@ -19,6 +19,7 @@ from spen_plugins.loop.checkpoint import put_phases, translate_misfits
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import Constant, collate_rows, probe, validate
 from spen_plugins.loop.ledger import Position
+from spen_plugins.loop.mistakes import explain_non_finite
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.processes import Requests, broadcast_weights, gather, restore_own, split_rows, wait_for_all
 from spen_plugins.loop.progress import Reporter
@@ -175,7 +176,7 @@ class Loop:
             losses = ledger.totals(terms)
             for name, value in losses.items():
                 if not math.isfinite(value):
-                    raise self._make_divergence_error(f"loss {name!r}", value, active)
+                    raise self._make_error(f"loss {name!r}", value, active, context.batch)
                 ledger.add(sums, "loss", f"{active.phase.name}.{name}", value, len(context.batch))
             if measure and len(terms) > 1:
                 ledger.add_norms(sums, active.phase.name, ledger.gradient_norms(terms, active.parameters, examples))
@@ -191,18 +192,18 @@ class Loop:
             ledger.add(sums, "gradient_norm", active.phase.name, before, 1)
         norm = active.step(self.accelerator)
         if norm is not None and not math.isfinite(norm) and self.accelerator.scaler is None:
-            raise self._make_divergence_error("gradient norm", norm, active)
+            raise self._make_error("gradient norm", norm, active)
         for name in active.touches:
             self.nets.moves[name] += 1
 
-    def _make_divergence_error(self, what: str, value: float, active: ActivePhase) -> NonFiniteLoss:
-        """The error for a value that is NaN or infinite: its place in training, and remedies."""
+    def _make_error(self, what: str, value: float, active: ActivePhase, batch: Batch | None = None) -> NonFiniteLoss:
+        """The error for a value that is NaN or infinite, in the loss of a batch if given: its place, and remedies."""
         at, saved = self.position, self.folder.checkpoint
         kept = f"The last good checkpoint is in {saved.folder}" if saved.exists() else "There is no checkpoint yet"
         return NonFiniteLoss(
             f"the {what} of phase {active.phase.name!r} is {value} at stage {self.stages[at.stage].name!r}, "
             f"epoch {at.epoch}, batch {at.batch}, update {active.updates}. {kept}; "
-            f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
+            f"{explain_non_finite(self.nets, active, batch)}"
         )
 
     def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
@@ -219,7 +220,7 @@ class Loop:
         for active in self.active:
             for parameter in active.parameters:
                 if not torch.isfinite(parameter).all():
-                    raise self._make_divergence_error("weights", math.nan, active)
+                    raise self._make_error("weights", math.nan, active)
 
     def state_dict(self) -> dict[str, Any]:
         """Position, weights and optimisers, for a checkpoint."""

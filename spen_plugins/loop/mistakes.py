@@ -13,29 +13,34 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from spen_plugins.batch import Batch
 from spen_plugins.component import Component
+from spen_plugins.energy_loss import Terms
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import ledger
-from spen_plugins.loop.active import make_phases
+from spen_plugins.loop.active import ActivePhase, make_phases
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import collate_rows, each_batch
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.recipe import Recipe
 from spen_plugins.loop.torch_modes import attention_kernels, is_out_of_memory, random_state, set_random_state
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
-from spen_plugins.trainer import Stage, Trainer, Update
+from spen_plugins.trainer import Stage, Trainer, Update, backward
 
 MISTAKES = (AssertionError, AttributeError, ImportError, LookupError, NameError, RuntimeError, TypeError, ValueError)
 """Errors of code, such as a wrong name, key or shape."""
 
 
-def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None:
+def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list[str]:
     """Passes one batch through every phase of every stage, so that what fails in a later stage fails before training.
+    Returns warnings.
 
     A copy of the model and the trainer takes part, and random states are restored. Errors that may depend on weights
     are left to training; so is a model that can't be copied.
     """
+    notes: list[str] = []
     model, task = recipe.model, recipe.task
     if unregistered := find_unregistered(model):
         raise PluginError(unregistered)
@@ -43,7 +48,7 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
     try:
         twin, own = deepcopy((model, trainer), shared)
     except Exception:  # whatever a component of somebody else's holds: a lock, an open file
-        return
+        return notes
     before = random_state()
     try:
         with translate_mistakes():
@@ -52,13 +57,14 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> None
             for number, stage in enumerate(own.stages(twin, task)):
                 if stage.epochs and stage.phases:
                     with translate_mistakes(f"stage {stage.name!r}"), suppress(torch.linalg.LinAlgError):
-                        _rehearse_stage(nets, stage, number, recipe, accelerator)
+                        notes += _rehearse_stage(nets, stage, number, recipe, accelerator)
     except (ConfigError, DataError, PluginError):
         raise
     except Exception:  # training may not meet it: by then it has other weights
-        return
+        pass
     finally:
         set_random_state(before)
+    return notes
 
 
 def find_unregistered(module: nn.Module, *beside: nn.Module) -> str | None:
@@ -96,7 +102,8 @@ def _check_protocol(trainer: Trainer) -> None:
         raise PluginError(f"{found}; expected a table of JSON values ({error})") from error
 
 
-def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator) -> None:
+def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator) -> list[str]:
+    notes: list[str] = []
     model, task = nets.model, recipe.task
     for change in (stage.start, stage.set):
         if change is not None:
@@ -115,6 +122,7 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
                 terms = active.phase.loss(context)
                 ledger.check_terms(terms, len(batch), active.phase.name)
                 loss = sum(term.sum() for term in terms.values()) / len(batch)
+            notes += _note_idle_terms(active, terms)
             if recipe.config.gradient_norms_every:
                 ledger.add_measures({}, active, context, accelerator)
             go_back = torch.Tensor.backward
@@ -130,6 +138,45 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
             nets.modes.clear()
             with torch.no_grad():
                 stage.select(model, list(each_batch(task, task.part("validation")[:2], 2, accelerator.device)))
+    return notes
+
+
+def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
+    """A warning for each of several terms from which a phase learns nothing."""
+    if active.phase.gradient is not backward or len(terms) < 2:
+        return []  # another rule may have its own way to the parameters; without any gradient, `backward` raises
+    return [
+        f"warning: the loss {name!r} of phase {active.phase.name!r} has no gradient to what the phase trains, so it "
+        "teaches nothing; expected a loss and an energy that are not constant, rounded or detached"
+        for name, term in terms.items()
+        if not term.requires_grad
+        or not any(
+            gradient is not None
+            for gradient in torch.autograd.grad(term.sum(), active.parameters, retain_graph=True, allow_unused=True)
+        )
+    ]
+
+
+def explain_non_finite(nets: NetStates, active: ActivePhase, batch: Batch | None) -> str:
+    """Remedies for a value that is NaN or infinite. In the loss of a batch before a phase's first update: the component
+    whose output is the first that is."""
+    if batch is None or active.updates:
+        return f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
+    names = {part: name for name, part in nets.model.named_modules() if isinstance(part, Component | FeatureNetwork)}
+    found: list[str] = []
+
+    def look(part: nn.Module, _: Any, output: Any) -> None:
+        value = output.logits if isinstance(output, Proposal) else output
+        if isinstance(value, Tensor) and bool((value.isnan() | (value == torch.inf)).any()):
+            found.append(f"the output of {names[part]} ({type(part).__name__}) is the first that is not finite")
+
+    hooks = [part.register_forward_hook(look) for part in names]
+    try:
+        active.phase.loss(LiveContext(nets, batch))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[0] if found else "the outputs of all components are finite, but not what the loss makes of them"
 
 
 @contextmanager

@@ -466,6 +466,24 @@ def test_an_infinite_loss_names_phase_epoch_and_batch(model: sp.Model, task: Toy
     assert state["position"]["epoch"] == 1
 
 
+def test_a_loss_that_is_not_finite_at_once_names_the_component(task: ToyTask, tmp_path: Path) -> None:
+    """A lower learning rate would not help."""
+
+    class Logarithm(ToyEnergy):
+        def forward(self, features: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return super().forward(features, y).square().neg().log()
+
+    for model, says in (
+        (model_for(task, Logarithm), r"the output of energy \(Logarithm\) is the first that is not finite$"),
+        (model_for(task), "the outputs of all components are finite, but not what the loss makes of them$"),
+    ):
+        fails = 1.0 if isinstance(model.energy, Logarithm) else float("nan")
+        phase = sp.Phase("e", ("energy",), lambda c, by=fails: {"e": c.energy(c.batch.gold)[:, 0] * by}, ADAM)
+        stage = sp.Stage("s", (phase,), 1, frozen=("inference_net",))
+        with pytest.raises(NonFiniteLoss, match=rf"update 0\. There is no checkpoint yet; {says}"):
+            make_loop(model, task, [stage], tmp_path / type(model.energy).__name__).run()
+
+
 def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyTask, tmp_path: Path) -> None:
     def loop_in(folder: Path, **more: Any) -> Loop:
         starts.append(0)

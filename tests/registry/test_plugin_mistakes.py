@@ -153,12 +153,12 @@ class Two(sp.Trainer):
         ]
 
 
-def rehearse_two(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) -> None:
-    rehearse_model(toy, model_for(toy, energy), Two(**second))
+def rehearse_two(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) -> list[str]:
+    return rehearse_model(toy, model_for(toy, energy), Two(**second))
 
 
-def rehearse_model(toy: ToyTask, model: sp.Model, trainer: sp.Trainer) -> None:
-    rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
+def rehearse_model(toy: ToyTask, model: sp.Model, trainer: sp.Trainer) -> list[str]:
+    return rehearse(trainer, Recipe(model, toy, trainer.stages(model, toy), trainer.config, 0), Accelerator(cpu=True))
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,15 @@ class LayersInAList(ToyEnergy):
 def test_weights_that_are_not_registered_are_named_before_training(toy: ToyTask) -> None:
     with pytest.raises(PluginError, match=r"^LayersInAList\.layers holds weights .* not registered .* nn\.ModuleList"):
         rehearse_two(toy, LayersInAList)
+
+
+def test_a_loss_without_gradient_beside_others_is_noted(toy: ToyTask) -> None:
+    def loss(context: sp.Context, y: Any) -> sp.Terms:
+        return {"ce": sp.cross_entropy(context), "energy": context.energy(y(context.proposal.mean))[:, 0]}
+
+    assert rehearse_two(toy, loss=lambda context: loss(context, lambda y: y)) == []
+    [note] = rehearse_two(toy, loss=lambda context: loss(context, lambda y: (y > 0.5).float()))
+    assert note.startswith("warning: the loss 'energy' of phase 'net' has no gradient to what the phase trains")
 
 
 class NoSample(ToyNet):

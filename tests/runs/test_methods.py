@@ -51,6 +51,13 @@ def test_other_methods_are_refused(text):
         parse_methods(text)
 
 
+def test_an_energy_that_nothing_trains_is_said_so(tmp_path):
+    small = [*SMALL, "method=cross_entropy"]
+    for energy, told in (('{"type": "seal.labels"}', True), ('{"type": "rules.at_most_one"}', False)):
+        done = spen_run(*small, f"energy={energy}", "--out", tmp_path / str(told))
+        assert ("warning: this training does not train the energy" in " ".join(done.stdout.split())) == told
+
+
 @pytest.mark.parametrize(("method", "told"), [("cross_entropy", True), ("nce", False)])
 def test_a_method_that_passes_over_examples_without_gold_says_so(tmp_path, method, told):
     done = spen_run(*SMALL, f"method={method}", "task.labelled=100", "--out", tmp_path / "x")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shlex import quote
@@ -64,7 +64,7 @@ def run(
     accelerator = make_accelerator(experiment.precision, options.device)
     built = build_first(experiment, own_data)
     ready = make_ready(experiment, built, accelerator)
-    rehearse(built.trainer, ready.recipe, accelerator)
+    notes = rehearse(built.trainer, ready.recipe, accelerator)
     folder = RunFolder(Path(gather(str(out or choose_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
@@ -73,7 +73,7 @@ def run(
             RunFolder.create(folder.path, experiment.table())
             describe(folder, experiment, built, accelerator, registry, source)
         wait_for_all(accelerator)
-        return _train(ready, folder, options, False, test, after_epoch)
+        return _train(ready, folder, options, False, test, after_epoch, notes)
 
 
 def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
@@ -114,6 +114,7 @@ def _train(
     resume: bool,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
+    notes: Sequence[str] = (),
 ) -> Path:
     model, task, accelerator, seed = ready.built.model, ready.built.task, ready.accelerator, ready.experiment.seed
     if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
@@ -124,7 +125,7 @@ def _train(
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {folder.path}; seed {seed}; {accelerator.device}{processes}")
-        for note in (*task.notes(), *_note_unused_examples(ready.built)):
+        for note in (*task.notes(), *_note_unused_examples(ready.built), *_note_untrained_energy(ready), *notes):
             console.print_once(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch)
@@ -146,6 +147,16 @@ def _note_unused_examples(built: Built) -> list[str]:
         f"warning: this method learns only from examples with gold and ignores those without it, from "
         f"{' and '.join(keys)}. Methods with an energy loss learn from both"
     ]
+
+
+def _note_untrained_energy(ready: Ready) -> list[str]:
+    """A warning if the energy keeps the weights that it was drawn with."""
+    model, owned = ready.built.model, ready.recipe.owned.values()
+    trained = {id(model.get_parameter(name)) for stage in owned for names in stage.values() for name in names}
+    own = [] if model.energy is None else [p for p in model.energy.parameters() if p.requires_grad]
+    if not own or ready.experiment.init.energy is not None or any(id(parameter) in trained for parameter in own):
+        return []
+    return ["warning: this training does not train the energy; omit it, or choose a method or trainer that trains it"]
 
 
 def _advice(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
