@@ -202,7 +202,7 @@ def parse_all(task: Task, items: Any) -> Sequence[Any]:
     """Examples from a list of Python values (or the rows of a DataFrame, by column), or from a matrix; raises DataError
     with the index of an item of the wrong form."""
     if isinstance(task, TakesMatrices) and is_matrix(items):
-        return task.parse_matrix(items)
+        return [] if getattr(items, "shape", [1])[0] == 0 else task.parse_matrix(items)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise DataError("items", None, f"one {type(items).__name__}", "a list of items")
     if hasattr(items, "to_dict") and hasattr(items, "columns"):

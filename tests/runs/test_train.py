@@ -234,6 +234,7 @@ def test_a_frame_has_names_and_may_have_another_order() -> None:
     assert task.space.labels == ["old", "big"] and list(task.columns.names) == ["age", "size", "price"]
     turned = parse_all(task, frame[["price", "age", "size"]])
     assert_array_equal(turned[0].features, parse_all(task, x)[0].features)
+    assert parse_all(task, x[:0]) == parse_all(task, frame[:0]) == []
     with pytest.raises(sp.DataError, match=r"found the column 'aged'; .* Did you mean 'age'"):
         parse_all(task, frame.rename(columns={"age": "aged"}))
     with pytest.raises(sp.DataError, match="found no column 'size'"):

@@ -41,6 +41,14 @@ def test_it_is_found(config: dict[str, Any]) -> None:
     assert registry.resolve("model", "acme.spen_multilabel")().name == "model"
 
 
+def test_the_pages_minimal_net_keeps_the_contract() -> None:
+    [block] = [block for block in blocks("docs/plugins.md", "python") if "sp.InferenceNet" in block]
+    names: dict[str, Any] = {}
+    exec(block, names)
+    for task in (testing.ToyLabels(), testing.ToyTags()):
+        testing.check_inference_net(names["Linear"](sp.Config(), task, testing.ToyFeatures(task)), task)
+
+
 def test_it_and_the_tutorial_have_every_hook() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in [SOURCE, *(ROOT / "docs/tutorial").rglob("*.py")])
     assert {kind.hook for kind in KINDS.values()} == set(re.findall(r"^def (spen_\w+)", sources, re.MULTILINE))
