@@ -142,9 +142,9 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
 
 
 def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
-    """A warning for each of several terms from which a phase learns nothing."""
-    if active.phase.gradient is not backward or len(terms) < 2:
-        return []  # another rule may have its own way to the parameters; without any gradient, `backward` raises
+    """A warning for each term from which a phase learns nothing."""
+    if active.phase.gradient is not backward:  # another rule may have its own way to the parameters
+        return []
     return [
         f"warning: the loss {name!r} of phase {active.phase.name!r} has no gradient to what the phase trains, so it "
         "teaches nothing; expected a loss and an energy that are not constant, rounded or detached"

@@ -203,12 +203,15 @@ def test_weights_that_are_not_registered_are_named_before_training(toy: ToyTask)
         rehearse_two(toy, LayersInAList)
 
 
-def test_a_loss_without_gradient_beside_others_is_noted(toy: ToyTask) -> None:
-    def loss(context: sp.Context, y: Any) -> sp.Terms:
-        return {"ce": sp.cross_entropy(context), "energy": context.energy(y(context.proposal.mean))[:, 0]}
+def test_an_energy_without_gradient_to_the_net_is_noted(toy: ToyTask) -> None:
+    """It has one to its own weights."""
 
-    assert rehearse_two(toy, loss=lambda context: loss(context, lambda y: y)) == []
-    [note] = rehearse_two(toy, loss=lambda context: loss(context, lambda y: (y > 0.5).float()))
+    class Scaled(ToyEnergy):
+        def forward(self, features: Any, y: Tensor) -> Tensor:
+            return self.linear.bias.sum() * super().forward(features, y)
+
+    assert rehearse_two(toy, Scaled, loss=lambda c: {"energy": c.energy(c.proposal.mean)[:, 0]}) == []
+    [note] = rehearse_two(toy, Scaled, loss=lambda c: {"energy": c.energy((c.proposal.mean > 0.5).float())[:, 0]})
     assert note.startswith("warning: the loss 'energy' of phase 'net' has no gradient to what the phase trains")
 
 
