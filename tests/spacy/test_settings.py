@@ -23,7 +23,7 @@ from spen_spacy.packaging.runs import Component
 from tools.english import build_english
 
 TEXT = "Anna told Bob that the farmer sent a letter to Boston."
-WORDS = ["tok2vec", "senter", "morphologizer", "trainable_lemmatizer"]
+WORDS = ["tok2vec", "senter", "morphologizer", "lemmatizer"]
 MODELS = {"model": "roles", "predicates_model": "predicates", "senses_model": "senses"}
 """The settings of `spen_srl` that name models, and what trains them."""
 

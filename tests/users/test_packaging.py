@@ -27,6 +27,7 @@ LICENCES = {
     "Apache-2.0": "Version 2.0, January 2004",
     "CC-BY-4.0": "Creative Commons Attribution 4.0 International",
     "CC-BY-SA-4.0": "Attribution-ShareAlike 4.0 International",
+    "LicenseRef-WordNet-3.0": "WordNet Release 3.0",
 }
 """Words of each licence's text."""
 

@@ -28,9 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import spacy
-import srsly
-from spacy.language import Language
-from spacy.strings import StringStore
 from spacy.tokens import Doc
 from spacy.training import Example
 
@@ -49,16 +46,17 @@ from tools.english.distil import distil
 from tools.english.english_data import FILES, write_all
 from tools.english.english_scores import by_corpus, table
 from tools.english.names_by_corpus import CORPORA
+from tools.english.sentences import TITLES, score_sentences
+from tools.english.train_words import LEMMATIZER, train
 from tools.english.train_words import PARTS as WORDS
 from tools.english.train_words import gold as ewt
-from tools.english.train_words import train
 from tools.english.word_vectors import make_vectors
 from tools.errors import end_with_message
 from tools.results.results import command, finish
 
 DATA = Path("runs/english/data")
 """Where the joined files of names are."""
-LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); code: Apache-2.0"
+LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); lemmas: WordNet 3.0; code: Apache-2.0"
 TAUGHT = """
 ## What it learned from other nets
 
@@ -69,7 +67,7 @@ over MPNet (`tools/english/distil.py`). Senses that EWT doesn't have are left ou
 MPNet finds. `ner.taught.conll` is the training parts of the corpora of names, which are gold, and EWT's training
 sentences and GoEmotions' comments with the names that a third such net finds.
 """
-ENCODERS = (
+SOURCES = (
     {
         "name": "all-MiniLM-L6-v2: the encoder that spen_en_md's training started from",
         "license": "Apache-2.0",
@@ -80,7 +78,13 @@ ENCODERS = (
         "license": "Apache-2.0",
         "url": "https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
     },
+    {
+        "name": "WordNet 3.0: the lemmatizer's tables, from spacy-lookups-data",
+        "license": "WordNet 3.0 (Princeton University)",
+        "url": "https://github.com/explosion/spacy-lookups-data",
+    },
 )
+"""Sources other than data sets."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +180,9 @@ WHOLE = """
 
 Test parts through `spacy.load`, on the corpora's own tokens and sentences. Arguments: F1 of the arguments of all
 predicates of the corpus or the output; a missed predicate loses its arguments, those of an invented one are wrong.
-Sentences, features and lemmas, by spaCy's own `senter`, `morphologizer` and `trainable_lemmatizer` over one `tok2vec`,
-trained on EWT, are scored on plain texts of ten sentences, split into tokens by spaCy.
+Sentences and features, by spaCy's own `senter` and `morphologizer` over one `tok2vec`, and lemmas, by its `lemmatizer`
+(WordNet's tables, and EWT's lemmas), are scored on texts of ten sentences: EWT's plain, split into tokens by spaCy, the
+others in the corpora's own words. The senter learned from EWT, GUM and Wikigold, the morphologizer from EWT.
 
 | | |
 |---|---:|
@@ -226,10 +231,12 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
             if not finish(runs / part, command("english", {"part": part, **made}, 0)):
                 raise SystemExit(f"error: the part {part} failed")
     components = choose_components([str(runs / part) for part in pipeline.folders])
-    words = load_words(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
+    # Its vocabulary is the words of the training text, which nothing needs.
+    words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"), exclude=["vocab"])
     nlp = make_pipeline(components, "en")
     for name in reversed(("tok2vec", *WORDS)):
         nlp.add_pipe(name, source=words, first=True)
+    nlp.add_pipe(LEMMATIZER, source=words, after="spen_pos")
     with writing_folder(pipeline.place) as fresh:
         write_pipeline(
             nlp, components, pipeline.meta, fresh, half=True, keep_energy=False, installed=pipeline.installed
@@ -239,7 +246,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".conllu", ".jsonl"))]
     more = (*FILES, "goemotions")
     joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in more]
-    meta["sources"] = [*known, *joined, *ENCODERS]
+    meta["sources"] = [*known, *joined, *SOURCES]
     # `spacy info` reads the second.
     for target in (pipeline.place / "meta.json", pipeline.plugin / pipeline.name / "meta.json"):
         save_json(meta, target)
@@ -272,15 +279,6 @@ def take(part: str, folder: Path) -> None:
     shutil.copyfile(SMALL.place / "training" / f"{place.replace('/', '-')}.json", folder / "config.json")
 
 
-def load_words(path: Path) -> Language:
-    """spaCy's own parts, with the strings of the lemmatizer's trees alone: the others are the training text's words."""
-    words, strings = spacy.load(path, exclude=["vocab"]), StringStore().from_disk(path / "vocab" / "strings.json")
-    for tree in srsly.read_msgpack(path / "trainable_lemmatizer" / "trees")["trees"]:
-        for key in tree.keys() & {"orig", "subst"}:
-            words.vocab.strings.add(strings[tree[key]])
-    return words
-
-
 def whole_scores(pipeline: Pipeline) -> dict[str, float]:
     """Scores of the written pipeline on the test parts."""
     found = {}
@@ -295,9 +293,10 @@ def whole_scores(pipeline: Pipeline) -> dict[str, float]:
     found["predicates, EWT PropBank, F1"] = frames["predicates_f1"]
     found["arguments with predicted predicates, EWT PropBank, F1"] = frames["f1"]
     found["senses of gold predicates, lemmas by their words, EWT PropBank, accuracy"] = sense_accuracy(pipeline)
-    nlp = spacy.load(pipeline.place, exclude=pipeline.components)
-    texts = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in ewt("test", nlp.vocab)])
-    found["sentences (`doc.sents`), EWT, ten a text, F1"] = texts["sents_f"]
+    nlp = spacy.load(pipeline.place, exclude=[name for name in pipeline.components if name != "spen_pos"])
+    texts = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in ewt("test", nlp.vocab, (10,))])
+    for corpus, title in TITLES.items():
+        found[f"sentences (`doc.sents`), {title}, ten a text, F1"] = score_sentences(nlp, corpus, "test")
     found["features (`token.morph`), EWT, accuracy"] = texts["morph_acc"]
     found["lemmas (`token.lemma_`), EWT, accuracy"] = texts["lemma_acc"]
     return found
@@ -318,7 +317,8 @@ def sense_accuracy(pipeline: Pipeline) -> float:
 def annotated(pipeline: Pipeline, component: str, sentences: Sequence[Any]) -> list[Doc]:
     """The sentences, annotated by one component of the pipeline."""
     nlp = spacy.load(
-        pipeline.place, exclude=[name for name in ("tok2vec", *WORDS, *pipeline.components) if name != component]
+        pipeline.place,
+        exclude=[name for name in ("tok2vec", *WORDS, LEMMATIZER, *pipeline.components) if name != component],
     )
     return list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
 

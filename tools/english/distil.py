@@ -151,7 +151,7 @@ def keep_usual(sentences: Iterable[list[str]]) -> Iterator[list[str]]:
 
 def read_comments() -> Iterator[list[str]]:
     """Sentences of GoEmotions' comments, but for those with other placeholders than names."""
-    nlp = spacy.load(PIPELINE, exclude=["spen_pos", "spen_ner", "spen_srl", "morphologizer", "trainable_lemmatizer"])
+    nlp = spacy.load(PIPELINE, exclude=["spen_pos", "spen_ner", "spen_srl", "morphologizer", "lemmatizer"])
     names = cycle(NAMES)
     texts = (line.split("\t")[0] for line in locate(TEXT).read_text(encoding="utf-8").splitlines())
     filled = (re.sub(r"\[NAME\]", lambda _: next(names), text) for text in texts)

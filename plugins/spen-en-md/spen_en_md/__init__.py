@@ -16,7 +16,7 @@ from spen_plugins import Functions, hookimpl
 if TYPE_CHECKING:
     from spacy.language import Language
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 PIPELINE = Path(__file__).parent / "pipeline"
 

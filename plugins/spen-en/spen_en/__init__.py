@@ -15,7 +15,7 @@ from spen_plugins import Functions, hookimpl
 if TYPE_CHECKING:
     from spacy.language import Language
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 PIPELINE = Path(__file__).parent / "pipeline"
 
