@@ -150,7 +150,8 @@ def test_its_files_are_small_and_hold_no_code(pipeline: Pipeline) -> None:
     assert sum(map(len, files.values())) <= pipeline.unpacked * 1e6
     assert sum(len(zlib.compress(content)) for content in files.values()) <= pipeline.packed * 1e6
     others = {path.as_posix() for path in files if path.suffix not in (".json", ".safetensors", ".cfg", ".md")}
-    own = {"tokenizer", "vocab/key2row", "vocab/lookups.bin", "vocab/vectors", "lemmatizer/lookups/lookups.bin"}  # spaCy's
+    vocab = {f"vocab/{name}" for name in ("key2row", "lookups.bin", "vectors")}
+    own = {"tokenizer", "lemmatizer/lookups/lookups.bin", *vocab}  # spaCy's
     notes = {path.as_posix() for path in files if path.parts[0] == "assets" and path.name == "WEIGHTS.txt"}
     assert others <= own | notes | {f"{name}/{file}" for name in WORDS for file in ("cfg", "model")}
     assert {path.parent.as_posix() for path in files if path.stem == "weights"} == {*MODELS}

@@ -56,7 +56,10 @@ from tools.results.results import command, finish
 
 DATA = Path("runs/english/data")
 """Where the joined files of names are."""
-LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); lemmas: WordNet 3.0; code: Apache-2.0"
+LICENCE = (
+    "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); lemmas: WordNet 3.0; "
+    "code: Apache-2.0"
+)
 TAUGHT = """
 ## What it learned from other nets
 
