@@ -133,6 +133,8 @@ class Position:
     """True if the stage's `start` has been called."""
     epoch: int = 0
     batch: int = 0
+    seconds: float = 0.0
+    """Seconds of training in this epoch, those before a stop included."""
     best: float = -math.inf
     best_epoch: int = -1
     history_lines: int = 0
@@ -144,7 +146,7 @@ class Position:
 
     def next_epoch(self) -> None:
         """The beginning of the next epoch."""
-        self.epoch, self.batch, self.sums = self.epoch + 1, 0, {}
+        self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
 
     def next_stage(self, goes_on: bool = False) -> Position:
         """The beginning of the next stage; one that goes on has the same best score to reach."""

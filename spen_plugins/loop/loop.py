@@ -109,18 +109,17 @@ class Loop:
         """Train from the current batch to the epoch's end, validate, write the history."""
         at = self.position
         order = self.epochs.order(at.epoch)
-        started = time.perf_counter()
+        started = time.perf_counter() - at.seconds
         self.reporter.epoch(at.epoch, len(order), at.batch)
         for number in range(at.batch, len(order)):
             self.run_batch(stage, order[number])
-            at.batch = number + 1
+            at.batch, at.seconds = number + 1, time.perf_counter() - started
             self.reporter.batch(at.batch, lambda: ledger.means(at.sums))
             stop, due = self.requests.read()
             if stop or (due and number + 1 < len(order)):
                 self._save()
             if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
-        seconds = time.perf_counter() - started
         with use_means(self.active):
             scores, score = self.validate(stage)
             everyone = gather((score, at.sums, self.requests.is_due()), self.accelerator)
@@ -140,8 +139,8 @@ class Loop:
         record = {**ledger.epoch_record(stage, at, self.active, entries, score), "best": better}
         at.history_lines += 1
         if self.accelerator.is_main_process:
-            self.folder.append_history(record, seconds)
-        self.reporter.epoch_done(record, seconds, at.best)
+            self.folder.append_history(record, at.seconds)
+        self.reporter.epoch_done(record, at.seconds, at.best)
         self.callbacks.after_epoch(record)
 
     def run_batch(self, stage: Stage, rows: np.ndarray) -> None:

@@ -82,22 +82,22 @@ class Together:
         """Train from the current batch to the epoch's end, validate all parts, write their histories."""
         at, turns = self.position, self.turns(self.position.epoch)
         orders = {name: loop.epochs.order(at.epoch) for name, loop in self.loops.items()}
-        started = time.perf_counter()
+        started = time.perf_counter() - at.seconds
         self.reporter.epoch(at.epoch, len(turns), at.batch)
         for number in range(at.batch, len(turns)):
             loop = self.loops[turns[number]]
             loop.run_batch(loop.stages[0], orders[turns[number]][loop.position.batch])
             loop.position.batch += 1
-            at.batch = number + 1
+            at.batch, at.seconds = number + 1, time.perf_counter() - started
             self.reporter.batch(at.batch, self._average_losses)
             stop, is_due = self.requests.read()
             if stop or (is_due and number + 1 < len(turns)):
                 self._save()
             if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.checkpoint.folder.parent}")
-        self._validate(time.perf_counter() - started)
+        self._validate()
 
-    def _validate(self, seconds: float) -> None:
+    def _validate(self) -> None:
         """Score all parts; keep their weights if the mean is the best so far."""
         at = self.position
         validated = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
@@ -117,10 +117,10 @@ class Together:
                     active.epoch_ends(score)
             record = ledger.epoch_record(stage, own, loop.active, {"validation": scores}, score)
             own.history_lines += 1
-            loop.folder.append_history({**record, "best": better}, seconds)
+            loop.folder.append_history({**record, "best": better}, at.seconds)
         own_scores = ", ".join(f"{name} {score:.4f}" for name, (_, score) in validated.items())
         record = {"epoch": at.epoch, "losses": self._average_losses(), "validation": {}, "score": mean, "best": better}
-        self.reporter.epoch_done(record, seconds, at.best)
+        self.reporter.epoch_done(record, at.seconds, at.best)
         self.reporter.say(f"           {own_scores}")
 
     def _has_learned(self) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -500,6 +501,20 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
     starts: list[int] = []
     check_resuming(loop_in, tmp_path, (3, 8, 10, 17))
     assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
+
+
+def test_the_seconds_of_an_epoch_are_those_before_a_stop_too(
+    task: ToyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock that moves by a second per batch, of which an epoch has 4."""
+    seconds, run_batch = [], Loop.run_batch
+    monkeypatch.setattr(Loop, "run_batch", lambda *args: seconds.append(1) or run_batch(*args))
+    monkeypatch.setattr("spen_plugins.loop.loop.time", SimpleNamespace(perf_counter=lambda: float(len(seconds))))
+    stage = sp.Stage("s", (net_phase(),), 3, frozen=("energy",))
+    with pytest.raises(Interrupted):
+        make_loop(model_for(task), task, [stage], tmp_path, stop=after(6)).run()
+    make_loop(model_for(task), task, [stage], tmp_path).run(resume=True)
+    assert [record["seconds"] for record in RunFolder(tmp_path).times()] == [4, 4, 4]
 
 
 class NoisyTask(ToyTask, sp.Augments):

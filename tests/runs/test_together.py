@@ -117,9 +117,11 @@ def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, 
     with pytest.raises(ConfigError, match=r"is a part of spen together; resume with: spen together"):
         runner.resume(out / "tags")
     monkeypatch.undo()
+    seconds = loops.Checkpoint(out / "checkpoint").load()["position"]["seconds"]
     together.resume(out, QUIET)
     for part in TASKS:
         same(out / part, trained / "both" / part)
+        assert sp.RunFolder(out / part).times()[0]["seconds"] > seconds > 0
     assert len(list((out / "checkpoint").glob("*.json"))) <= 2
     together.resume(out, QUIET)  # done: nothing happens
 
