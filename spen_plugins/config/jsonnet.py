@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.config import jsonnet_process
-from spen_plugins.config.shipped import FOLDER, is_library
+from spen_plugins.config import jsonnet_process, shipped
 from spen_plugins.errors import ConfigError, did_you_mean
 
 # The evaluator has no names of parameters and no comments, so the head of the source is read here.
@@ -37,8 +36,8 @@ class Parameter:
 def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
     """The value of a config, called with arguments if it is a function.
 
-    Imports are searched beside the file that imports, then among the shipped configs. `text` is the file's content
-    without a byte order mark, which the evaluator rejects.
+    Imports are searched beside the file that imports, then among the configs of the core and of plugins. `text` is the
+    file's content without a byte order mark, which the evaluator rejects.
     """
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
     codes = {name: json.dumps(value) for name, value in values.items() if name not in texts}
@@ -46,7 +45,7 @@ def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
         "packages": [folder for folder in sys.path if folder],
         "filename": str(path),
         "src": text,
-        "jpathdir": [str(path.parent), str(FOLDER)],
+        "jpathdir": [str(path.parent), *map(str, shipped.list_folders())],
         "tla_vars": texts,
         "tla_codes": codes,
     }
@@ -113,8 +112,11 @@ def _error(text: str, path: Path) -> ConfigError:
     if named := re.fullmatch(r'unknown \w+ "(\w+)"; known: ([\w, ]+)', message):
         near = did_you_mean(named[1], named[2].split(", "))
         message += near and f".{near}"
+    if lost := re.fullmatch(r"can't resolve (\S+) from .*", message):
+        near = did_you_mean(lost[1], [f"{name}.jsonnet" for name in shipped.names()])
+        message += near and f".{near}"
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
-    if place is None or is_library(Path(place[1]).resolve()):
+    if place is None or shipped.is_library(Path(place[1]).resolve()):
         return ConfigError(f"{path}: {message}")
     file = Path(place[1])
     shown = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

@@ -45,9 +45,10 @@ def copy(name: str, folder: Path) -> list[Path]:
 
     Returns the files, the config first.
     """
-    sources = list(dict.fromkeys(_walk_imports(_find_shipped(name))))
-    own = sources[0].parent
-    targets = [folder / source.relative_to(own if source.is_relative_to(own) else FOLDER) for source in sources]
+    own = _find_shipped(name)
+    places = [own.parent, *list_folders()]
+    sources = list(dict.fromkeys(_walk_imports(own, places)))
+    targets = [folder / source.relative_to(_find_place(source, places)) for source in sources]
     texts = {target: source.read_bytes() for source, target in zip(sources, targets, strict=True)}
     other = [str(path) for path, text in texts.items() if path.exists() and path.read_bytes() != text]
     if other:
@@ -56,6 +57,16 @@ def copy(name: str, folder: Path) -> list[Path]:
         if not path.exists():
             save_text(text.decode(), path)
     return targets
+
+
+def list_folders() -> list[Path]:
+    """The folders of the shipped configs, the core's first: what a config may import by name."""
+    folders = [FOLDER]
+    for plugin in PluginHost().known.values():
+        spec = find_spec(plugin.entry.partition(":")[0].partition(".")[0])  # of a whole package: imports nothing
+        places = (spec and spec.submodule_search_locations) or ()
+        folders += [folder for place in places if (folder := (Path(place) / "configs").resolve()).is_dir()]
+    return list(dict.fromkeys(folders))
 
 
 def is_library(path: Path) -> bool:
@@ -67,15 +78,11 @@ def is_library(path: Path) -> bool:
 
 def _files() -> dict[str, list[Path]]:
     """Files of each shipped config: one, unless several plugins have a config of that name. The core's come first."""
-    files = {path.stem: [path] for path in FOLDER.glob("*.jsonnet")}
-    core = set(files)
-    for plugin in PluginHost().known.values():
-        spec = find_spec(plugin.entry.partition(":")[0].partition(".")[0])  # of a whole package: imports nothing
-        for place in (spec and spec.submodule_search_locations) or ():
-            for path in (Path(place) / "configs").resolve().glob("*.jsonnet"):
-                if path.stem not in core and path not in files.get(path.stem, []):
-                    files.setdefault(path.stem, []).append(path)
-    return files
+    files: dict[str, list[Path]] = {}
+    for folder in list_folders():
+        for path in folder.glob("*.jsonnet"):
+            files.setdefault(path.stem, []).append(path)
+    return {name: paths[:1] if paths[0].parent == FOLDER else paths for name, paths in files.items()}
 
 
 def _find_shipped(name: str) -> Path:
@@ -95,8 +102,13 @@ def _find_single(name: str, files: Mapping[str, Sequence[Path]]) -> Path:
     return path
 
 
-def _walk_imports(path: Path) -> Iterator[Path]:
+def _walk_imports(path: Path, places: Sequence[Path]) -> Iterator[Path]:
     yield path
     for name in re.findall(r"""\bimport\s+['"]([^'"]+)['"]""", path.read_text(encoding="utf-8")):
-        beside = path.parent / name
-        yield from _walk_imports((beside if beside.exists() else FOLDER / name).resolve())
+        files = (place / name for place in (path.parent, *places))
+        yield from _walk_imports(next((file for file in files if file.exists()), path.parent / name).resolve(), places)
+
+
+def _find_place(file: Path, places: Sequence[Path]) -> Path:
+    """The one of several folders below which a file is."""
+    return next(place for place in places if file.is_relative_to(place))

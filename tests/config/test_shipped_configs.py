@@ -33,11 +33,11 @@ def test_all_configs_ship():
 
 
 def test_plugins_ship_configs(elsewhere, monkeypatch, tmp_path_factory):
-    def install(plugin, text):
+    def install(plugin, text, name="leaves"):
         site = tmp_path_factory.mktemp("site")
         folder = site / f"spen_{plugin}" / "configs"
         folder.mkdir(parents=True)
-        (folder / "leaves.jsonnet").write_text(text)
+        (folder / f"{name}.jsonnet").write_text(text)
         (folder / "srl_seal.jsonnet").write_text("{ seed: 9 }")
         (folder.parent / "__init__.py").write_text("raise ValueError('imported')")
         info = site / f"spen_{plugin}-1.dist-info"
@@ -57,6 +57,10 @@ def test_plugins_ship_configs(elsewhere, monkeypatch, tmp_path_factory):
         "leaves.jsonnet",
         "lib/choose.libsonnet",
     ]
+    install("twig", "import 'leaves.jsonnet'", "twigs")  # of another plugin
+    assert evaluate("twigs") == evaluate("leaves")
+    copied = shipped.copy("twigs", elsewhere / "mine")
+    assert [path.name for path in copied] == ["twigs.jsonnet", "leaves.jsonnet", "choose.libsonnet"]
     install("other", "{}")
     listed = spen("configs").output
     assert "leaves" in listed and "ships with two plugins" in listed
@@ -86,6 +90,11 @@ def test_a_config_of_ones_own_imports_a_shipped_one(elsewhere):
         "local srl = import 'srl_seal.jsonnet';\nfunction(method='crf') srl(method=method) + { seed: 5 }"
     )
     assert evaluate("mine.jsonnet") == evaluate("srl_seal", {"method": "crf", "seed": "5"})
+    (elsewhere / "trees.jsonnet").write_text("local parsing = import 'parsing.jsonnet';\nparsing() { seed: 5 }")
+    assert evaluate("trees.jsonnet") == evaluate("parsing", {"seed": "5"})  # a plugin's
+    (elsewhere / "trees.jsonnet").write_text("import 'parsin.jsonnet'")
+    with pytest.raises(ConfigError, match=r"resolve parsin\.jsonnet .*\. Did you mean 'parsing\.jsonnet'\?"):
+        evaluate("trees.jsonnet")
 
 
 def test_copies_say_the_same_and_replace_nothing(elsewhere):
