@@ -148,8 +148,9 @@ def _list_differences(first: GroupScores, other: GroupScores) -> list[str]:
     if all(counts) and counts[0] != counts[1]:
         sizes = " and ".join("/".join(map(str, sorted(count))) for count in counts[::-1])
         notes.append(f"WARNING: {other.label} and {first.label} were scored on {sizes} examples")
-    for key in sorted((first.protocols.keys() & other.protocols.keys()) - ({"split"} if one_divides else set())):
-        theirs, ours = other.protocols[key], first.protocols[key]
+    shared, known = first.protocols.keys() & other.protocols.keys(), first.protocols.keys() | other.protocols.keys()
+    for key in sorted((shared | known & {"refined"}) - ({"split"} if one_divides else set())):
+        theirs, ours = (group.protocols.get(key, {"none"}) for group in (other, first))
         if theirs != ours:
             both = f"{'; '.join(sorted(theirs))} against {'; '.join(sorted(ours))}"
             notes.append(f"WARNING: {other.label} and {first.label} differ in protocol, {key}: {both}")

@@ -19,7 +19,9 @@ import spen_plugins as sp
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.cli.main import app
 from spen_plugins.errors import ConfigError
+from spen_plugins.report.compare import compare
 from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.predict import evaluating
 from spen_plugins.runs.train import decoding
 from spen_plugins.runs.train.decoding import decode_by_energy
@@ -294,6 +296,7 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
     path = tmp_path / "nce"
     sp.train("labels", method="nce", out=path, quiet=True, device="cpu", **few)
     examples = loaded("multilabel", corpus="sample").part("test")
+    plain = RunFolder.open(path).metrics()["protocol"]
     for number, refine in enumerate(({"type": "rerank", "k": 1}, {"type": "rerank", "k": 4}, {"type": "gbi"})):
         out = decode_by_energy(path, tmp_path / str(number), refine, QUIET)
         asked, kept = sp.load(path, refine=refine), sp.load(out)
@@ -306,8 +309,10 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
             assert protocol["threshold"].endswith(", fixed")
         else:
             assert protocol["threshold"] == "none: the energy decides"
-            assert protocol["refined"] == {**refine, "candidates": "best"}
+        assert protocol["refined"].items() >= refine.items() and "refined" not in plain
         assert protocol.items() >= evaluating.protocol(kept.folder, kept.model, kept.task).items()
+        warned = " ".join(compare(read_groups([str(path), str(out)])).notes)
+        assert f"refined: {{'type': '{refine['type']}'" in warned and "against none" in warned
     done = spen("decode", tmp_path / "1", tmp_path / "no", "--by", "threshold", status=2)
     assert "'rerank' chooses outputs by the energy" in " ".join(done.output.split())
     assert not (tmp_path / "no").exists()

@@ -61,7 +61,7 @@ def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tu
 
 def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
     """The task's protocol, with the scores' `unit` if they are no fractions, the runs of a mean, and the settings of a
-    net that decides."""
+    net that decides by the energy."""
     notes = task.protocol()
     if mean := run.environment().get("mean"):
         runs, count = ", ".join(mean["runs"]), len(mean["candidates"])
@@ -71,12 +71,13 @@ def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
         notes["mean_of"] = f"{runs}{chosen}"
     if unit := task.metric().unit:
         notes["unit"] = unit
-    if not model.inference_net.chooses:
-        return notes
-    if isinstance(task, FitsDecoder):
+    chooses = model.inference_net.chooses
+    if chooses and isinstance(task, FitsDecoder):
         notes["threshold"] = "none: the energy decides"
-    net = run.config()["inference_net"]
-    return {**notes, "refined": {name: value for name, value in net.items() if name != "net" and value is not None}}
+    if chooses or run.environment().get("refined"):
+        net = run.config()["inference_net"]
+        notes["refined"] = {name: value for name, value in net.items() if name != "net" and value is not None}
+    return notes
 
 
 def trajectory_file(

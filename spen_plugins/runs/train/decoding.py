@@ -96,7 +96,7 @@ def decode_by_energy(
     if isinstance(predictor.task, FitsDecoder):
         config["task"] |= predictor.task.decoder_settings()
     weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
-    return _write(source, out, config, weights, options)
+    return _write(source, out, config, weights, options, {"refined": True})
 
 
 def open_finished(run: Path, mean: bool = False) -> RunFolder:
@@ -121,8 +121,10 @@ def _write(
     config: Mapping[str, Any],
     weights: Mapping[str, Tensor],
     options: RunOptions,
+    notes: Mapping[str, Any] | None = None,
 ) -> Path:
-    """A run folder with another config and a run's weights, by the names they have there, and its scores."""
+    """A run folder with another config and a run's weights, by the names they have there, and its scores; `notes` are
+    added to its environment."""
     run = source.path
     experiment = check(config, f"spen decode {run}", Registry())  # not the run's own config, which is right
     RunFolder.check_free(out, INSTEAD)
@@ -134,6 +136,8 @@ def _write(
         for name in KEPT:
             if (run / name).exists():
                 shutil.copyfile(run / name, folder.path / name)
+        if notes:
+            folder.write("environment.json", {**source.environment(), **notes})
         if source.assets.exists():
             shutil.copytree(source.assets, folder.assets)
 
