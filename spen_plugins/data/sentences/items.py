@@ -171,4 +171,5 @@ def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) ->
 
 def _tags(arguments: Any, predicate: int, words: int) -> list[str]:
     spans = given_spans(arguments, "role", "argument", words, '{"role": "ARG0", "start": 0, "end": 1}')
-    return tags_of([Span("V", predicate, predicate + 1), *spans], "argument", words, "bio")
+    own = Span("V", predicate, predicate + 1)  # converters of PropBank list it, too
+    return tags_of([own, *(span for span in spans if span != own)], "argument", words, "bio")

@@ -367,6 +367,11 @@ def test_several_predicates_in_one_item():
     assert [(p.predicate, p.tags) for p in sentence_of(written).propositions] == [(1, WANTS), (3, LEAVE)]
     plain = sentence_of({"words": words, "predicates": [3, 1], "tags": [LEAVE, WANTS]})
     assert plain == sentence_of(written)
+    written["predicates"][1]["arguments"].append({"role": "V", "start": 1, "end": 2})  # the predicate itself
+    assert plain == sentence_of(written)
+    written["predicates"][1]["arguments"].append({"role": "V", "start": 1, "end": 3})
+    with pytest.raises(DataError, match="found V and V, which share word 1"):
+        sentence_of(written)
 
 
 def test_ten_thousand_columns(write):
