@@ -199,6 +199,8 @@ def test_what_is_no_teacher(teachers, tmp_path) -> None:
         start(**{"init.energy": str(tmp_path)})
     with pytest.raises(ConfigError, match=r"found a list, but energy .* starts from one run"):
         start(method="nce", **{"init.energy": json.dumps([str(run) for run in teachers])})
+    with pytest.raises(ConfigError, match=r"seed-0 is a run of task 'multilabel'; expected .* this task, 'tagging'"):
+        trained("tags", tmp_path / "x", method="distillation", **{"init.energy": str(teachers[0])})
     other = Path(shutil.copytree(teachers[0], tmp_path / "other"))
     facts = json.loads((other / "vocabulary.json").read_text())
     (other / "vocabulary.json").write_text(json.dumps({**facts, "labels": facts["labels"][::-1]}))

@@ -27,7 +27,7 @@ def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
     runs. `init.energy` then names each of them.
 
     Raises:
-        ConfigError: there is no run, one is not finished, or one predicts by an energy.
+        ConfigError: there is no run, or one is not finished, is of another task, or predicts by an energy.
     """
     energy, named = experiment.energy, experiment.init.energy
     if energy is None or not energy.cls.takes_runs or named is None or energy.parts:
@@ -36,7 +36,10 @@ def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
     nets = {}
     for name, run in zip(name_runs([run.path for run in runs]), runs, strict=True):
         source = str(run.path / "config.json")
-        node = check(run.config(), source, registry).inference_net
+        teacher = check(run.config(), source, registry)
+        node, task, own = teacher.inference_net, teacher.task.type, experiment.task.type
+        if task != own:
+            raise ConfigError(f"init.energy: {run.path} is a run of task {task!r}; expected runs of this task, {own!r}")
         check_alone(node.cls, f"init.energy: {run.path}")
         nets[name] = parse(registry, "inference_net", node.table(whole=True), f"energy.nets.{name}", source)
     init = experiment.init.model_copy(update={"energy": [str(run.path) for run in runs]})
