@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 def check_device(device: str) -> None:
     """Check that torch can compute on a device."""
     try:
+        torch.device(device)
+    except RuntimeError:
+        raise ConfigError(f"device {device!r}: no such device; expected cpu, cuda, cuda:1 or mps") from None
+    try:
         torch.empty(0, device=device)
+    except (NotImplementedError, ImportError):
+        raise ConfigError(f"device {device!r}: torch can't use it on this machine; use cpu") from None
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"device {device!r}: {str(error).splitlines()[0]}") from error
 

@@ -276,7 +276,8 @@ def test_a_mistake_is_told(runs):
     for words, told in (
         (["--part", "test", "nowhere"], "found no run nowhere"),
         ([str(runs / "srl"), "--against", "nothing"], "unknown group 'nothing'"),
-        ([str(runs / "srl"), "--device", "nowhere"], "device 'nowhere'"),
+        ([str(runs / "srl"), "--device", "nowhere"], "device 'nowhere': no such device"),
+        ([str(runs / "srl"), "--device", "maia"], "device 'maia': torch can't use it on this machine"),
     ):
         assert told in spen("report", *words, status=2).stderr
 
