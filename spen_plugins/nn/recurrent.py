@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from spen_plugins.errors import ConfigError
 from spen_plugins.spaces.base import take_vectors
 
 
@@ -33,7 +34,14 @@ class Lstm(nn.LSTM):
 
     def forward(self, h: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         if self.multiplies_in is None:
-            return super().forward(h, state)
+            try:
+                return super().forward(h, state)
+            except RuntimeError as error:  # oneDNN's
+                if "could not create a primitive" in str(error) and torch.is_autocast_enabled(h.device.type):
+                    raise ConfigError(
+                        "precision 'bf16': this processor can't run LSTMs in bfloat16; use precision 'no'"
+                    ) from error
+                raise
         with torch.autocast(h.device.type, self.multiplies_in):
             states, (hidden, cell) = super().forward(h, state)
         return states.to(h.dtype), (hidden.to(h.dtype), cell.to(h.dtype))

@@ -98,6 +98,18 @@ def test_narrow_layers_stay_and_names_do_too() -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
 
 
+def test_a_processor_without_lstms_in_bfloat16_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive")
+
+    monkeypatch.setattr(nn.LSTM, "forward", fail)
+    lstm, h = Lstm(8, 16), torch.zeros(5, 3, 8)
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ConfigError, match="can't run LSTMs in bfloat16; use"):
+        lstm(h)
+    with pytest.raises(RuntimeError, match="could not create"):
+        lstm(h)
+
+
 @pytest.mark.skipif(not has_bfloat16(), reason="requires a processor that multiplies in bfloat16")
 def test_lstms_multiply_in_bfloat16() -> None:
     h = torch.randn(5, 3, 8, generator=torch.Generator().manual_seed(0))
