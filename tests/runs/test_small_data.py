@@ -94,6 +94,9 @@ def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(
         "learned nothing useful" in said
         and f"{RunFolder.open(folder).environment()['training_examples']} train" in said
     )
+    words.append("task.labelled=50")
+    runner.run(evaluate(CONFIGS / "labels.jsonnet", parse_arguments(words)), "labels", tmp_path / "few")
+    assert "There are 50 training examples with gold; more" in capsys.readouterr().err
     metrics: Any = RunFolder.open(folder).metrics()
     constant = metrics["protocol"]["constant_predictor"]
     assert constant["score"] == "example_f1" and 0 <= constant["test"] <= 1

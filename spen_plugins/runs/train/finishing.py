@@ -17,7 +17,7 @@ from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.runs.predict.evaluating import protocol
 from spen_plugins.scores.calibration import Decisions, calibrate
 from spen_plugins.task import Task
-from spen_plugins.task_parts import FitsDecoder
+from spen_plugins.task_parts import FitsDecoder, PartlyLabelled
 
 
 def finish(
@@ -47,16 +47,22 @@ def finish(
         folder.write("metrics.json", {**scores, "protocol": notes})
         print_scores(console, folder)
         if trained and test and constant and not console.quiet:
-            _warn_if_nothing_learned(task, scores["validation"][task.selection], constant["validation"])
+            at_once = built.trainer.config.evaluated_at_once
+            _warn_if_nothing_learned(task, at_once, scores["validation"][task.selection], constant["validation"])
 
 
-def _warn_if_nothing_learned(task: Task, score: float, constant: float) -> None:
+def _warn_if_nothing_learned(task: Task, at_once: int, score: float, constant: float) -> None:
     """Print a warning unless the selection score on the validation part is above a constant predictor's."""
     if score > constant or score == constant == 1:
         return
+    examples, kind = task.part("train"), "training examples"
+    count = len(examples)
+    if isinstance(task, PartlyLabelled) and task.keys_without_gold:
+        starts, kind = range(0, count, at_once), f"{kind} with gold"
+        count = sum(int(task.collate(examples[start : start + at_once]).labelled.sum()) for start in starts)
     text = (
         f"warning: the net learned nothing useful: {task.selection} on the validation part is {score:.4f}, and "
-        f"{constant:.4f} if every input gets the same output. There are {len(task.part('train'))} training examples; "
+        f"{constant:.4f} if every input gets the same output. There are {count} {kind}; "
         "more of them help most. More updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size, "
         "another trainer.net.lr or, for label sets, another task.threshold may help."
     )
