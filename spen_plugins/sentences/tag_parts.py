@@ -142,7 +142,11 @@ def take_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int
 
 
 def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
-    return hide_tags(config, found, lambda path: read_words(config, path).sentences)
+    def read(path: Path) -> tuple[list[TaggedSentence], str]:
+        file = read_words(config, path)
+        return file.sentences, file.said
+
+    return hide_tags(config, found, read)
 
 
 def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
@@ -159,24 +163,24 @@ def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
 
 
 def hide_tags(
-    config: SentencesConfig, found: FileParts[TaggedSentence], read: Callable[[Path], Sequence[TaggedSentence]]
+    config: SentencesConfig, found: FileParts[TaggedSentence], read: Callable[[Path], tuple[list[TaggedSentence], str]]
 ) -> FileParts[TaggedSentence]:
     """The training part with the tags that the config allows, and with its files without tags.
 
     Args:
         config: the task's.
         found: the training part has tags in all sentences.
-        read: reads a file of `task.unlabelled`.
+        read: reads a file of `task.unlabelled`, and describes it, as that of `read_file_parts`.
 
     Raises:
         DataError: fewer sentences than `task.labelled`.
     """
     where, sentences = found.parts["train"]
-    gold, others, sums = hide_gold(
+    gold, others, sums, notes = hide_gold(
         config, where, sentences, lambda sentence: replace(sentence, tags=None), read, "sentences"
     )
     parts = {**found.parts, "train": (where, [*gold, *others])}
-    return found._replace(parts=parts, checksums=found.checksums | sums)
+    return found._replace(parts=parts, checksums=found.checksums | sums, notes=[*found.notes, *notes])
 
 
 def _sample(config: Any) -> Parts:

@@ -156,19 +156,20 @@ def hide_roles(config: Any, found: FileParts[Sentence]) -> FileParts[Sentence]:
         DataError: fewer sentences than `task.labelled`, or no predicate in a file of `task.unlabelled`.
     """
 
-    def read(path: Path) -> list[Sentence]:
-        sentences = kept(config, read_roles(path, config.layout, gold=False).sentences)
+    def read(path: Path) -> tuple[list[Sentence], str]:
+        file = read_roles(path, config.layout, gold=False)
+        sentences = kept(config, file.sentences)
         if not any(sentence.propositions for sentence in sentences):
             raise DataError(path, None, "no predicate (task.unlabelled)", "sentences with marked predicates")
-        return sentences
+        return sentences, file.said
 
     def hidden(sentence: Sentence) -> Sentence:
         return replace(sentence, propositions=tuple(replace(p, tags=None) for p in sentence.propositions))
 
     where, sentences = found.parts["train"]
-    gold, others, sums = hide_gold(config, where, sentences, hidden, read, "sentences")
+    gold, others, sums, notes = hide_gold(config, where, sentences, hidden, read, "sentences")
     parts = {**found.parts, "train": (where, [*gold, *others])}
-    return found._replace(parts=parts, checksums=found.checksums | sums)
+    return found._replace(parts=parts, checksums=found.checksums | sums, notes=[*found.notes, *notes])
 
 
 def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:

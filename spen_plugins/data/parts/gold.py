@@ -56,16 +56,20 @@ def hide_gold(
     where: object,
     examples: Sequence[T],
     hidden: Callable[[T], T],
-    read: Callable[[Path], Sequence[T]],
+    read: Callable[[Path], tuple[Sequence[T], str]],
     what: str = "examples",
-) -> tuple[list[T], list[T], dict[str, str]]:
-    """The training examples whose gold is used, the others, `hidden`, and checksums of the files of `unlabelled`."""
+) -> tuple[list[T], list[T], dict[str, str], list[str]]:
+    """The training examples whose gold is used, the others, `hidden`, and of the files of `unlabelled`, which `read`
+    reads and describes, checksums and notes."""
     count = len(examples) if config.labelled is None else config.labelled
     if len(examples) < count:
         raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled={count}")
     names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
-    others = [*(examples[count:] if config.rest else ()), *(one for name in names for one in read(locate(name)))]
-    return list(examples[:count]), list(map(hidden, others)), {name: checksum(locate(name)) for name in names}
+    files = {name: read(locate(name)) for name in names}
+    others = [*(examples[count:] if config.rest else ()), *(one for name in names for one in files[name][0])]
+    notes = [f"{name}: {said}" for name, (_, said) in files.items()]
+    sums = {name: checksum(locate(name)) for name in names}
+    return list(examples[:count]), list(map(hidden, others)), sums, notes
 
 
 Weight = Annotated[float, Field(ge=0)]

@@ -210,8 +210,9 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
             part: (where, list(map(_apply_rules, sentences))) for part, (where, sentences) in read.parts.items()
         }
 
-        def read_plain(path: Path) -> list[TaggedSentence]:
-            return [_apply_rules(s) for s in read_citations(path, c.fields, gold=False)]
+        def read_plain(path: Path) -> tuple[list[TaggedSentence], str]:
+            sentences = read_citations(path, c.fields, gold=False)
+            return [_apply_rules(s) for s in sentences], f"{len(sentences):,} citations"
 
         return hide_tags(c, read._replace(parts=ruled), read_plain)
 

@@ -204,15 +204,17 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
     def _hide_gold(self) -> None:
         """Give the training part the gold that the config allows, and its files without gold."""
         c = self.config
-        gold, others, sums = hide_gold(
-            c,
-            c.train or c.file or "the data",
-            self._parts["train"],
-            lambda example: replace(example, gold=None),
-            lambda path: self._read(path, None)[1],
-        )
+
+        def read(path: Path) -> tuple[list[Any], str]:
+            recognised, examples = self._read(path, None)
+            texts = f"{len(examples)} text{'s' * (len(examples) != 1)}"
+            return examples, texts if recognised is None else f"read as {recognised}"
+
+        where, train = c.train or c.file or "the data", self._parts["train"]
+        gold, others, sums, notes = hide_gold(c, where, train, lambda example: replace(example, gold=None), read)
         self._parts["train"] = [*gold * c.repeat, *others]
         self._files |= sums
+        self._notes += notes
         if others:
             self._split += f"; {len(gold)} training examples with gold, {len(others)} without"
 

@@ -400,6 +400,7 @@ def test_only_some_training_rows_have_labels(mixed, tmp_path):
     train = it.part("train")
     assert [example.gold is not None for example in train] == [True, True] * 3 + [False] * 7
     assert train[2] is train[0] and len(it.part("validation")) == 1
+    assert f"{tmp_path / 'more.arff'}: read as ARFF (5 rows)" in it.notes()
     batch = it.collate(train[5:7])
     assert batch.labelled.tolist() == [True, False] and batch.gold[:, 0].tolist() == [[0, 1], [0, 0]]
     assert it.collate(train[6:]).gold is None

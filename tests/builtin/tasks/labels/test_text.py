@@ -310,6 +310,7 @@ def test_only_some_training_texts_have_labels(files, tmp_path):
     assert [example.text for example in train[4:]] == ["another day", "one more"]
     assert {"raining", "another", "more"} <= {*it.inputs.words}  # texts without labels have words all the same
     assert {*more} <= it.checksums().keys()
+    assert {f"{more[0]}: 1 text", f"{more[1]}: read as TSV (1 text)"} <= {*it.notes()}
     other = written(tmp_path / "other.tsv", "rain\tgrief\n")
     seen = "no training example has 1 of the 3 labels (grief)"
     assert any(seen in note for note in task(**files | {"test": other}, labelled=1).notes())

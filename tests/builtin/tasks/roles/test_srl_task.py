@@ -282,6 +282,7 @@ def test_only_some_training_sentences_have_roles(task: sp.SemanticRoles, tmp_pat
         return loaded("srl", **{**given, **more})
 
     found = few()
+    assert any(note.startswith(f"{tmp_path / 'more'}: read as ") for note in found.notes())
     train = found.part("train")
     assert [(e.entry.words[e.predicate], e.tags is not None) for e in train] == [
         *[("came", True), ("saw", True)],

@@ -467,6 +467,7 @@ def test_the_sample_of_predicates_is_that_of_roles():
 def test_only_some_training_sentences_have_tags(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("Io\nruns\n")
     task = make(tmp_path, tags=1, labelled=1, repeat=3, unlabelled=[str(tmp_path / "more")])
+    assert any(f"{tmp_path / 'more'}: read as " in note and "1 sentence, 2 words" in note for note in task.notes())
     train = task.part("train")
     assert [example.names is not None for example in train] == [True, False, False, True, True]
     assert train[2].entry.words == ("Io", "runs") and train[4] is train[0]
