@@ -265,6 +265,7 @@ IMAGES, MASKS = arrays()
         ({"test_masks": None}, r"no 'test_masks' \(it has .*val_masks.*\); expected an array 'test_masks'"),
         ({"val_images": None}, r"no 'validation_images'"),
         ({"test_images": None, "test_masks": None}, r"no 'test_images'"),
+        ({"train_images": None, "images": IMAGES}, r"no 'train_images' .* as it has one part, validation= and test="),
     ],
 )
 def test_a_bad_file_is_named_with_a_sentence(tmp_path, changed, says):

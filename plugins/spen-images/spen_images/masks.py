@@ -50,7 +50,8 @@ def check_arrays(
     images, masks = arrays.get(f"{prefix}images"), arrays.get(f"{prefix}masks")
     if images is None or (masks is None and need_masks):
         name, keys = f"{prefix}{'images' if images is None else 'masks'}", ", ".join(arrays) or "no array"
-        raise DataError(path, None, f"no '{name}' (it has {keys})", f"an array '{name}'")
+        alone = "" if part is None or "images" not in arrays else "; or, as it has one part, validation= and test=, too"
+        raise DataError(path, None, f"no '{name}' (it has {keys})", f"an array '{name}'{alone}")
     if images.dtype != np.uint8 or images.shape[3:] not in ((), (1,), (3,)) or images.ndim < 3 or not images.size:
         raise DataError(
             path,
