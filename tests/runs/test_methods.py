@@ -251,6 +251,7 @@ def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
 def test_another_method_is_added_with_the_folders_seeds_and_none_can_be_left_out(copied):
     more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seed=0", "--out", copied)
     assert more.stdout.count("already done: seed 0, 1") == 2
+    assert more.stdout.count("note: also counts seed 1, of an earlier command") == 1
     assert sorted(path.name for path in (copied / "margin").glob("seed-*")) == ["seed-0", "seed-1"]
     less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied, status=2)
     assert "name all of its methods" in less.stderr

@@ -80,7 +80,8 @@ def test_what_is_done_is_skipped_and_what_was_cut_short_resumed(copied, two, mon
         monkeypatch.setattr(runner, name, lambda *a, _n=name, _r=real: (calls.append(_n), _r(*a))[1])
     done = run(copied, "seeds=0,1,2")
     assert calls == ["resume", "run"]
-    assert "already done: seed 0" in done.stdout and "3 seeds" in done.stdout
+    assert "already done: seed 0" in done.stdout and "3 seeds" in done.stdout and "also counts" not in done.stdout
+    assert "note: also counts seed 1, 2, of an earlier command" in run(copied, "seeds=0").stdout
     metrics = "seed-1/metrics.json"
     assert (copied / metrics).read_bytes() == (two[0] / metrics).read_bytes()
 

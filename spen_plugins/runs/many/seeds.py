@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from spen_plugins.config.experiment import check
+from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import is_free, save_json
 from spen_plugins.files.lock import locked
@@ -24,6 +25,7 @@ from spen_plugins.runs.many.plans import (
     explain_unwritable,
     locate_run,
     plan,
+    read_metrics,
     read_seeds,
 )
 from spen_plugins.runs.options import DEFAULTS, RunOptions
@@ -167,7 +169,16 @@ def run_many(
         check(configs(method, seeds[0]), f"{source}, method={method}", registry)
     with begin(out):
         plan(out, configs, methods, seeds, source)
+        _note_earlier(out, methods, seeds, options)
         return _run(out, options, seeds)
+
+
+def _note_earlier(out: Path, methods: Sequence[str], seeds: Sequence[int], options: RunOptions) -> None:
+    """Print which seeds of earlier commands count beside those of this one: of methods all, otherwise finished ones."""
+    folder = out / methods[0]
+    held = [seed for seed in read_seeds(folder) if any(methods) or read_metrics(folder, seed) is not None]
+    if earlier := [str(seed) for seed in held if seed not in seeds]:
+        Console(quiet=options.quiet).print(f"note: also counts seed {', '.join(earlier)}, of an earlier command")
 
 
 def resume_many(out: Path, options: RunOptions = DEFAULTS) -> Outcome:
