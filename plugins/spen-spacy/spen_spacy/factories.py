@@ -60,8 +60,8 @@ def _reads(factory: Callable[..., Any]) -> Callable[..., Any]:
 def spen_ner(
     nlp: Language, name: str, model: str | None, overwrite: bool, spans_key: str | None, **reading: Unpack[Reading]
 ) -> Any:
-    """Named entities; unless `overwrite`, those that overlap earlier ones or blocked tokens are left out. `SpenError`
-    if the model does not exist, or it does not fit this component."""
+    """Named entities; those that overlap blocked tokens are left out, as are those that overlap earlier ones. With
+    `overwrite` they replace these. `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.ner import SpenNer
 
     return _load(SpenNer(name, {"model": model, "overwrite": overwrite, "spans_key": spans_key, **reading}), nlp)

@@ -58,14 +58,16 @@ class SpenNer(WordComponent):
         spans = [Span(doc, places[e.start], places[e.end - 1] + 1, label=e.label) for e in entities]
         key = self.settings["spans_key"] or self.name
         doc.spans[key] = make_group(doc, key, spans, [e.score for e in entities])
-        if self.settings["overwrite"]:
-            doc.set_ents(spans)
-            return
         iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
-        taken = (iob == 1) | (iob == 3)
-        blocked = [doc[i : i + 1] for i in np.flatnonzero((iob == 3) & (kind == 0)).tolist()]
+        is_blocked = (iob == 3) & (kind == 0)
+        taken = is_blocked if self.settings["overwrite"] else (iob == 1) | (iob == 3)
         free = [span for span in spans if not taken[span.start : span.end].any()]
-        doc.set_ents([*doc.ents, *free], blocked=blocked)
+        ours = np.zeros(len(doc), dtype=bool)
+        for span in free:
+            ours[span.start : span.end] = True
+        kept = [span for span in doc.ents if not ours[span.start : span.end].any()]
+        blocked = [doc[i : i + 1] for i in np.flatnonzero(is_blocked).tolist()]
+        doc.set_ents([*kept, *free], blocked=blocked)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """`ents_p`, `ents_r`, `ents_f` and `ents_per_type`, as in spaCy's `ner`."""
