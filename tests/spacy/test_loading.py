@@ -66,6 +66,12 @@ def test_numbers_that_are_none(runs: dict[str, Path], config: dict[str, Any]) ->
         add("spen_ner", model=str(runs["ner"]), **config)
 
 
+@pytest.mark.parametrize("threshold", [2, -1])
+def test_a_threshold_that_is_no_probability(runs: dict[str, Path], threshold: float) -> None:
+    with pytest.raises(ConfigError, match=rf"spen_multilabel: found threshold={threshold}.*; expected a probability"):
+        add("spen_multilabel", model=str(runs["text"]), threshold=threshold)
+
+
 def roles(factory: str) -> dict[str, str]:
     return {"predicates": "verbs"} if factory == "spen_srl" else {}
 

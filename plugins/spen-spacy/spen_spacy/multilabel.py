@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,12 @@ class SpenMultilabel(Component):
     """Labels of a run of task `text`; see the factory for its settings."""
 
     factory = "spen_multilabel"
+
+    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(name, settings)
+        threshold = settings["threshold"]
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise ConfigError(f"{name}: found threshold={threshold}; expected a probability from 0 to 1, or None")
 
     @property
     def labels(self) -> tuple[str, ...]:
