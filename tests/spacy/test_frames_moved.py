@@ -132,10 +132,12 @@ def test_joining_docs_does_not_print_their_probabilities() -> None:
     assert not any("0.125" in str(warning.message) for warning in said)
 
 
+@pytest.mark.filterwarnings("error")
 def test_the_frames_that_were_written_last_are_told() -> None:
-    doc = NLP("Ann met Bob.")
-    for name in ("spen_srl", "roles", "spen_srl"):
-        annotate(doc, FRAMES[:1], name)
+    doc = annotate(annotate(NLP("Ann met Bob."), FRAMES[:1]), FRAMES[:1])  # of one component: no warning
+    for name, earlier in (("roles", "spen_srl"), ("spen_srl", "roles")):
+        with pytest.warns(UserWarning, match=rf"{name}: the doc has frames of another .* in doc.spans\['{earlier}'\]"):
+            annotate(doc, FRAMES[:1], name)
         assert [frame.sense for frame in doc._.srl] == [f"{name}.00"]
         assert doc[1]._.srl_frame.sense == f"{name}.00"
         for other in (doc[:].as_doc(copy_user_data=True), Doc(NLP.vocab).from_bytes(doc.to_bytes()), doc.copy()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -174,9 +175,20 @@ class SpenSrl(WordComponent):
         attributes = {STARTS: starts, ENERGIES: energies}
         attributes |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
         doc.spans.pop(key, None)  # frames that are written last are the last in doc.spans
+        self._warn_of_others(doc)
         doc.spans[key] = group = make_group(doc, key, spans, scores, **attributes)
         keep_frames(doc, spans, group.attrs[SCORES], attributes, pieces)
         self.keep_energy(doc, [answer for _, _, answer in frames])
+
+    def _warn_of_others(self, doc: Doc) -> None:
+        """Warn of frames of another component, which `doc._.srl` will no longer show."""
+        for other, group in doc.spans.items():
+            if STARTS in group.attrs:
+                warnings.warn(
+                    f"{self.name}: the doc has frames of another component; doc._.srl will show those of {self.name} "
+                    f"alone. The others stay in doc.spans[{other!r}]: each predicate (V), then its arguments",
+                    stacklevel=2,
+                )
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, predicates as V among them.
