@@ -45,6 +45,8 @@ def test_a_missing_folder_and_one_that_is_no_run(factory: str, tmp_path: Path) -
         add(factory, model=str(tmp_path / "nowhere"), **roles(factory))
     with pytest.raises(ConfigError, match=r"holds no config\.json"):
         add(factory, model=str(tmp_path), **roles(factory))
+    with pytest.raises(ConfigError, match=rf"{factory}: found the model '', an empty name"):
+        add(factory, model="", **roles(factory))
 
 
 def test_a_folder_below_the_users_own(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +108,10 @@ def test_attributes_that_a_run_does_not_say(runs: dict[str, Path], tmp_path: Pat
 def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:
     with pytest.raises(ConfigError, match=r'found no model of predicates.*predicates="verbs"'):
         add("spen_srl", model=str(runs["srl"]))
+    with pytest.raises(ConfigError, match=r"tags predicates, for predicates_model; expected a model of task 'srl'"):
+        add("spen_srl", model=str(runs["predicates"]))
+    with pytest.raises(ConfigError, match="a run that does not label semantic roles"):
+        add("spen_srl", model=str(runs["ner"]))
     with pytest.raises(ConfigError, match="does not tag predicates"):
         add("spen_srl", model=str(runs["srl"]), predicates_model=str(runs["ner"]))
     with pytest.raises(ConfigError, match="found both predicates_model and predicates other than 'model'"):

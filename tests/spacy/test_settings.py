@@ -101,7 +101,8 @@ def test_a_component_in_place_of_a_saved_one_is_loaded_when_it_is_added(how: str
 
 
 def test_a_pipelines_name_is_no_models() -> None:
-    with pytest.raises(ConfigError, match=r"'spen_en_md', .*an installed one \(spen_ner, spen_ner_md\), or train one"):
+    found = r"'spen_en_md', which is a pipeline, not a model \(its own: spen_ner_md\)\. "
+    with pytest.raises(ConfigError, match=rf"{found}Name an installed one \(spen_ner, spen_ner_md\), or train one"):
         spacy.blank("en").add_pipe("spen_ner", config={"model": "spen_en_md"})
 
 

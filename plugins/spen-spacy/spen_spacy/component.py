@@ -75,28 +75,31 @@ class Component(Pipe):
     def load(self, places: Mapping[str, Path] | None = None) -> None:
         """Load and check the run of each part, from these folders or as the settings say; `SpenError` if a run is
         missing, damaged, of another task, or needs a plugin or a device that isn't there."""
-        runs = {}
+        places = self.places() if places is None else places
+        self._runs = {part: self.load_part(part, place) for part, place in places.items()}
+
+    def load_part(self, part: str, place: Path) -> Run:
+        """A part's run from this folder, checked; errors as of `load`."""
         device = self.settings["device"] or str(get_torch_default_device())
-        for part, place in (self.places() if places is None else places).items():
-            more = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
-            precision = self.settings["precision"]
+        more = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
+        precision = self.settings["precision"]
+        try:
             try:
-                try:
-                    runs[part] = Run(place, device=device, precision=precision, **more)
-                except ConfigError:
-                    if part == "model" or precision != "int8":
-                        raise
-                    runs[part] = Run(place, device=device)  # a part without an encoder, beside one that has one
-            except (ConfigError, PluginError, RunError) as error:
-                raise type(error)(f"{self.name}: {error}") from error
-            self.check(part, runs[part])
-            if columns := getattr(runs[part].task.config, "columns", None):
-                warnings.warn(
-                    f"{self.name}: its run was trained with the columns {', '.join(columns)}, which docs do not have; "
-                    "train one without (columns={})",
-                    stacklevel=2,
-                )
-        self._runs = runs
+                run = Run(place, device=device, precision=precision, **more)
+            except ConfigError:
+                if part == "model" or precision != "int8":
+                    raise
+                run = Run(place, device=device)  # a part without an encoder, beside one that has one
+        except (ConfigError, PluginError, RunError) as error:
+            raise type(error)(f"{self.name}: {error}") from error
+        self.check(part, run)
+        if columns := getattr(run.task.config, "columns", None):
+            warnings.warn(
+                f"{self.name}: its run was trained with the columns {', '.join(columns)}, which docs do not have; "
+                "train one without (columns={})",
+                stacklevel=2,
+            )
+        return run
 
     def update(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raises `ConfigError`, with the command that trains a run, and how to leave the component as it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from spen_plugins import ConfigError, Registry, RunFolder
@@ -36,8 +37,10 @@ def find_folders(name: str, factory: str, model: str | Path | None, setting: str
     if (place / "methods.json").exists():
         place = RunFolder.open(place, mean=True).path  # the run that was chosen, or the mean of some
     if not (place / "config.json").exists():
-        found = "which does not exist" if not place.exists() else "which is not a run folder: it holds no config.json"
-        raise ConfigError(f"{name}: found the {setting} {str(place)!r}, {found}. {_remedy(factory, setting)}")
+        shown = str(place) if str(model) else ""
+        raise ConfigError(
+            f"{name}: found the {setting} {shown!r}, {_describe(shown, factory)}. {_remedy(factory, setting)}"
+        )
     return {"model": place}
 
 
@@ -62,9 +65,29 @@ def training(factory: str) -> str:
     return f"Train a run (spen-run {CONFIGS[factory]} data=FILE --out runs/mine)"
 
 
-def _remedy(factory: str, setting: str = "model") -> str:
+def _describe(place: str, factory: str) -> str:
+    """The fault of a place that holds no run."""
+    if not place:
+        return "an empty name"
+    if Path(place).exists():
+        return "which is not a run folder: it holds no config.json"
+    if place not in entry_points(group="spacy_models").names:
+        return "which does not exist"
+    registry = Registry()
+    plugins = registry.providers("model")
+    packages = {name: registry.plugin(f"{plugins[name][0]}.{name}").distribution for name in _list_models(factory)}
+    own = ", ".join(name for name, package in packages.items() if package.replace("-", "_") == place)
+    return "which is a pipeline, not a model" + (f" (its own: {own})" if own else "")
+
+
+def _list_models(factory: str) -> list[str]:
+    """The names of the installed models of a factory."""
     others = tuple(other for other in CONFIGS if other != factory)
-    names = [name for name in sorted(Registry().providers("model")) if not name.startswith(others)]
+    return [name for name in sorted(Registry().providers("model")) if not name.startswith(others)]
+
+
+def _remedy(factory: str, setting: str = "model") -> str:
+    names = _list_models(factory)
     start = (
         f"Name an installed one ({', '.join(names)}), or train one"
         if names

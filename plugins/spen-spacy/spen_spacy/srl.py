@@ -46,6 +46,7 @@ class SpenSrl(WordComponent):
         others = ("predicates_model", "senses_model")
         places |= self._find_named(setting for setting in others if self.settings[setting] is not None)
         if "predicates" in self.parts and "predicates" not in places:
+            self.load_part("model", places["model"])  # raises if this is no model of roles
             raise ConfigError(
                 f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run predicates) "
                 'and give its folder as predicates_model, or set predicates="verbs"'
@@ -61,9 +62,11 @@ class SpenSrl(WordComponent):
                 )
         elif part == "model":
             if not isinstance(run.task, SemanticRoles):
+                is_tagger = isinstance(run.task, Tagging) and "B-V" in run.task.space.tags
+                found = "tags predicates, for predicates_model" if is_tagger else "does not label semantic roles"
                 raise ConfigError(
-                    f"{self.name}: found a run that does not label semantic roles; expected one of task 'srl', as "
-                    "the config `roles` trains"
+                    f"{self.name}: found a run that {found}; expected a model of task 'srl', as the config `roles` "
+                    "trains"
                 )
         elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
             raise ConfigError(
