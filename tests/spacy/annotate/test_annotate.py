@@ -426,6 +426,14 @@ def test_progress_within_a_shard(capsys: pytest.CaptureFixture[str], monkeypatch
     assert lines[-1].startswith("3.0 of 3 shards, 5 documents, 30 words in ") and summary.startswith("5 documents, ")
 
 
+def test_an_input_without_documents_has_a_warning(pipeline: Path, tmp_path: Path) -> None:
+    for text in ("", "\n \n"):
+        (path := tmp_path / "empty.txt").write_text(text)
+        done = invoke(pipeline, path, out=tmp_path / f"out{len(text)}")
+        assert done.exit_code == 0 and done.stderr == "warning: found no documents in the input\n"
+        assert invoke(pipeline, path, out="-", to="jsonl").stderr.startswith("warning: found no documents in the input")
+
+
 def test_inputs_are_checked_before_the_pipeline_loads(
     pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -597,7 +605,8 @@ def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: s
     assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
     max(out.glob("shard-*")).unlink()
     assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
-    assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
+    done = invoke(pipeline, path, **options)
+    assert done.output.splitlines() == ["nothing was left to do: all shards were finished before", wanted]
     path.write_text("Anna\nBob\n")
     done = invoke(pipeline, path, **options | {"out": tmp_path / "good"})
     assert done.output.splitlines()[-1] == f"{tmp_path / 'good'}: all of 1 shard"

@@ -59,6 +59,10 @@ def follow(steps: Generator[Done, None, None], plan: Plan, todo: int, is_printed
             if not has_bar and not is_printed and now - shown >= LINE_SECONDS:
                 shown = now
                 typer.echo(f"{share:.1f} of {total} shards, {described}", err=True)
+    if total and not todo:
+        return "nothing was left to do: all shards were finished before"
+    if not documents and todo == total:
+        typer.echo("warning: found no documents in the input", err=True)
     return _describe(documents, words, time.perf_counter() - started)
 
 
