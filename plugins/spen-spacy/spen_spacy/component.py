@@ -33,6 +33,8 @@ class Component(Pipe):
     factory: ClassVar[str]
     optional: ClassVar[tuple[str, ...]] = ()
     """Names of runs that it may have or not."""
+    unassigned: frozenset[str] = frozenset()
+    """Those of the factory's `assigns` that its run does not set."""
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         self.name = name

@@ -46,6 +46,7 @@ class SpenPos(WordComponent):
                 "expected attribute='tag' or 'auto'"
             )
         self._columns = list(columns)
+        self.unassigned = frozenset({TAG: "token.tag", POS: "token.pos"}[one] for one in {TAG, POS} - columns.keys())
         names = [(*row, WHITESPACE[column]) for column, row in columns.items()]
         self._names = sorted({name for row in names for name in row})
         self._number = {tag: i for i, tag in enumerate(tags)}

@@ -677,12 +677,14 @@ def test_memory_depends_on_no_input() -> None:
 def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) -> None:
     path = text_file(tmp_path, [text.replace("\n", " "), "Anna told Bob ."])
     wanted = {"ner": {"ents"}, "fine": {"pos", "tags", "tag_scores"}, "srl": {"frames"}, "text": {"cats", "labels"}}
+    wanted |= {"pos": {"pos", "tag_scores"}}
     for name, columns in wanted.items():
         more = {"predicates": runs["predicates"]} if name == "srl" else {}
         done = invoke(runs[name], path, out=tmp_path / name, **more)
         assert done.exit_code == 0, done.output
         table = parquet.read_table(tmp_path / name / "shard-000000.parquet")
-        assert columns <= set(table.column_names) and ("tokens" in table.column_names) == (name != "text")
+        assert columns == set(table.column_names) & {"pos", "tags", "tag_scores", "ents", "frames", "cats", "labels"}
+        assert ("tokens" in table.column_names) == (name != "text")
         done = invoke(runs[name], path, out="-", to="jsonl", **more)
         for row, line in zip(table.to_pylist(maps_as_pydicts="strict"), done.stdout.splitlines(), strict=True):
             assert json.loads(line, parse_float=of_six_digits) == row
@@ -700,7 +702,8 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
                 assert dict(row["cats"]) == pytest.approx(doc.cats, abs=1e-4)
                 assert set(row["labels"]) == {label for label, p in row["cats"] if p > threshold}
             else:
-                assert row["tags"] == [token.tag_ for token in doc]
+                assert row["pos"] == [token.pos_ for token in doc]
+                assert name == "pos" or row["tags"] == [token.tag_ for token in doc]
 
 
 def test_the_precision_is_that_of_our_components_and_of_the_whole_job(runs: dict[str, Path], tmp_path: Path) -> None:

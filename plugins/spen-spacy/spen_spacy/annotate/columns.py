@@ -37,9 +37,11 @@ _TOKENS: dict[str, tuple[str, str, Callable[[Token], Any]]] = {
 
 
 def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
-    """The columns of what a pipeline's components say they assign, as spaCy's `analyze_pipes` has it, by name: all, or
-    those that are wanted; `ConfigError` if one of these is not there."""
-    assigned = {attribute for name in nlp.pipe_names for attribute in nlp.get_pipe_meta(name).assigns}
+    """The columns of what a pipeline's components say they assign, as spaCy's `analyze_pipes` has it, without what a
+    run of ours does not set, by name: all, or those that are wanted; `ConfigError` if one of these is not there."""
+    assigned: set[str] = set()
+    for name, component in nlp.pipeline:
+        assigned |= {*nlp.get_pipe_meta(name).assigns} - getattr(component, "unassigned", frozenset())
     known = _token_columns(assigned) | _doc_columns(nlp, assigned)
     for attribute in sorted(assigned - {"doc._.srl", "doc._.spen_energy"}):
         if attribute.startswith("doc._."):
