@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
 from spen_spacy.packaging.runs import Component as Part
+from spen_spacy.srl import SpenSrl
+from spen_spacy.storage import pack
 from tests.loaded import QUIET, piped
 from tests.runs.test_together import few, given  # noqa: F401, a fixture
 
@@ -184,6 +188,17 @@ def test_stored_and_in_processes(nlp: Language, tmp_path: Path) -> None:
         [pos for pos, _ in row] for row in wanted[0][::2]
     ]
     same(said(nlp.pipe(docs(nlp), n_process=2, batch_size=3)), wanted)
+
+
+def test_bytes_have_the_encoder_of_several_parts_once(runs: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(SpenSrl, "check", lambda *_: None)  # any run over the encoder will do as a second part
+    pipe = piped("spen_srl", model=runs / "roles", predicates_model=runs / "tags").get_pipe("spen_srl")
+    data = pipe.to_bytes()
+    files = zipfile.ZipFile(io.BytesIO(data)).namelist()
+    assert len([name for name in files if name.startswith("encoders/")]) == 1
+    pipe.to_disk(tmp_path)
+    for packed in (data, pack(tmp_path)):  # the second as earlier versions packed it
+        assert pipe.from_bytes(packed).to_bytes() == data
 
 
 def test_a_written_pipeline_has_the_encoder_once(runs: Path, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from spen_spacy.storage import pack, unpack
 
 WORDS = 50_000
 """Maximal number of words in a minibatch of docs."""
+PACKED = "component"
+"""Folder of the parts among the files of `to_bytes`, beside their encoders."""
 
 
 class Component(Pipe):
@@ -197,16 +199,17 @@ class Component(Pipe):
         return [key for key in keys if self.settings[key] != saved.get(key)]
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The files of `to_disk` as bytes."""
+        """The files of `to_disk` as bytes, an encoder of several parts once."""
         with TemporaryDirectory() as folder:
-            self._write(Path(folder), apart=False)
+            self._write(Path(folder) / PACKED, apart=True)
             return pack(Path(folder))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Component:
         """The inverse of `to_bytes`; `RunError` if the bytes are damaged, or name files outside the folder."""
         with TemporaryDirectory() as folder:
             unpack(data, Path(folder))
-            self._read(Path(folder), {})
+            packed = Path(folder) / PACKED
+            self._read(packed if packed.exists() else Path(folder), {})  # earlier versions packed the parts alone
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
