@@ -79,8 +79,8 @@ Precision = Annotated[
     Literal["no", "int8", "bf16"],
     typer.Option(
         help="no: float32; int8: pretrained encoders multiply in int8, and LSTMs in bfloat16 if the processor supports "
-        "it, faster on x86 processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, "
-        "and on GPUs."
+        "it, faster on processors with AVX512-VNNI; bf16: nets multiply in bfloat16, faster on processors with AMX or "
+        "AVX512-BF16, and on GPUs."
     ),
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; lower is better.")]

@@ -28,8 +28,8 @@ class Reading(TypedDict):
         device: where the run predicts, such as "cuda:1" or "cpu"; None: where spaCy computes, which is a GPU after
             `spacy.prefer_gpu()`.
         precision: "no": float32; "int8": pretrained encoders multiply in int8, and LSTMs in bfloat16 if the processor
-            supports it, faster on x86 processors; "bf16": all nets multiply in bfloat16, faster on a GPU or a processor
-            that supports it (AMX, AVX512-BF16).
+            supports it, faster on processors with AVX512-VNNI; "bf16": all nets multiply in bfloat16, faster on a GPU
+            or a processor that supports it (AMX, AVX512-BF16).
     """
 
     sentences: Literal["auto", "doc", "rule"]

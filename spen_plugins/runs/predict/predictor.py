@@ -39,9 +39,9 @@ class Predictor:
         refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
             or a table such as `{"type": "rerank", "k": 8}`.
         precision: "no": float32; "int8": the net's pretrained encoders multiply in int8, and LSTMs in bfloat16 if the
-            processor supports it, faster on x86 processors; "bf16": nets multiply in bfloat16, faster on hardware that
-            supports it (AMX, AVX512-BF16, GPUs) and slower elsewhere. Decoding stays in float32, as do the energies of
-            `predict(energy=True)` unless they share the encoder.
+            processor supports it, faster on processors with AVX512-VNNI; "bf16": nets multiply in bfloat16, faster on
+            hardware that supports it (AMX, AVX512-BF16, GPUs) and slower elsewhere. Decoding stays in float32, as do
+            the energies of `predict(energy=True)` unless they share the encoder.
     """
 
     def __init__(

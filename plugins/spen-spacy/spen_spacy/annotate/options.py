@@ -101,8 +101,8 @@ Precision = Annotated[
     typer.Option(
         show_default=False,
         help="int8: pretrained encoders multiply in int8, and LSTMs in bfloat16 if the processor supports it, faster "
-        "on x86 processors; bf16: nets multiply in bfloat16, faster on processors with AMX or AVX512-BF16, and on "
-        "GPUs; no: float32 (default: the pipeline's own precision).",
+        "on processors with AVX512-VNNI; bf16: nets multiply in bfloat16, faster on processors with AMX or "
+        "AVX512-BF16, and on GPUs; no: float32 (default: the pipeline's own precision).",
     ),
 ]
 PredicatesRun = Annotated[
