@@ -174,9 +174,9 @@ F1 by seqeval in strict mode.
 CHUNKS = """
 ## Noun chunks and dependencies
 
-This pipeline has no dependency parser, so `doc.noun_chunks` fails. Load it with `exclude=["senter"]` and take the parser of
-`english = spacy.load("en_core_web_sm")` by `nlp.add_pipe("parser", source=english, before="spen_pos")`, after
-`english.replace_listeners("tok2vec", "parser", ["model.tok2vec"])`.
+This pipeline has no dependency parser, so `doc.noun_chunks` fails. Load it with `exclude=["senter"]` and take the
+parser of `english = spacy.load("en_core_web_sm")` by `nlp.add_pipe("parser", source=english, before="spen_pos")`,
+after `english.replace_listeners("tok2vec", "parser", ["model.tok2vec"])`.
 """
 ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
 WHOLE = """
