@@ -47,7 +47,7 @@ class Energy(Component):
 
     def forward(self, features: Any, y: Tensor) -> Tensor:
         """Energies of `y` `(batch, sample, *variables)` given `encode(x)`: `(batch, sample)`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement forward")
 
     def gradient(self, features: Any, y: Tensor) -> Tensor:
         """dE/dy, of y's shape; differentiable, in y and the parameters, while gradients are recorded.

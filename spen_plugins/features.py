@@ -58,7 +58,7 @@ class FeatureNetwork(nn.Module):
 
     def forward(self, x: X) -> Tensor:
         """`(batch, output_dim)` for vectors, `(batch, token, output_dim)` for sentences."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement forward")
 
     def save_assets(self, folder: Path) -> None:
         """Write to a new folder all files, besides weights, that `relocated` needs.

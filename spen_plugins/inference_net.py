@@ -28,7 +28,7 @@ class InferenceNet(Component):
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """The net's q(y | x)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement forward")
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """The proposal for losses in training: the net's q(y | x), or that of the net on which an optimiser builds."""

@@ -202,7 +202,7 @@ class Loop:
         return NonFiniteLoss(
             f"the {what} of phase {active.phase.name!r} is {value} at stage {self.stages[at.stage].name!r}, "
             f"epoch {at.epoch}, batch {at.batch}, update {active.updates}. {kept}; "
-            f"{explain_non_finite(self.nets, active, batch)}"
+            f"{explain_non_finite(self.nets, active, batch, self.accelerator)}"
         )
 
     def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:

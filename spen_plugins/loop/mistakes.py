@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
@@ -31,6 +32,8 @@ from spen_plugins.trainer import Stage, Trainer, Update, backward
 
 MISTAKES = (AssertionError, AttributeError, ImportError, LookupError, NameError, RuntimeError, TypeError, ValueError)
 """Errors of code, such as a wrong name, key or shape."""
+SINGULAR = (torch.linalg.LinAlgError, np.linalg.LinAlgError)
+"""Errors that depend on the weights."""
 
 
 def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list[str]:
@@ -56,7 +59,7 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list
             nets = NetStates(twin)
             for number, stage in enumerate(own.stages(twin, task)):
                 if stage.epochs and stage.phases:
-                    with translate_mistakes(f"stage {stage.name!r}"), suppress(torch.linalg.LinAlgError):
+                    with translate_mistakes(f"stage {stage.name!r}"), suppress(*SINGULAR):
                         notes += _rehearse_stage(nets, stage, number, recipe, accelerator)
     except (ConfigError, DataError, PluginError):
         raise
@@ -73,7 +76,7 @@ def find_unregistered(module: nn.Module, *beside: nn.Module) -> str | None:
     known = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
     for inner in module.modules():
         for attribute, value in vars(inner).items():
-            if not all(id(tensor) in known for tensor in _weights(value)):
+            if not all(id(tensor) in known for tensor in _weights(value, set())):
                 return (
                     f"{type(inner).__name__}.{attribute} holds weights that are not registered as parameters, so they "
                     "are neither trained nor saved; expected an nn.Parameter, and nn.ModuleList, nn.ModuleDict or "
@@ -82,15 +85,16 @@ def find_unregistered(module: nn.Module, *beside: nn.Module) -> str | None:
     return None
 
 
-def _weights(value: Any) -> Iterator[Tensor]:
-    """Tensors that could learn, also modules' and those in lists and dicts."""
+def _weights(value: Any, seen: set[int]) -> Iterator[Tensor]:
+    """Tensors that could learn, also modules' and those in lists and dicts, each of which is looked into once."""
     if isinstance(value, Tensor) and value.is_leaf and value.requires_grad:
         yield value
     elif isinstance(value, nn.Module):
-        yield from value.parameters()
-    elif isinstance(value, Mapping | list | tuple):
+        yield from (parameter for parameter in value.parameters() if parameter.requires_grad)
+    elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
+        seen.add(id(value))
         for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _weights(inner)
+            yield from _weights(inner, seen)
 
 
 def _check_protocol(trainer: Trainer) -> None:
@@ -146,8 +150,8 @@ def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
     if active.phase.gradient is not backward:  # another rule may have its own way to the parameters
         return []
     return [
-        f"warning: the loss {name!r} of phase {active.phase.name!r} has no gradient to what the phase trains, so it "
-        "teaches nothing; expected a loss and an energy that are not constant, rounded or detached"
+        f"warning: in the first batch, the loss {name!r} of phase {active.phase.name!r} has no gradient to what the "
+        "phase trains, so it teaches nothing; expected a loss and an energy that are not constant, rounded or detached"
         for name, term in terms.items()
         if not term.requires_grad
         or not any(
@@ -157,11 +161,12 @@ def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
     ]
 
 
-def explain_non_finite(nets: NetStates, active: ActivePhase, batch: Batch | None) -> str:
+def explain_non_finite(nets: NetStates, active: ActivePhase, batch: Batch | None, accelerator: Accelerator) -> str:
     """Remedies for a value that is NaN or infinite. In the loss of a batch before a phase's first update: the component
-    whose output is the first that is."""
+    whose output is the first that is, if any is."""
+    remedies = f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
     if batch is None or active.updates:
-        return f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
+        return remedies
     names = {part: name for name, part in nets.model.named_modules() if isinstance(part, Component | FeatureNetwork)}
     found: list[str] = []
 
@@ -172,11 +177,12 @@ def explain_non_finite(nets: NetStates, active: ActivePhase, batch: Batch | None
 
     hooks = [part.register_forward_hook(look) for part in names]
     try:
-        active.phase.loss(LiveContext(nets, batch))
+        with accelerator.autocast():
+            active.phase.loss(LiveContext(nets, batch))
     finally:
         for hook in hooks:
             hook.remove()
-    return found[0] if found else "the outputs of all components are finite, but not what the loss makes of them"
+    return found[0] if found else remedies
 
 
 @contextmanager

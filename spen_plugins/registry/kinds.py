@@ -57,23 +57,18 @@ class Kind:
                 f"{where}: {value.__name__}.Config has a field {clash[0]!r}, which its table reserves; "
                 "expected another name"
             )
-        # A module has an abstract forward without saying so; a loss may have terms instead.
-        methods = [name for name in ("forward", "terms") if hasattr(base, name)]
-        if methods and all(getattr(value, name) is getattr(base, name) for name in methods):
-            raise PluginError(f"{where}: {value.__name__} does not implement forward")
         self._check_arguments(value, where)
 
     def _check_arguments(self, value: type, where: str) -> None:
         """Raise for a class that can't be built as `config.node.make` does."""
         names = ["config", *(["task"] if self.base[0] not in ("task", "trainer") else [])]
         names += ["features"] if self.features else []
-        parts = getattr(value, "parts", ())
         try:
-            inspect.signature(value).bind(*names, **dict.fromkeys(parts))
+            inspect.signature(value).bind_partial(*names)
         except TypeError as error:
             code = value.__init__.__code__
             method = f"{value.__name__}.__init__ ({code.co_filename}, line {code.co_firstlineno})"
-            expected = f"expected the arguments {', '.join([*names, *parts])}"
+            expected = f"expected the arguments {', '.join([*names, *getattr(value, 'parts', ())])}"
             raise PluginError(f"{where}: {method}: {error}; {expected}") from error
 
 

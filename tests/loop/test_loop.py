@@ -476,7 +476,7 @@ def test_a_loss_that_is_not_finite_at_once_names_the_component(task: ToyTask, tm
 
     for model, says in (
         (model_for(task, Logarithm), r"the output of energy \(Logarithm\) is the first that is not finite$"),
-        (model_for(task), "the outputs of all components are finite, but not what the loss makes of them$"),
+        (model_for(task), "a lower learning rate .* may help"),
     ):
         fails = 1.0 if isinstance(model.energy, Logarithm) else float("nan")
         phase = sp.Phase("e", ("energy",), lambda c, by=fails: {"e": c.energy(c.batch.gold)[:, 0] * by}, ADAM)

@@ -212,7 +212,7 @@ def test_an_energy_without_gradient_to_the_net_is_noted(toy: ToyTask) -> None:
 
     assert rehearse_two(toy, Scaled, loss=lambda c: {"energy": c.energy(c.proposal.mean)[:, 0]}) == []
     [note] = rehearse_two(toy, Scaled, loss=lambda c: {"energy": c.energy((c.proposal.mean > 0.5).float())[:, 0]})
-    assert note.startswith("warning: the loss 'energy' of phase 'net' has no gradient to what the phase trains")
+    assert note.startswith("warning: in the first batch, the loss 'energy' of phase 'net' has no gradient to what")
 
 
 class NoSample(ToyNet):

@@ -305,11 +305,12 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
         wanted = [set(answer["labels"]) for answer in asked.predict_examples(examples)]
         assert [set(answer["labels"]) for answer in kept.predict_examples(examples)] == wanted
         protocol = RunFolder.open(out).metrics()["protocol"]
+        assert protocol["refined"].items() >= refine.items() and "refined" not in plain
         if refine["type"] == "gbi":
             assert protocol["threshold"].endswith(", fixed")
         else:
+            assert protocol["refined"] == {**refine, "candidates": "best"}
             assert protocol["threshold"] == "none: the energy decides"
-        assert protocol["refined"].items() >= refine.items() and "refined" not in plain
         assert protocol.items() >= evaluating.protocol(kept.folder, kept.model, kept.task).items()
         warned = " ".join(compare(read_groups([str(path), str(out)])).notes)
         assert f"refined: {{'type': '{refine['type']}'" in warned and "against none" in warned

@@ -130,7 +130,10 @@ def make_lemmatizer(words: Language) -> None:
     seen: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for doc in conllu_to_docs(_read("train"), no_print=True):
         for token in doc:
-            seen[token.pos_.lower()][token.text.lower()][token.lemma_] += 1
+            pos = token.pos_.lower()
+            lemma = token.lemma_.lower() if pos in ("verb", "aux") else token.lemma_  # "Deem" in headings
+            if lemma != "_":
+                seen[pos][token.text.lower()][lemma] += 1
     rules, index, known = (tables.get_table(f"lemma_{name}") for name in ("rules", "index", "exc"))
     # Of two verbs, spaCy takes that of the later rule: "fined" is of "fine", since "fin" has "finned".
     rules["verb"] = sorted(rules["verb"], key=lambda rule: rule[1] == "e")
