@@ -45,12 +45,15 @@ def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
         "packages": [folder for folder in sys.path if folder],
         "filename": str(path),
         "src": text,
-        "jpathdir": [str(path.parent), *map(str, shipped.list_folders())],
         "tla_vars": texts,
         "tla_codes": codes,
     }
     line = [sys.executable, "-I", "-S", "-X", "utf8", jsonnet_process.__file__]
-    done = subprocess.run(line, input=json.dumps(request), capture_output=True, encoding="utf-8", check=False)
+    for list_places in (lambda: [shipped.FOLDER], shipped.list_folders):  # finding plugins takes a third of the time
+        request["jpathdir"] = [str(place) for place in (path.parent, *list_places())]
+        done = subprocess.run(line, input=json.dumps(request), capture_output=True, encoding="utf-8", check=False)
+        if "can't resolve" not in done.stderr:
+            break
     if done.returncode == jsonnet_process.REFUSED:
         raise _error(done.stderr.rstrip("\n"), path)
     if done.returncode:

@@ -162,8 +162,8 @@ def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
 
 
 def explain_non_finite(nets: NetStates, active: ActivePhase, batch: Batch | None, accelerator: Accelerator) -> str:
-    """Remedies for a value that is NaN or infinite. In the loss of a batch before a phase's first update: the component
-    whose output is the first that is, if any is."""
+    """Explains a NaN or infinite value: in the loss of a batch before a phase's first update, by the first component
+    whose output is not finite; otherwise, by remedies."""
     remedies = f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
     if batch is None or active.updates:
         return remedies

@@ -35,8 +35,6 @@ SCALE = """
             '''How strong.'''
             width: int
 
-        def forward(self, features, y): pass
-
     @sp.hookimpl
     def spen_energy():
         return {"scale": Scale}

@@ -44,8 +44,6 @@ TOY = """
             self.output_dim = config.width
             self.layer = torch.nn.Linear(task.inputs.size, config.width)
 
-        def forward(self, x): pass
-
         def indexer(self):
             return f"width {self.config.width}", self.output_dim
 
@@ -56,19 +54,14 @@ TOY = """
             super().__init__(config, task, features)
             self.layer = torch.nn.Linear(features.output_dim, task.space.shape[0])
 
-        def forward(self, *inputs): pass
-
     class Net(Component, sp.InferenceNet): pass
     class Energy(Component, sp.Energy):
         class Config(sp.Config):
             depth: int = 1
-    class Other(sp.Energy):
-        def forward(self, *inputs): pass
-    class Loss(sp.EnergyLoss):
-        def forward(self, *inputs): pass
+    class Other(sp.Energy): pass
+    class Loss(sp.EnergyLoss): pass
     class Optimiser(sp.InferenceNet):
         uses_energy = True
-        def forward(self, *inputs): pass
 
     class Trainer(sp.Trainer):
         needs = ("energy", "energy_loss")

@@ -202,6 +202,16 @@ def test_weights_that_are_not_registered_are_named_before_training(toy: ToyTask)
     with pytest.raises(PluginError, match=r"^LayersInAList\.layers holds weights .* not registered .* nn\.ModuleList"):
         rehearse_two(toy, LayersInAList)
 
+    class Frozen(ToyEnergy):
+        """Its list holds itself, too."""
+
+        def __init__(self, config: Any, task: sp.Task) -> None:
+            super().__init__(config, task)
+            self.encoder: list[Any] = [nn.Linear(4, 4).requires_grad_(False)]
+            self.encoder.append(self.encoder)
+
+    assert rehearse_two(toy, Frozen) == []
+
 
 def test_an_energy_without_gradient_to_the_net_is_noted(toy: ToyTask) -> None:
     """It has one to its own weights."""

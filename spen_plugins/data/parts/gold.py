@@ -59,8 +59,8 @@ def hide_gold(
     read: Callable[[Path], tuple[Sequence[T], str]],
     what: str = "examples",
 ) -> tuple[list[T], list[T], dict[str, str], list[str]]:
-    """The training examples whose gold is used, the others, `hidden`, and of the files of `unlabelled`, which `read`
-    reads and describes, checksums and notes."""
+    """Returns the training examples whose gold is used, the others (`hidden`), and checksums and notes of the files of
+    `unlabelled`, which `read` reads and describes."""
     count = len(examples) if config.labelled is None else config.labelled
     if len(examples) < count:
         raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled={count}")

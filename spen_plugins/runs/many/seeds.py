@@ -174,7 +174,7 @@ def run_many(
 
 
 def _note_earlier(out: Path, methods: Sequence[str], seeds: Sequence[int], options: RunOptions) -> None:
-    """Print which seeds of earlier commands count beside those of this one: of methods all, otherwise finished ones."""
+    """Print the seeds of earlier commands that count, too: with methods all of them, otherwise the finished ones."""
     folder = out / methods[0]
     held = [seed for seed in read_seeds(folder) if any(methods) or read_metrics(folder, seed) is not None]
     if earlier := [str(seed) for seed in held if seed not in seeds]:
