@@ -68,6 +68,15 @@ class DataError(SpenError):
         super().__init__(f"{where}: found {shown}; expected {expected}")
 
 
+@contextmanager
+def explain_missing(message: str) -> Iterator[None]:
+    """Inside, an import that fails is a ConfigError with this message, which says what to install."""
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(message) from error
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' Did you mean 'x'?' if one of `known` is similar, else ''."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

@@ -37,14 +37,9 @@ def number_inputs(keys: Iterable[Hashable]) -> np.ndarray:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def count_repeats(inputs: np.ndarray) -> int:
-    """Number of rows with the input of an earlier row; `inputs` as of `number_inputs`."""
-    return len(inputs) - len(np.unique(inputs))
-
-
 def describe_repeats(inputs: np.ndarray) -> str:
-    """The end of a sentence on rows that were divided; empty if their inputs all differ."""
-    repeats = count_repeats(inputs)
+    """The end of a sentence on rows that were divided, empty if all inputs differ; `inputs` as of `number_inputs`."""
+    repeats = len(inputs) - len(np.unique(inputs))
     if not repeats:
         return ""
     rows, s = ("1 row repeats", "s") if repeats == 1 else (f"{repeats:,} rows repeat", "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import explain_missing
 from spen_plugins.figures.layout import decades, visible
 from spen_plugins.files import save_text, writing
 
@@ -51,10 +51,8 @@ def styled(make: Callable[..., Made]) -> Callable[..., Made]:
 
     @functools.wraps(make)
     def run(*args: Any, **kwargs: Any) -> Made:
-        try:
+        with explain_missing("plots need matplotlib: pip install 'spen-plugins[research]'"):
             import matplotlib
-        except ImportError as error:
-            raise ConfigError("plots need matplotlib: pip install 'spen-plugins[research]'") from error
         with matplotlib.rc_context(STYLE):
             return make(*args, **kwargs)
 

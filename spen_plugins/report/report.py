@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins import __version__
-from spen_plugins.errors import ConfigError, SpenError
+from spen_plugins.errors import SpenError, explain_missing
 from spen_plugins.figures.layout import shortened, visible
 from spen_plugins.files import save_text
 from spen_plugins.report import facts
@@ -61,10 +61,8 @@ def default_path(groups: Sequence[Group]) -> Path:
 
 
 def _load_template() -> Any:
-    try:
+    with explain_missing("reports need jinja2: pip install 'spen-plugins[research]'"):
         import jinja2
-    except ImportError as error:
-        raise ConfigError("reports need jinja2: pip install 'spen-plugins[research]'") from error
     source = resources.files("spen_plugins.report").joinpath("report.html.j2").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True,

@@ -17,7 +17,7 @@ import numpy as np
 from spen_plugins.data.table import Ragged
 from spen_plugins.data.tables.label_columns import read_names
 from spen_plugins.data.text import read_lines
-from spen_plugins.samples.parts import FOLDER, cut
+from spen_plugins.samples import FOLDER, cut
 
 SIZES = {"train": 1500, "validation": 500, "test": 500}
 FEATURES = 300

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from spen_plugins.data.sentences.srl import Sentence, read_srl
-from spen_plugins.samples.parts import FOLDER, cut
+from spen_plugins.samples import FOLDER, cut
 
 SIZES = {"train": 800, "validation": 200, "test": 200}
 

@@ -11,8 +11,7 @@ from functools import cache
 from typing import Literal
 
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
-from spen_plugins.samples import srl
-from spen_plugins.samples.parts import FOLDER, cut
+from spen_plugins.samples import FOLDER, cut, srl
 
 SIZES = {"train": 600, "validation": 150, "test": 150}
 COLUMNS: dict[str, dict[str, int]] = {"pos": {}, "ner": {"pos": 1, "chunk": 2}}

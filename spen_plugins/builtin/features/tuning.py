@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from spen_plugins.builtin.features.reading import Pooling
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, explain_missing
 from spen_plugins.settings.config import Config
 
 
@@ -80,11 +80,9 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     Raises:
         ConfigError: peft is missing, or the encoder has no such layers.
     """
-    try:
+    with explain_missing("features.lora requires the package peft: pip install 'spen-plugins[lora]'"):
         from peft import LoraConfig, inject_adapter_in_model
         from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as USUAL
-    except ImportError:
-        raise ConfigError("features.lora requires the package peft: pip install 'spen-plugins[lora]'") from None
     targets = lora.targets or USUAL.get(encoder.config.model_type)
     if isinstance(targets, list) and frozen not in (0, "embeddings"):
         # By full names: peft's own choice of layers finds none at an encoder's root.

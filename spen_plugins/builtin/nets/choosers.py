@@ -165,10 +165,10 @@ class Reweight(Chooser):
     def _choose(self, proposal: Proposal, x: X, energy: BoundEnergy) -> Tensor:
         if isinstance(self.space, LabelSet) and not isinstance(proposal, IndependentLabels):
             net = proposal.tempered(self.temperature)
-            return choose_dependent(net, energy, self.weight, self.config.samples).to(proposal.logits.dtype)
-        net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
-        if type(net) is not type(proposal):
-            raise ConfigError(DEPENDENT)
+        else:
+            net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
+            if type(net) is not type(proposal):
+                raise ConfigError(DEPENDENT)
         if isinstance(self.space, LabelSet):
             chosen = choose_labels(net, energy, self.weight, self.config.samples)
         else:
@@ -179,19 +179,15 @@ class Reweight(Chooser):
 
 def choose_labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
     """Sets of highest expected F1, `(batch, 1, label)`."""
+    independent = isinstance(net, IndependentLabels)
     if weight == 0:
-        return best_sets(torch.sigmoid(net.logits[:, 0])).unsqueeze(1)
-    draw = torch.Generator().manual_seed(0)
-    numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
-    y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
-    return find_best_set(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
-
-
-def choose_dependent(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
-    """As `choose_labels`, of labels that depend on each other."""
-    if weight == 0:
-        return find_best_sets(net).unsqueeze(1)
-    y = sample_alike(net, n)
+        return (best_sets(torch.sigmoid(net.logits[:, 0])) if independent else find_best_sets(net)).unsqueeze(1)
+    if independent:
+        draw = torch.Generator().manual_seed(0)
+        numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
+        y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
+    else:
+        y = sample_alike(net, n)
     return find_best_set(y, torch.softmax(_weigh(net, energy, y, weight), 1)).unsqueeze(1)
 
 

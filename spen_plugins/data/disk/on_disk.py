@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 
 from spen_plugins.data.equal_inputs import hash_rows
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import explain_missing
 
 T = TypeVar("T")
 BLOCK = 1024
@@ -207,9 +207,7 @@ def chosen(examples: Sequence[T], rows: Sequence[int]) -> list[T]:
 
 def dataset_class() -> Any:
     """`datasets.Dataset`; a ConfigError where it is missing."""
-    try:
+    needs = "training data on disk require Hugging Face's datasets: pip install 'spen-plugins[arrow]'"
+    with explain_missing(f"{needs}; task.on_disk=false keeps them in memory"):
         from datasets import Dataset
-    except ImportError:
-        needs = "training data on disk require Hugging Face's datasets: pip install 'spen-plugins[arrow]'"
-        raise ConfigError(f"{needs}; task.on_disk=false keeps them in memory") from None
     return Dataset

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from spen_plugins.data.catalogue import find_conll_2012_files, find_files, image_files, is_pattern
 from spen_plugins.data.text import open_as_is, opened, sha256
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import DataError, explain_missing
 from spen_plugins.files import no_file
 
 MOST_CELLS = 1 << 30
@@ -154,12 +154,11 @@ def _batches(path: Path, table: Any) -> Iterator[Any]:
 @contextmanager
 def _table(path: Path) -> Iterator[Any]:
     """A file, open: a `ParquetFile`, or a reader of Arrow's file or stream format."""
-    try:
+    with explain_missing(
+        f"{path} is a Parquet or Arrow file, which requires pyarrow: pip install 'spen-plugins[tables]'"
+    ):
         import pyarrow as pa
         from pyarrow import parquet
-    except ImportError:
-        needs = "is a Parquet or Arrow file, which requires pyarrow: pip install 'spen-plugins[tables]'"
-        raise ConfigError(f"{path} {needs}") from None
     try:
         with open_as_is(path) as file:
             head = file.read(6)

@@ -12,7 +12,7 @@ from spen_plugins.data.schemes import Scheme, convert
 from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.data.sentences.conllu import check_fields
 from spen_plugins.data.text import LARGEST, opened, shorten
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError, DataError, explain_missing
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -74,11 +74,9 @@ def _tagged(
 
 
 def _docs(path: Path) -> list[Doc]:
-    try:
+    with explain_missing(f"{path} is a DocBin, which requires spaCy: pip install 'spen-plugins[spacy]'"):
         from spacy.tokens import DocBin
         from spacy.vocab import Vocab
-    except ImportError as error:
-        raise ConfigError(f"{path} is a DocBin, which requires spaCy: pip install 'spen-plugins[spacy]'") from error
     with opened(path) as file:
         data = file.read()
     try:
@@ -140,12 +138,10 @@ def _entities(tokens: list[Token], scheme: Scheme) -> list[str]:
 def write_docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str | None = None) -> bytes:
     """A DocBin with a doc a sentence: entities under a scheme of spans, otherwise parts of speech and finer tags,
     "upos", "xpos" or "upos+xpos"; by default upos if all are Universal Dependencies'."""
-    try:
+    with explain_missing("a DocBin requires spaCy: pip install 'spen-plugins[spacy]'"):
         from spacy.parts_of_speech import IDS
         from spacy.tokens import Doc, DocBin
         from spacy.vocab import Vocab
-    except ImportError as error:
-        raise ConfigError("a DocBin requires spaCy: pip install 'spen-plugins[spacy]'") from error
     seen = {tag for sentence in sentences for tag in sentence.tags or ()}
     fields = (tags or ("upos" if seen <= IDS.keys() else "xpos")).split("+")
     vocab, made = Vocab(), DocBin()

@@ -12,17 +12,15 @@ from typing import Any
 
 from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.items import FORM, bad, tags_of
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, explain_missing
 
 
 def blank_tokeniser(language: str, setting: str) -> Any:
     """A pipeline of spaCy that only tokenises; `setting` is where the user named the language, for an error."""
-    try:
+    with explain_missing(
+        "raw text requires spaCy's tokeniser: pip install 'spen-plugins[spacy]'; or pass a file of words"
+    ):
         import spacy
-    except ImportError as error:
-        raise ConfigError(
-            "raw text requires spaCy's tokeniser: pip install 'spen-plugins[spacy]'; or pass a file of words"
-        ) from error
     try:
         return spacy.blank(language)
     except (ImportError, ValueError) as error:

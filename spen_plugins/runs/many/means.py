@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.runs.folder.folder import MEAN, RunFolder, read_methods
@@ -27,16 +27,9 @@ def average_folders(
     return [note for group in groups for note in group.notes]
 
 
-class KeptMean(NamedTuple):
-    """The mean that a folder predicts with: as JSON values, None if it predicts with a single run; and in words."""
-
-    record: dict[str, Any] | None
-    lines: list[str]
-
-
 def keep_mean(
     out: Path, runs: Mapping[str, Sequence[RunFolder]], best: str, unit: str, options: RunOptions
-) -> KeptMean:
+) -> tuple[dict[str, Any] | None, list[str]]:
     """Write the mean of those runs of a folder that the validation part chooses, in the folder itself.
 
     It is made once: again only if there are other runs. If no mean is better than a single run, or the runs can't be
@@ -48,6 +41,9 @@ def keep_mean(
         best: the run that was chosen, a path below `out`.
         unit: unit of the scores.
         options: device and output.
+
+    Returns:
+        The mean as JSON values, None if the folder predicts with a single run; and in words.
     """
     paths = sorted((run.path for method in runs.values() for run in method), key=lambda path: path != out / best)
     candidates = [str(path.relative_to(out)) for path in paths]
@@ -60,10 +56,10 @@ def keep_mean(
             chosen, scores = choose_members(members, task, options)
             if len(chosen) == 1:
                 reason = f"no mean of its runs scores better on validation than {chosen[0].name} alone"
-                return KeptMean(None, [f"the folder predicts with {best}: {reason}"])
+                return None, [f"the folder predicts with {best}: {reason}"]
             write_mean(chosen, members, task, place, options)
         except (ConfigError, DataError, RunError) as error:
-            return KeptMean(None, [f"the folder predicts with {best}, because its runs can't be averaged: {error}"])
+            return None, [f"the folder predicts with {best}, because its runs can't be averaged: {error}"]
         before = {
             "runs": [str(member.folder.path.relative_to(out)) for member in chosen],
             "candidates": candidates,
@@ -78,4 +74,4 @@ def keep_mean(
         f"{', '.join(names)} ({mean}; {names[0]} alone {alone})"
     )
     best = f"training took {before['seconds']:.0f} s in total; for the best run alone: spen-run --resume FOLDER --best"
-    return KeptMean(before, [line, best])
+    return before, [line, best]

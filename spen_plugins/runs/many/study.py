@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from spen_plugins.errors import ConfigError, RunError, SpenError
+from spen_plugins.errors import ConfigError, RunError, SpenError, explain_missing
 from spen_plugins.files.lock import locked
 from spen_plugins.runs.many.trials import list_running
 
@@ -49,10 +49,8 @@ def open_study(
         facts: settings that all trials of a study share; a study with other facts is another experiment.
         say: called with a sentence if another process holds the folder.
     """
-    try:
+    with explain_missing("a sweep needs optuna: pip install 'spen-plugins[research]'"):
         import optuna
-    except ImportError as error:
-        raise ConfigError("a sweep needs optuna: pip install 'spen-plugins[research]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with locked(folder, say):  # creating an SQLite file's tables from two processes at once fails
         study = optuna.create_study(
