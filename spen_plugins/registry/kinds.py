@@ -42,6 +42,8 @@ class Kind:
             if not callable(value) or isinstance(value, type):
                 raise PluginError(f"{where} is {value!r}; expected a function")
             return
+        from pydantic import PydanticUndefinedAnnotation
+
         base = self.load(self.base)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise PluginError(f"{where} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
@@ -51,6 +53,13 @@ class Kind:
         config = self.load(self.config)
         if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
             raise PluginError(f"{where}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
+        try:
+            value.Config.model_rebuild()
+        except PydanticUndefinedAnnotation as error:  # under TYPE_CHECKING alone, or misspelt
+            raise PluginError(
+                f"{where}: {value.__name__}.Config: the annotation {error.name!r} is not defined when the class is; "
+                "expected a type that is imported at run time"
+            ) from error
         taken = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
         if clash := sorted(taken & value.Config.model_fields.keys()):
             raise PluginError(

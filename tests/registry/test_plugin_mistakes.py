@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 import spen_plugins as sp
+from spen_plugins.builtin.trainers import phases
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import Built
 from spen_plugins.config.node import Node, make
@@ -99,6 +100,13 @@ def test_a_field_may_not_be_called_as_a_key_of_the_table(field: str) -> None:
     config = type("Config", (sp.Config,), {"__annotations__": {field: int}, field: 1})
     energy = type("Mine", (sp.Energy,), {"Config": config, "parts": {"net": "inference_net"}})
     with pytest.raises(PluginError, match=f"Mine.Config has a field '{field}', which its table reserves"):
+        KINDS["energy"].check(energy, "energy 'mine'")
+
+
+def test_an_annotation_that_only_type_checkers_see_is_named() -> None:
+    config = type("Config", (sp.Config,), {"__annotations__": {"folder": "Folder"}, "__module__": __name__})
+    energy = type("Mine", (sp.Energy,), {"Config": config})
+    with pytest.raises(PluginError, match=r"^energy 'mine': Mine.Config: the annotation 'Folder' is not defined"):
         KINDS["energy"].check(energy, "energy 'mine'")
 
 
@@ -190,6 +198,20 @@ def test_a_mistake_in_a_later_stage_is_named_before_training(
         stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",) if fields["energy"] is not NoForward else ())
         with pytest.raises(PluginError, match=says), translate_mistakes():
             make_loop(model_for(toy, fields["energy"]), toy, [stage], tmp_path / "run").run()
+
+
+@pytest.mark.parametrize("method", ["terms", "net_terms", "measures"])
+def test_a_loss_that_returns_a_tensor_is_named_before_training(toy: ToyTask, method: str) -> None:
+    wrong = type("Mine", (sp.EnergyLoss,), {method: lambda self, energy, batch, proposal: energy(proposal.mean)[:, 0]})
+    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), wrong(sp.Config(), toy))
+    phase = phases.energy_phase(sp.Player())
+    fields = {
+        "terms": {"loss": phase.loss},
+        "net_terms": {"loss": sp.net_terms},
+        "measures": {"measures": phase.measures},
+    }
+    with pytest.raises(PluginError, match=rf"^Mine\.{method} returned a Tensor; expected a dict of tensors"):
+        rehearse_model(toy, model, Two(**fields[method]))
 
 
 class LayersInAList(ToyEnergy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.energy_loss import Terms
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.task import Task
@@ -41,7 +41,7 @@ def net_terms(context: Context, weight: float = 1.0) -> Terms:
     """The energy loss's `net_terms`, times λ and the examples' weights; with weight 0 nothing is computed."""
     if weight == 0:
         return {}
-    terms = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)
+    terms = _ask_loss(context, "net_terms")
     return {name: context.batch.weigh(weight * term) for name, term in terms.items()}
 
 
@@ -120,12 +120,21 @@ def energy_stage(
 
 
 def _energy_terms(context: Context) -> Terms:
-    terms = context.model.energy_loss.terms(context.energy, context.batch, context.proposal)
-    return {name: context.batch.weigh(term) for name, term in terms.items()}
+    return {name: context.batch.weigh(term) for name, term in _ask_loss(context, "terms").items()}
 
 
 def _energy_measures(context: Context) -> Terms:
-    return context.model.energy_loss.measures(context.energy, context.batch, context.proposal)
+    return _ask_loss(context, "measures")
+
+
+def _ask_loss(context: Context, method: Literal["terms", "net_terms", "measures"]) -> Terms:
+    """The result of a method of the energy loss."""
+    loss = context.model.energy_loss
+    terms = getattr(loss, method)(context.energy, context.batch, context.proposal)
+    if not isinstance(terms, Mapping):
+        found = f"{type(loss).__name__}.{method} returned a {type(terms).__name__}"
+        raise PluginError(f"{found}; expected a dict of tensors of shape (batch,) by name")
+    return terms
 
 
 def _score_net(task: Task, model: Model, batches: Sequence[Batch]) -> float:
