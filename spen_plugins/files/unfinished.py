@@ -24,13 +24,20 @@ UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errn
 """Errors of file systems that can't sync folders, or have no locks."""
 
 
+_OPEN_FILES = tuple(map(Path, ("/dev", "/dev/fd", "/proc/self/fd")))
+"""Folders of devices and of files that a process has open."""
+
+
 def is_stream(path: Path) -> bool:
-    """True if a path leads to a pipe or a device, which a file can't take the place of."""
+    """True if a path leads to a pipe, a device or an open file (/dev/stdout), which a file can't take the place of."""
     try:
         mode = path.stat().st_mode
     except OSError:  # none, or in a folder that may not be read
         return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+    place = path.absolute()
+    while place.parent not in _OPEN_FILES and place.is_symlink():
+        place = place.parent / place.readlink()
+    return place.parent in _OPEN_FILES or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager
@@ -113,7 +120,7 @@ def _disk_errors(path: Path, whole: bool = True) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        before = "; the previous file is intact" if whole else ""
+        before = "; the previous file is intact" if whole and os.path.lexists(path) else ""
         raise RunError(f"{path} can't be written: {error.strerror or error}{before}") from error
 
 

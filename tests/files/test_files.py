@@ -280,7 +280,22 @@ def test_a_file_the_disk_did_not_take_is_not_put_in_place(tmp_path: Path, monkey
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(RunError, match="Input/output error; the previous file is intact"):
         save_json({}, tmp_path / "a.json")
+    with pytest.raises(RunError, match=r"Input/output error$"):
+        save_json({}, tmp_path / "b.json")
     assert "first" in (tmp_path / "a.json").read_text() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_open_file_is_written_to_through_its_link(tmp_path: Path) -> None:
+    """As /dev/stdout is, redirected to a file. A link to a file by its own name is replaced."""
+    link = tmp_path / "link"
+    with (tmp_path / "redirected").open("w") as file:
+        link.symlink_to(f"/dev/fd/{file.fileno()}")
+        save_text("x", link)
+    assert link.is_symlink() and (tmp_path / "redirected").read_text() == "x"
+    link.unlink()
+    link.symlink_to("redirected")
+    save_text("y", link)
+    assert not link.is_symlink() and (tmp_path / "redirected").read_text() == "x"
 
 
 def test_what_a_killed_process_left_of_a_folder_goes_with_the_next(tmp_path: Path) -> None:
