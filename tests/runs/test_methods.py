@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -212,6 +214,13 @@ def test_a_process_that_fails_leaves_the_others_and_a_wrong_config_is_an_error()
     assert failures == {"loud": "diverged", "silent": "its process ended with status 3"} and said == [("good", "done")]
     with pytest.raises(ConfigError, match="wrong key"):
         run(wrong="import sys; print('wrong key', file=sys.stderr); sys.exit(2)")
+
+
+def test_a_run_stops_when_the_process_that_began_it_is_gone():
+    code = "from spen_plugins.runs.many import jobs; jobs._stop_with_parent()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    process.communicate()
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_methods_run_side_by_side(copied, monkeypatch):

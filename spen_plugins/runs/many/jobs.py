@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -63,12 +65,15 @@ def side_by_side(
                 waiting.clear()
             while waiting and len(running) < jobs:
                 key, log = waiting.pop(0), tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
-                running[key] = subprocess.Popen(lines[key], env=environment, stdout=subprocess.DEVNULL, stderr=log), log
+                process = subprocess.Popen(
+                    lines[key], env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log
+                )
+                running[key] = process, log
             for key, (process, log) in list(running.items()):
                 if process.poll() is None:
                     continue
                 del running[key]
-                with log:
+                with process, log:
                     log.seek(0)
                     text = log.read().decode(errors="replace").strip()
                 if process.returncode == ConfigError.exit_status:
@@ -218,12 +223,19 @@ def summarise(out: Path) -> Table:
 
 def _run_worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
     """Run one seed in a process of its own; returns the exit status."""
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         _run_one(Path(out), int(seed), RunOptions(device or None, True, float(checkpoint_seconds)))
     except SpenError as error:
         print(error, file=sys.stderr)
         return error.exit_status
     return 0
+
+
+def _stop_with_parent() -> None:
+    """Stop this process as Ctrl-C does when the pipe from its parent closes: the parent was killed."""
+    os.read(0, 1)  # sys.stdin would hold a lock when the interpreter ends
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":
