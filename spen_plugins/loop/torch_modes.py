@@ -86,3 +86,14 @@ def flush_denormals() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(before)
+
+
+@contextmanager
+def use_float32() -> Iterator[None]:
+    """Inside, nets are built in float32, which pretrained encoders are read in, whatever torch's default type is."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 import warnings
@@ -44,6 +45,12 @@ def test_prediction_takes_as_many_at_once_as_the_config_says(labels: Path, tmp_p
     whole = sp.load(folder)
     whole.save(tmp_path / "net", energy=False)
     assert whole.batch_size == sp.load(tmp_path / "net").batch_size == 7
+
+
+def test_a_pickle_loads_the_folder_again(labels: Path) -> None:
+    run = sp.load(labels)
+    again = pickle.loads(pickle.dumps(run))
+    assert again.predict([{"features": {}}]) == run.predict([{"features": {}}])
 
 
 def test_the_protocol_has_the_unit_of_scores_that_are_no_fractions(

@@ -17,6 +17,7 @@ from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.loop.checkpoint import translate_damage
 from spen_plugins.loop.evaluation import proposals
+from spen_plugins.loop.torch_modes import use_float32
 from spen_plugins.nn import Lstm
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import check_device
@@ -63,7 +64,7 @@ class Predictor:
         check_device(device)
         # The caller's random state is kept; drawn weights are overwritten.
         unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
-        with torch.random.fork_rng(devices=[]), _use_float32(), translate_damage(unbuilt):
+        with torch.random.fork_rng(devices=[]), use_float32(), translate_damage(unbuilt):
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -72,11 +73,16 @@ class Predictor:
             refining.put_on_top(self, registry, {"type": refine} if isinstance(refine, str) else refine)
         self.model.to(device).eval()
         self.precision = precision
+        self._loaded_by = (folder.path, device, refine, precision)
         set_precision(self.model, precision, folder.path)
         self.device = device
         self.batch_size = self.experiment.trainer.config.evaluated_at_once
         if self.refined and self.model.inference_net.choices():
             self.refined["refined"] |= refining.choose_on_validation(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle, or a copy, loads the run's folder again."""
+        return load, self._loaded_by
 
     @property
     def energy(self) -> Energy:
@@ -210,17 +216,6 @@ class Predictor:
     def save(self, path: str | Path, *, energy: bool = True, half: bool = False, apart: bool = False) -> None:
         """Write a small folder for `load`; see `exporting.save`."""
         exporting.save(self, path, energy, half, apart)
-
-
-@contextmanager
-def _use_float32() -> Iterator[None]:
-    """Inside, nets are built in float32, which pretrained encoders are read in, whatever torch's default type is."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def _add_energy(prediction: Any, energy: float) -> dict[str, Any]:
