@@ -328,6 +328,8 @@ def test_texts_and_their_labels(tmp_path) -> None:
 def test_sentences_and_their_tags(tmp_path) -> None:
     predictor = sp.train("names", data=(SENTENCES, NAMES), out=tmp_path / "run", quiet=True, **TAGS)
     assert predictor.task.space.tags[0] == "O" and len(predictor.predict(["Anna sleeps"])[0]["tags"]) == 2
+    with pytest.warns(UserWarning, match="split at blanks only"):
+        predictor.predict(["Anna, sleep!"])
     answers = predictor.predict([["Anna", "sleeps"]])
     assert answers == predictor.predict([{"words": ["Anna", "sleeps"]}])
     assert answers == predictor.predict([("Anna", "sleeps")]) == predictor.predict([np.array(["Anna", "sleeps"])])

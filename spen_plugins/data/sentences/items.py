@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -23,6 +24,18 @@ def wrap_words(item: Any) -> Any:
     return {"words": item} if isinstance(item, (list, tuple)) else item
 
 
+def _split(text: str) -> list[str]:
+    words = text.split()
+    inside, end = (",", ";", ":"), (".", "!", "?")
+    if any(word[1:].endswith(inside) for word in words) or any(word[1:].endswith(end) for word in words[-1:]):
+        warnings.warn(
+            "a text is split at blanks only, so a comma or full stop stays part of the word before it; pass lists of "
+            "words, or use spen predict --text, which tokenises",
+            stacklevel=2,
+        )
+    return words
+
+
 def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None = None) -> TaggedSentence:
     """The sentence of one item: `{"words": […]}`, or a text, which is split at blanks.
 
@@ -30,7 +43,7 @@ def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | N
     scheme, or, where tags are spans, `"entities"`, tables of `type`, `start` and `end` (exclusive), which go before
     tags. What `spen predict` writes has this form.
     """
-    item = {"words": item.split()} if isinstance(item, str) else item
+    item = {"words": _split(item)} if isinstance(item, str) else item
     if not isinstance(item, Mapping):
         raise bad(repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
     words = _strings(item.get("words"), "words")
