@@ -81,7 +81,10 @@ class Matrix:
         """Raise a DataError if a feature of these that are binary in training, all without `columns`, is neither 0 nor
         1."""
         if (wrong := self.not_binary(columns)) is not None:
-            raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
+            value, column = wrong
+            wanted = "0 or 1, as in training, where no other value occurs"
+            wanted += "" if np.isnan(value) else "; for word counts, use CountVectorizer(binary=True)"
+            raise DataError(what, None, f"{value:g} for feature {names[column]!r}", wanted)
 
     def ordered(self, names: Sequence[str], what: str) -> Matrix:
         """The columns of these names, in this order; without names of its own, all columns."""
