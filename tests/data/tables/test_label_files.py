@@ -279,8 +279,12 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("age,colour,smokes\n1,red,no\n", "no attribute 'seen'"),
-        ("age,colour,smokes,seen,x\n1,red,no,1,1\n", "attribute 'x'; expected attributes of the training file"),
+        ("age,colour,smokes\n1,red,no\n", "no column 'seen'"),
+        (
+            "age,colour,smokes,seen,ages\n1,red,no,1,1\n",
+            "column 'ages'; expected columns of the training file; remove it, or pass drop=ages to [^?]*$",
+        ),
+        ("ages,colour,smokes,seen\n1,red,no,1\n", r"'ages'.* Did you mean 'age'\?$"),
         (
             "age,colour,smokes,seen\n1,red,maybe,1\n",
             r":2: found 'maybe' in column 'smokes'; expected no, yes, or an empty cell",
