@@ -61,8 +61,9 @@ def number_columns(table: Table, labels: Sequence[str]) -> list[np.ndarray | Non
     wrong = np.where(missing, ~missing.all(1, keepdims=True), ~np.isin(codes, (0, 1)))
     if wrong.any():
         row, label = np.argwhere(wrong)[0]
-        code = "?" if missing[row, label] else f"{codes[row, label]:g}"
-        wanted = "0 or 1 (or ? for all labels of a row)"
+        empty = "?" if table.format == "ARFF" else "an empty cell"
+        code = empty if missing[row, label] else f"{codes[row, label]:g}"
+        wanted = f"0 or 1 (or {empty} for all labels of a row)"
         raise DataError(table.path, table.line[row], f"{code} for label {attributes[label].name!r}", wanted)
     gold, absent = Ragged.of(codes == np.array(true, dtype=np.float32)), missing.all(1)
     return [None if absent[i] else gold[i] for i in range(len(gold))]
