@@ -199,8 +199,7 @@ class SharesSentences(ABC):
 
 
 def parse_all(task: Task, items: Any) -> Sequence[Any]:
-    """Examples from a list of Python values (or the rows of a DataFrame, by column), or from a matrix; raises DataError
-    with the index of an item of the wrong form."""
+    """Examples of a list of Python values, a DataFrame's rows or a matrix; a DataError has the wrong item's index."""
     if isinstance(task, TakesMatrices) and is_matrix(items):
         return [] if getattr(items, "shape", [1])[0] == 0 else task.parse_matrix(items)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
@@ -212,7 +211,9 @@ def parse_all(task: Task, items: Any) -> Sequence[Any]:
         try:
             examples.append(parse_item(task, item))
         except DataError as error:
-            raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
+            is_row = isinstance(task, TakesMatrices) and isinstance(item, (list, tuple, np.ndarray))
+            wanted = error.expected + "; or all rows as an array or a DataFrame" * is_row
+            raise DataError(f"{error.path} {number}", error.line, error.found, wanted) from None
     return examples
 
 
@@ -240,8 +241,7 @@ def fitted_facts(task: Task) -> set[str]:
 
 
 def selection_score(task: Task, predictions: Iterable[tuple[Proposal, Batch]]) -> float:
-    """The selection score of other predictions of the validation part than the model's, with a threshold fitted to
-    them; the task's own threshold is unchanged."""
+    """The selection score of other validation predictions, with a threshold fitted to them; the task keeps its own."""
     metric = task.metric()
     for proposal, batch in predictions:
         metric.update(proposal, batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,10 @@ from spen_plugins.runs.predict.predictor import Predictor, load
 from spen_plugins.runs.train.preparing import Given
 from spen_plugins.runs.train.training import train
 
+RESERVED = {"config", "data", "held_out", "out", "quiet"}
+RESERVED |= {"split", "validation", "test", "labels", "label_count", "text", "separator", "drop"}
+"""Arguments of training that `fit` sets, or that say how files are read."""
+
 
 class StoredRun:
     """A run in a temporary folder of its own, which lives as long as this object.
@@ -27,15 +32,15 @@ class StoredRun:
     loaded from them at first use, on the CPU.
     """
 
-    def __init__(self, predictor: Predictor, place: TemporaryDirectory) -> None:
-        self._predictor, self._place = predictor, place
+    def __init__(self) -> None:
+        self._predictor: Predictor | None = None
         self._files: dict[str, bytes] = {}
 
     @classmethod
     def train(cls, config: str, data: Given, device: str | None, quiet: bool, arguments: dict[str, Any]) -> StoredRun:
         """Train on the examples; errors as in `value_errors`, and KeyboardInterrupt if the user stops it."""
-        place = TemporaryDirectory(prefix="spen-")
-        out = Path(place.name) / "run"
+        run = cls()
+        out = run._make_folder() / "run"
         try:
             with value_errors():
                 predictor = train(
@@ -44,18 +49,25 @@ class StoredRun:
         except Interrupted:  # to searches an Exception is a fit that failed, and they go on
             raise KeyboardInterrupt from None  # the folder to resume from is a temporary one
         shutil.rmtree(predictor.folder.path / "checkpoint", ignore_errors=True)
-        return cls(predictor, place)
+        run._predictor = predictor
+        return run
+
+    def _make_folder(self) -> Path:
+        """A temporary folder, removed with this object or at exit."""
+        place = TemporaryDirectory(prefix="spen-")
+        weakref.finalize(self, place.cleanup)  # by itself, it warns of an implicit clean-up
+        return Path(place.name)
 
     @property
     def predictor(self) -> Predictor:
         """The run, ready to predict."""
         if self._predictor is None:
-            self._place = TemporaryDirectory(prefix="spen-")
+            folder = self._make_folder()
             for name, data in self._files.items():
-                path = Path(self._place.name) / name
+                path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-            self._predictor, self._files = load(self._place.name), {}
+            self._predictor, self._files = load(folder), {}
         return self._predictor
 
     def __getstate__(self) -> dict[str, dict[str, bytes]]:
@@ -68,7 +80,7 @@ class StoredRun:
             return {"files": {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}}
 
     def __setstate__(self, state: dict[str, dict[str, bytes]]) -> None:
-        self._predictor, self._place, self._files = None, None, state["files"]
+        self._predictor, self._files = None, state["files"]
 
 
 @contextmanager
@@ -157,7 +169,7 @@ class Trained(BaseEstimator):
 
     def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Train and keep the run as `run_`."""
-        if reserved := sorted({"config", "data", "held_out", "out", "quiet"} & self._overrides.keys()):
+        if reserved := sorted(RESERVED & self._overrides.keys()):
             raise ValueError(
                 f"{type(self).__name__} has no parameter {reserved[0]!r}; expected those of its docstring, or "
                 "arguments and keys of the config"

@@ -475,6 +475,16 @@ def test_columns_without_a_header_stay_beside_predictions(runs):
     assert [row[:2] for row in rows[1:]] == [["7", "one line"], ["8", "second"]]
 
 
+def test_labels_with_the_separator_are_found_before_prediction(runs):
+    """Of all labels, even if none is predicted; JSON lines hold them."""
+    label = sp.load(runs["text"]).task.space.labels[-1]
+    Path("x.csv").write_text("text\none\n")
+    words = ("predict", runs["text"], "x.csv", f"separator={label[1:]}")
+    said = f'found label {label!r}; expected labels without the separator {label[1:]!r}; pass "separator=;", or use'
+    assert said in spen(*words, "--format", "csv", status=2).stderr
+    assert json.loads(spen(*words).stdout)["probabilities"]
+
+
 def test_label_sets_as_csv():
     task = loaded("multilabel", corpus="sample")
     names = task.space.labels

@@ -178,6 +178,8 @@ def test_runs_of_another_format_are_rejected(labels: Path, tmp_path: Path, numbe
 def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:
     with pytest.raises(DataError, match=r"^item 1: found .*no-such-feature"):
         sp.load(labels).predict([{"features": {}}, {"features": {"no-such-feature": 1}}])
+    with pytest.raises(DataError, match=r"^item 0: found list; .*; or all rows as an array or a DataFrame$"):
+        sp.load(labels).predict([[0.1, 0.2]])
 
 
 def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -> None:

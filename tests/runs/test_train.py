@@ -239,6 +239,9 @@ def test_a_frame_has_names_and_may_have_another_order() -> None:
         parse_all(task, frame.rename(columns={"age": "aged"}))
     with pytest.raises(sp.DataError, match="found no column 'size'"):
         parse_all(task, frame.drop(columns="size"))
+    for value in ("red", pandas.Timestamp("2020-01-01")):
+        with pytest.raises(sp.DataError, match=r"other than numbers in column 'kind'; .* encode the column"):
+            in_memory("multilabel", {"train": (frame.assign(kind=value, other="x"), y)})
     with pytest.raises(sp.DataError, match=r"found no rows of finite numbers .*age"):
         parse_all(task, frame.rename(columns={"size": "age"}))
 
@@ -276,6 +279,7 @@ X, Y = numbers()
         ({"train": (X, Y[:, 0])}, "the labels of train, row 0: found .*; expected a list of label names"),
         ({"train": (X, ["ab"] * 12)}, "row 0: found 'ab'; expected a list of label names"),
         ({"train": (X, [[]] * 12)}, "found no label in any row"),
+        ({"train": (X, [[1, 3], [2]] * 6)}, r"the labels of train: found .*; expected a 0/1 matrix or .* \(strings\)"),
         ({"train": (X, Y), "validation": (X[:, :2], Y)}, "the vectors of validation: found 2 columns; expected 3"),
         (
             {"train": (X > 0, Y), "test": (X, Y)},

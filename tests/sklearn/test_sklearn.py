@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
@@ -390,6 +391,19 @@ def test_a_pickle_has_the_files_of_a_run(name, request, tmp_path) -> None:
         assert_array_equal(np.concatenate(list(other.predict(items))), np.concatenate(list(estimator.predict(items))))
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_discarded_estimator_removes_its_folder_without_a_warning(monkeypatch) -> None:
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    first = MultiLabelClassifier(**FEW).fit(X, Y)
+    second = pickle.loads(pickle.dumps(first))
+    folders = [one.predictor_.folder.path for one in (first, second)]
+    assert all(folder.is_dir() for folder in folders)
+    del first, second
+    gc.collect()
+    assert not unraisable and not any(folder.exists() for folder in folders)
+
+
 def test_the_run_is_saved_to_a_folder(classifier, tmp_path) -> None:
     classifier.predictor_.save(tmp_path / "mine")
     assert sp.load(tmp_path / "mine").predict(X) == classifier.predictor_.predict(X)
@@ -513,7 +527,7 @@ def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:
         MultiLabelClassifier(**settings).fit(X, Y)
 
 
-@pytest.mark.parametrize("name", ["config", "data", "held_out", "out", "quiet"])
+@pytest.mark.parametrize("name", ["config", "data", "held_out", "out", "quiet", "labels", "split"])
 def test_other_arguments_of_training_are_no_parameters(name) -> None:
     for estimator, data in ((MultiLabelClassifier(), (X, Y)), (SequenceTagger(), (SENTENCES, NAMES))):
         with pytest.raises(ValueError, match=f"{type(estimator).__name__} has no parameter '{name}'"):
@@ -532,8 +546,10 @@ def test_other_features_than_in_training(classifier) -> None:
     with pytest.raises(ValueError, match="X has 4 features, but MultiLabelClassifier is expecting 6"):
         classifier.predict(X[:, :4])
     binary = MultiLabelClassifier(**FEW).fit(X > 0, Y)
-    with pytest.raises(ValueError, match=r"found .* for feature 'x0'; expected 0 or 1, as in training"):
+    with pytest.raises(ValueError, match=r"found .* for feature 'x0'; .*CountVectorizer"):
         binary.predict(X)
+    with pytest.raises(ValueError, match=r"found nan for feature 'x0'; .* where no other value occurs$"):
+        binary.predict(np.full((1, 6), np.nan))
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def label_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np
     """
     if not is_matrix(outputs["train"]) and not _rows_of_numbers(outputs["train"]):
         return _named_sets(outputs)
-    found = {part: Matrix.of(values, f"the labels of {part}") for part, values in outputs.items()}
+    wanted = "a 0/1 matrix or lists of label names (strings)"
+    found = {part: Matrix.of(values, f"the labels of {part}", wanted) for part, values in outputs.items()}
     train = found["train"]
     names = list(train.names or map(str, range(train.width)))
     sets: dict[str, list[np.ndarray]] = {}

@@ -24,6 +24,22 @@ def _is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "dtypes")
 
 
+def _find_words(data: Any) -> str | None:
+    """Name of the first column of a DataFrame that has texts, dates or other values than numbers; None without one."""
+    from sklearn.utils import check_array
+
+    if not _is_frame(data) or len({*data.columns}) < len(data.columns):
+        return None
+    for name, kind in zip(data.columns, data.dtypes, strict=True):
+        try:
+            check_array(data[[name]], dtype=np.float32, ensure_all_finite=False)
+        except (TypeError, ValueError):
+            return str(name)
+        if getattr(kind, "kind", None) in ("m", "M"):
+            return str(name)
+    return None
+
+
 @dataclass(frozen=True)
 class Matrix:
     """Rows of numbers, `(rows, columns)` float32, an array or a CSR array of scipy.sparse without duplicates; and names
@@ -39,8 +55,11 @@ class Matrix:
             raise DataError("columns", None, f"{len(names)} names ({shown})", f"{self.width} different names")
 
     @classmethod
-    def of(cls, data: Any, what: str) -> Matrix:
-        """From anything that `is_matrix`, or a list of rows; NaN is a missing number, except in a sparse matrix."""
+    def of(cls, data: Any, what: str, expected: str | None = None) -> Matrix:
+        """From anything that `is_matrix`, or a list of rows; NaN is a missing number, except in a sparse matrix.
+
+        Messages name the data as `what` and say what was `expected`, by default numbers.
+        """
         if isinstance(data, Matrix):
             return data
         from scipy import sparse
@@ -51,8 +70,12 @@ class Matrix:
             with np.errstate(over="ignore"):
                 values = check_array(data, accept_sparse="csr", dtype=np.float32, ensure_all_finite=finite, copy=True)
         except (TypeError, ValueError) as error:
+            if (name := _find_words(data)) is not None:
+                wanted = expected or "numbers; encode the column, or train from a file, which may have categories"
+                raise DataError(what, None, f"values other than numbers in column {name!r}", wanted) from None
             reason = " ".join(str(error).split())
-            raise DataError(what, None, f"no rows of finite numbers ({reason})", "rows of equal length") from None
+            wanted = expected or "rows of equal length"
+            raise DataError(what, None, f"no rows of finite numbers ({reason})", wanted) from None
         if sparse.issparse(values):
             values = sparse.csr_array(values)
             values.sum_duplicates()
@@ -81,7 +104,10 @@ class Matrix:
         """Raise a DataError if a feature of these that are binary in training, all without `columns`, is neither 0 nor
         1."""
         if (wrong := self.not_binary(columns)) is not None:
-            raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
+            value, column = wrong
+            wanted = "0 or 1, as in training, where no other value occurs"
+            wanted += "" if np.isnan(value) else "; for word counts, use CountVectorizer(binary=True)"
+            raise DataError(what, None, f"{value:g} for feature {names[column]!r}", wanted)
 
     def ordered(self, names: Sequence[str], what: str) -> Matrix:
         """The columns of these names, in this order; without names of its own, all columns."""

@@ -61,8 +61,9 @@ def number_columns(table: Table, labels: Sequence[str]) -> list[np.ndarray | Non
     wrong = np.where(missing, ~missing.all(1, keepdims=True), ~np.isin(codes, (0, 1)))
     if wrong.any():
         row, label = np.argwhere(wrong)[0]
-        code = "?" if missing[row, label] else f"{codes[row, label]:g}"
-        wanted = "0 or 1 (or ? for all labels of a row)"
+        empty = "?" if table.format == "ARFF" else "an empty cell"
+        code = empty if missing[row, label] else f"{codes[row, label]:g}"
+        wanted = f"0 or 1 (or {empty} for all labels of a row)"
         raise DataError(table.path, table.line[row], f"{code} for label {attributes[label].name!r}", wanted)
     gold, absent = Ragged.of(codes == np.array(true, dtype=np.float32)), missing.all(1)
     return [None if absent[i] else gold[i] for i in range(len(gold))]
@@ -155,17 +156,19 @@ class Columns:
         """
         where = {a.name: i for i, a in enumerate(table.attributes)}
         known = {*self.features, *self.labels, *self.drop, *table.keys, *filter(None, [self.classes])}
+        column = "attribute" if table.format == "ARFF" else "column"
         for a in table.attributes:
             if a.name not in known:
-                wanted = f"attributes of the training file.{did_you_mean(a.name, known)}"
-                raise DataError(table.path, a.line, f"attribute {a.name!r}", wanted)
+                remedy = f"remove it, or pass drop={a.name} to `spen predict` or `spen evaluate`"
+                wanted = f"{column}s of the training file; {remedy}.{did_you_mean(a.name, known - where.keys())}"
+                raise DataError(table.path, a.line, f"{column} {a.name!r}", wanted)
         for name, values in self.features.items():
             if name not in where:
-                raise DataError(table.path, None, f"no attribute {name!r}", "all features of the training file")
+                raise DataError(table.path, None, f"no {column} {name!r}", "all features of the training file")
             a = table.attributes[where[name]]
             if {*a.values} != {*values} or (a.kind == "numeric") != (not values):
                 actual, wanted = (", ".join(names) or "numeric" for names in (a.values, values))
-                raise DataError(table.path, a.line, f"attribute {name!r} of type {actual}", f"{wanted}, as in training")
+                raise DataError(table.path, a.line, f"{column} {name!r} of type {actual}", f"{wanted}, as in training")
         return self._features(table, where), self.gold(table)
 
     def _features(self, table: Table, where: Mapping[str, int]) -> Ragged | np.ndarray:

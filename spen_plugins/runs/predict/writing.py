@@ -20,7 +20,8 @@ def make_writer(
 ) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """A function that writes predictions and their examples in a format, to a file or to standard output."""
     task = predictor.task
-    formats = {JSON_LINES: json_lines, **(task.formats() if isinstance(task, WritesFormats) else {})}
+    has_formats = form != JSON_LINES and isinstance(task, WritesFormats)
+    formats = {JSON_LINES: json_lines, **(task.formats() if has_formats else {})}
     if form not in formats:
         kind, known = predictor.experiment.task.type, ", ".join(formats)
         raise ConfigError(f"found --format {form}; expected {known} for this run's task {kind!r}")

@@ -279,8 +279,12 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("age,colour,smokes\n1,red,no\n", "no attribute 'seen'"),
-        ("age,colour,smokes,seen,x\n1,red,no,1,1\n", "attribute 'x'; expected attributes of the training file"),
+        ("age,colour,smokes\n1,red,no\n", "no column 'seen'"),
+        (
+            "age,colour,smokes,seen,ages\n1,red,no,1,1\n",
+            "column 'ages'; expected columns of the training file; remove it, or pass drop=ages to [^?]*$",
+        ),
+        ("ages,colour,smokes,seen\n1,red,no,1\n", r"'ages'.* Did you mean 'age'\?$"),
         (
             "age,colour,smokes,seen\n1,red,maybe,1\n",
             r":2: found 'maybe' in column 'smokes'; expected no, yes, or an empty cell",
@@ -322,6 +326,8 @@ def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:
         match=r":3: found 'maybe' in column 'y1'; expected no, yes, or an empty cell, as in the training file",
     ):
         again.read(written(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
+    with pytest.raises(DataError, match=r":2: found an empty cell for label 'y2'; expected 0 or 1 \(or an empty cell"):
+        again.read(written(tmp_path / "e.csv", "x,y1,y2\n0.5,yes,\n"))
     older = {name: value for name, value in it.facts().items() if name != "label_values"}
     again.restore(json.loads(json.dumps(older)))
     assert [e.gold.tolist() for e in again.read(written(tmp_path / "e.csv", "x,y1,y2\n0.5,1,0\n"))] == [[0]]

@@ -25,7 +25,11 @@ def label_csv(
         labels: all labels.
         columns: the user's columns, given the examples.
         separator: between the labels of the one column; None for a column for each label.
+
+    Raises:
+        DataError: a label contains the separator.
     """
+    _check_separator(labels, separator)
 
     def write(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
         names, rows = columns(examples)
@@ -37,7 +41,7 @@ def label_csv(
         records: list[Sequence[Any]] = [[*names, *heads]]
         for cells, prediction in zip(rows, predictions, strict=True):
             on, p = prediction["labels"], prediction["probabilities"]
-            predicted = [_join_labels(on, separator)] if separator else [int(label in on) for label in labels]
+            predicted = [separator.join(on)] if separator else [int(label in on) for label in labels]
             records.append([*cells, *predicted, *(p[label] for label in labels)])
         return written(records)
 
@@ -51,9 +55,10 @@ def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _join_labels(labels: Sequence[str], separator: str) -> str:
-    odd = next((name for name in labels if separator in name), None)
+def _check_separator(labels: Sequence[str], separator: str | None) -> None:
+    odd = next((name for name in labels if separator and separator in name), None)
     if odd is not None:
-        expected = f"labels without the separator {separator!r} (separator=); jsonl allows any label"
-        raise DataError("output", None, f"label {odd!r}", expected)
-    return separator.join(labels)
+        unused = next((mark for mark in ";|/" if not any(mark in name for name in labels)), None)
+        remedy = f'pass "separator={unused}", or ' if unused else ""
+        wanted = f"labels without the separator {separator!r}; {remedy}use --format jsonl, which allows any label"
+        raise DataError("--format csv", None, f"label {odd!r}", wanted)

@@ -502,7 +502,7 @@ def test_a_column_of_lists_of_another_file(tmp_path):
     plain = tmp_path / "plain.csv"
     plain.write_text("age,seen,day\n1,0,d1\n")
     assert [example.gold for example in it.read(str(plain))] == [None]
-    with pytest.raises(sp.DataError, match="attribute 'kinds'"):
+    with pytest.raises(sp.DataError, match="column 'kinds'"):
         it.read(other)
     it.config = it.config.model_copy(update={"labels": "kinds", "separator": "|"})
     assert [len(example.gold) for example in it.read(other)] == [len(labels) for labels in LISTS]
