@@ -621,3 +621,13 @@ def test_example_f1_as_a_misleading_choice(tmp_path, recwarn):
     for it in (one, again):
         assert it.selection == it.metric().selection == "micro_f1" and " by micro_f1" in it.protocol()["threshold"]
     assert not any("no label." in note for note in one.notes())
+
+
+@pytest.mark.parametrize(("income", "warns"), [(90.0, False), (50_000.0, True)])
+def test_sparse_columns_of_very_different_size_are_a_warning(income, warns, recwarn):
+    values = np.column_stack([np.eye(4), np.full(4, income)])
+    for form in (csr_array, np.array):  # dense columns are scaled one by one
+        in_memory("multilabel", dict.fromkeys(("train", "validation"), (form(values), np.ones((4, 1)))))
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == warns
+    assert not warns or said[0].startswith("the values of feature 'x4' are 50,000 times as large as those of 'x0'")
