@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,6 +178,8 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     predictor.folder.write("calibration.json", fit)
     predictor.records["calibration.json"] = fit
     task.temperature = fit["temperature"]
+    if bound := calibration.describe_bound(fit):
+        warnings.warn(bound, stacklevel=3)
     return fit
 
 
