@@ -91,6 +91,13 @@ class Ragged:
         assert self.weight is not None
         return self.weight[self.start[i] : self.start[i + 1]]
 
+    def measure_columns(self, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The columns in which some of the rows have values, and the root mean square of these, `(column,)` each."""
+        columns, values = (np.concatenate([read(i) for i in rows]) for read in (self.__getitem__, self.weights))
+        counts = np.bincount(columns)
+        stored = np.flatnonzero(counts)
+        return stored, np.sqrt(np.bincount(columns, values.astype(np.float64) ** 2)[stored] / counts[stored])
+
     @classmethod
     def of(cls, hit: np.ndarray) -> Ragged:
         """Column numbers of the true cells of a boolean `(rows, columns)` matrix."""

@@ -60,11 +60,12 @@ def styled(make: Callable[..., Made]) -> Callable[..., Made]:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write `stem`.png and `stem`.svg; the folder is created.
+    """Write `stem`.png and `stem`.svg; the folder is created. The suffix .png or .svg of a stem is dropped.
 
     Raises:
         RunError: the files can't be written.
     """
+    stem = stem.with_suffix("") if stem.suffix in (".png", ".svg") else stem
     png, vectors = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
     with _use_style(), writing(png, parents=True) as temporary:
         figure.savefig(temporary, format="png")

@@ -12,7 +12,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.report.compare import LIKELIHOODS, check_baselines, compare
 from spen_plugins.report.tables import caption, cells, find_best, heads
 from spen_plugins.runs.folder.folder import RunFolder, read_methods
-from spen_plugins.runs.many.groups import Group, find_task_selection
+from spen_plugins.runs.many.groups import Group, find_run_selection
 from spen_plugins.scores.bootstrap import estimate
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _read_directions(groups: Sequence[Group]) -> tuple[set[str], set[str]]:
     registry, tasks = Registry(), [group.runs[0].config()["task"] for group in groups]
     try:
         low = {name for task in tasks for name in registry.resolve("task", task["type"]).lower_is_better}
-        return {find_task_selection(task, registry) for task in tasks}, low
+        return {find_run_selection(group.runs[0], registry) for group in groups}, low
     except SpenError:
         return set(), set()
 

@@ -7,7 +7,7 @@ p_T ∝ p^(1/T). Decoded outputs don't change, only their reported probabilities
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -212,6 +212,17 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
             for part, decisions in parts.items()
         },
     }
+
+
+def describe_bound(fit: Mapping[str, Any]) -> str | None:
+    """A warning if the temperature of `calibrate` is at an end of its range; None otherwise."""
+    if 1.001 * LOWEST < fit["temperature"] < HIGHEST / 1.001:
+        return None
+    return (
+        f"temperature {fit['temperature']:g} is an end of its range, {LOWEST:g} to {HIGHEST:g}: the "
+        f"{fit['validation']['decisions']} decisions on {fit['decisions']} that it is fitted to do not suffice to "
+        "calibrate probabilities. Do not rely on them, or run `spen calibrate` on more examples with gold"
+    )
 
 
 def _apply_temperature(decisions: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:

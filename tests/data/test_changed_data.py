@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -140,6 +141,16 @@ def test_a_part_is_scored_by_the_runs_own_split() -> None:
     assert "validation.csv changed since" in spen("evaluate", "runs/seed-0", "--part", "test", status=1).output
     Path("test.csv").unlink()
     assert "test.csv" in spen("evaluate", "runs/seed-0", "--part", "test", status=2).output
+
+
+def test_a_file_that_is_not_found_is_said_with_the_folder_of_training(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy/runs/seed-0"
+    Path("elsewhere").mkdir()
+    os.chdir("elsewhere")
+    for words in (("evaluate", run, "--part", "test"), ("calibrate", run), ("decode", run, "new")):
+        said = " ".join(spen(*words, status=2).output.split())
+        assert f"train.csv: found no such file; expected a file that exists: {run} was trained on it" in said
+        assert said.endswith(f"its path is relative to {trained}")
 
 
 def test_a_part_of_one_file() -> None:

@@ -187,7 +187,8 @@ def test_files_open_and_are_the_same_each_time(tmp_path: Path) -> None:
     assert data[:8] == b"\x89PNG\r\n\x1a\n" and width > 1000 and height > 400
     assert ET.parse(svg).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     first = svg.read_bytes()
-    save(training_figure([Group("mine", [run])]), tmp_path / "new" / "plot.v1")
+    for name in ("plot.v1", "plot.v1.png", "plot.v1.svg"):
+        assert save(training_figure([Group("mine", [run])]), tmp_path / "new" / name) == [png, svg]
     assert svg.read_bytes() == first and png.read_bytes() == data
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["plot.v1.png", "plot.v1.svg"]
 

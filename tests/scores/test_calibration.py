@@ -18,7 +18,9 @@ from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tags.tagging import Tagging
+from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.scores.calibration import (
     BINS,
     Decisions,
@@ -322,13 +324,21 @@ def test_scores_do_not_depend_on_the_rest_of_the_batch(trained: Any, name: str) 
     assert scores_in(together) == pytest.approx(scores_in(alone), abs=2e-4)
 
 
-def test_spen_calibrate(trained: Any, tmp_path: Path) -> None:
+def test_spen_calibrate(trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Path(shutil.copytree(trained("pos"), tmp_path / "run"))
     file = tmp_path / "gold.conll"
     file.write_text("The\tDET\nold\tADJ\ntrain\tVERB\n\nThey\tPRON\ntrain\tVERB\n")
     found = json.loads(loaded.spen("calibrate", run, file).stdout)
     assert found == json.loads((run / "calibration.json").read_text())
     assert found["file"] == str(file) and found["validation"]["decisions"] == 5
+    (run / "calibration.json").write_text(json.dumps(found | {"temperature": 0.05}))
+    console = Console(record=True)
+    print_scores(console, sp.RunFolder(run))
+    assert "warning: temperature 0.05 is an end of its range, 0.05 to 20: the 5 decisions on" in console.export_text()
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="temperature 0.05 is an end of its range"):
+        patch.setattr("spen_plugins.scores.calibration.fit_temperature", lambda decisions: 0.05)
+        sp.load(run).calibrate(file)
+    assert found == json.loads(loaded.spen("calibrate", run, file).stdout)
     file.write_text("The\nold\ntrain\n")
     refused = loaded.spen("calibrate", run, file, status=DataError.exit_status)
     assert "found no gold outputs" in refused.output

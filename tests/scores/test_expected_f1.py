@@ -297,7 +297,9 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
     sp.train("labels", method="nce", out=path, quiet=True, device="cpu", **few)
     examples = loaded("multilabel", corpus="sample").part("test")
     plain = RunFolder.open(path).metrics()["protocol"]
-    for number, refine in enumerate(({"type": "rerank", "k": 1}, {"type": "rerank", "k": 4}, {"type": "gbi"})):
+    alone = {"type": "reweight", "weight": 0.0, "temperature": 1.0, "samples": 9}
+    refinements = ({"type": "rerank", "k": 1}, {"type": "rerank", "k": 4}, {"type": "gbi"}, alone)
+    for number, refine in enumerate(refinements):
         out = decode_by_energy(path, tmp_path / str(number), refine, QUIET)
         asked, kept = sp.load(path, refine=refine), sp.load(out)
         assert kept.task.decoder == asked.task.decoder
@@ -308,6 +310,10 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
         assert protocol["refined"].items() >= refine.items() and "refined" not in plain
         if refine["type"] == "gbi":
             assert protocol["threshold"].endswith(", fixed")
+        elif refine is alone:
+            assert protocol["threshold"] == "none: the energy has weight 0, and the net alone decides"
+            asked_now = evaluating.protocol(asked.folder, asked.model, asked.task, asked.refined["refined"])
+            assert asked_now["threshold"] == protocol["threshold"]
         else:
             assert protocol["refined"] == {**refine, "candidates": "best"}
             assert protocol["threshold"] == "none: the energy decides"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +115,8 @@ def test_the_larger_pipeline_names_its_models(monkeypatch: pytest.MonkeyPatch) -
     assert len(made) == len(set(made)) == 5  # each model once
     named = {name: nlp.config["components"][name]["model"] for name in ("spen_pos", "spen_ner", "spen_srl")}
     assert set(named.values()) == spen_en_md.spen_model().keys()
+    texts = [inspect.getdoc(model) for model in spen_en_md.spen_model().values()]  # of `spen describe model`
+    assert all(text.startswith("The folder of the ") for text in texts)
     assert set(packages(load_model_from_config(nlp.config, auto_fill=True, exclude=WORDS)).values()) == {"md"}
 
 

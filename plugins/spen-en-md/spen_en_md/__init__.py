@@ -7,7 +7,6 @@ words by spaCy's own components.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,22 @@ def load(**overrides: Any) -> Language:
     return load_model_from_path(PIPELINE, **overrides)
 
 
+def spen_ner_md() -> Path:
+    """The folder of the named-entity component, for `config={"model": "spen_ner_md"}` in any pipeline."""
+    return PIPELINE / "spen_ner"
+
+
+def spen_pos_md() -> Path:
+    """The folder of the part-of-speech tagger."""
+    return PIPELINE / "spen_pos"
+
+
+def spen_srl_md() -> Path:
+    """The folder of the semantic role labeller and its predicate tagger."""
+    return PIPELINE / "spen_srl"
+
+
 @hookimpl
 def spen_model() -> Functions:
-    # Without a name, components of any pipeline take spen_en's: these are for config={"model": "spen_ner_md"}.
-    return {f"{name}_md": partial(PIPELINE.joinpath, name) for name in ("spen_ner", "spen_pos", "spen_srl")}
+    # Without a name, components of any pipeline take spen_en's.
+    return {"spen_ner_md": spen_ner_md, "spen_pos_md": spen_pos_md, "spen_srl_md": spen_srl_md}

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from spen_plugins.console import Console
 from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.scores.calibration import describe_bound
 
 OWN = ("threshold", "mean_of", "refined")
 """Lines of the protocol on a run itself; the others, such as definitions, are printed once for several runs."""
@@ -35,6 +36,8 @@ def print_scores(console: Console, folder: RunFolder) -> None:
             console.print(f"negative log-likelihood in nats, {part}: {values}", soft_wrap=True)
     if calibration := folder.calibration():
         console.print(_calibration_line(calibration), soft_wrap=True)
+        if bound := describe_bound(calibration):
+            console.print(f"warning: {bound}", soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
             line = f"{name}: {_format(text)}"

@@ -136,9 +136,7 @@ Groups = Mapping[str, Iterable[RunFolder]]
 
 def find_selection(groups: Groups, registry: Registry, named: Sequence[str] = ()) -> tuple[str, bool]:
     """The score that picks the best epoch, and true; if runs have several, the first of those named, and false."""
-    scores = {
-        find_task_selection(run.config()["task"], registry): name for name, runs in groups.items() for run in runs
-    }
+    scores = {find_run_selection(run, registry): name for name, runs in groups.items() for run in runs}
     if named and len(scores) > 1:
         return named[0], False
     return _check_one(scores, "they are selected by", "; name one with --scores"), True
@@ -157,6 +155,12 @@ def _check_one(labels: Mapping[str, str], verb: str, advice: str = "") -> str:
         both = " and ".join(f"{value} ({label})" for value, label in labels.items())
         raise ConfigError(f"these runs can't be compared in one table: {verb} {both}{advice}")
     return next(iter(labels))
+
+
+def find_run_selection(run: RunFolder, registry: Registry) -> str:
+    """The selection score of a run: the recorded one, which may depend on the data, or else that of its task."""
+    recorded = (run.metrics() or {}).get("protocol", {}).get("constant_predictor", {})
+    return recorded.get("score") or find_task_selection(run.config()["task"], registry)
 
 
 def find_task_selection(task: Mapping[str, Any], registry: Registry) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: st
         split = f"the {len(labelled)} of {len(examples)} examples of {where} that have gold outputs"
     if path is not None and sources.warn_if_seen(predictor, path):
         split += ", which the run trained or validated on"
-    notes = {**protocol(predictor.folder, predictor.model, task), "split": split, **predictor.refined}
+    decided = protocol(predictor.folder, predictor.model, task, predictor.refined.get("refined"))
+    notes = {**decided, "split": split, **predictor.refined}
     notes |= {} if predictor.precision == "no" else {"precision": predictor.precision}
     return {"scores": scores, "protocol": notes}
 
@@ -59,9 +61,9 @@ def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tu
     return examples, f"the run's {part} part"
 
 
-def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
+def protocol(run: RunFolder, model: Model, task: Task, refined: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The task's protocol, with the scores' `unit` if they are no fractions, the runs of a mean, and the settings of a
-    net that decides by the energy."""
+    net that decides by the energy: `refined`, or else those of the run's config."""
     notes = task.protocol()
     if mean := run.environment().get("mean"):
         runs, count = ", ".join(mean["runs"]), len(mean["candidates"])
@@ -71,11 +73,13 @@ def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
         notes["mean_of"] = f"{runs}{chosen}"
     if unit := task.metric().unit:
         notes["unit"] = unit
-    chooses = model.inference_net.chooses
+    chooses, net = model.inference_net.chooses, refined or run.config()["inference_net"]
     if chooses and isinstance(task, FitsDecoder):
-        notes["threshold"] = "none: the energy decides"
+        is_weightless = net.get("weight") == 0
+        notes["threshold"] = (
+            f"none: the energy {'has weight 0, and the net alone decides' if is_weightless else 'decides'}"
+        )
     if chooses or run.environment().get("refined"):
-        net = run.config()["inference_net"]
         notes["refined"] = {name: value for name, value in net.items() if name != "net" and value is not None}
     return notes
 
@@ -177,6 +181,8 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     predictor.folder.write("calibration.json", fit)
     predictor.records["calibration.json"] = fit
     task.temperature = fit["temperature"]
+    if bound := calibration.describe_bound(fit):
+        warnings.warn(bound, stacklevel=3)
     return fit
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from spen_plugins.config.experiment import Experiment, check, make_task
-from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.task import Task
@@ -32,9 +33,20 @@ def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:
         experiment: the run's.
         run: the run; its facts are those of training.
         instead: remedy in the message if the files have changed.
+
+    Raises:
+        ConfigError, DataError: the data are not there.
+        RunError: they have changed since training.
     """
     task = make_task(experiment)
-    task.load()
+    try:
+        task.load()
+    except DataError as error:
+        folder = run.environment().get("working_folder")
+        if folder is None or Path(error.path).is_absolute() or not error.found.startswith("no such file"):
+            raise
+        expected = f"{error.expected}: {run.path} was trained on it, and its path is relative to {folder}"
+        raise DataError(error.path, error.line, error.found, expected) from None
     now, then = task.checksums(), run.environment().get("data_sha256", {})
     ours, theirs = run.facts(), json.loads(json.dumps(task.facts()))
     files = [name for name, digest in then.items() if now.get(name) != digest]

@@ -778,7 +778,8 @@ def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:
     it = loaded("text", train=train, test=written(tmp_path / "test.csv", "text,labels\nb,y\n"))
     assert [len(it.part(name)) for name in ("train", "validation", "test")] == [16, 4, 1]
     assert it.space.labels == ["x", "y"] and "4 of the 20 rows" in it.protocol()["split"]
-    assert it.notes()[-1] == "warning: no training example has 1 of the 2 labels (y): they can't be learned"
+    assert it.notes()[-2] == "warning: no training example has 1 of the 2 labels (y): they can't be learned"
+    assert it.notes()[-1].startswith("warning: 50% of the validation examples have no label.")
     assert "read as JSONL (20 texts)" in it.notes()[0] and "read as CSV" in it.notes()[1]
     split = written(tmp_path / "s.json", '{"train": [0, 1], "validation": [2], "test": [3]}')
     it = loaded("text", file=train, split=split)

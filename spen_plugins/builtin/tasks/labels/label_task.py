@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,8 @@ from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal
 from spen_plugins.task import Metric, Writer
 from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, NamesColumns, WritesFormats
 
+MANY_EMPTY = 0.2  # share of validation examples without labels from which example F1 misleads
+
 
 class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, WritesFormats):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
@@ -52,9 +55,9 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         nonempty: bool = False
         """If true, the label of highest probability is predicted in place of an empty set. Inference nets that choose
         sets themselves ignore it."""
-        selection: Selection = "example_f1"
+        selection: Selection | None = None
         """Score of the validation part that chooses the epoch, the threshold and the decoder. "accuracy" is the share
-        of label sets that are right as a whole."""
+        of label sets that are right as a whole; null: example_f1, or micro_f1 if there is only one label."""
         hierarchy: str | dict[str, str] | None = None
         """File of lines `child parent`, or a table {child: parent}, for labels that imply their parent; each has at
         most one. Predicted sets that lack a label's parent are then counted. An ARFF file with a hierarchical class
@@ -66,8 +69,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.selection = config.selection
-        self._fit = Fit(config.decode, config.threshold, config.decode_temperature, config.selection, config.nonempty)
+        self.selection: Selection = config.selection or "example_f1"
+        self._fit = Fit(config.decode, config.threshold, config.decode_temperature, self.selection, config.nonempty)
         self.decoder = self._fit.decoders()[0]  # of those to choose from the one at 0.5, or at temperature 1
         if config.decode == "threshold" and config.decode_temperature != "validation":
             raise ConfigError("task.decode_temperature requires task.decode=expected_f1 or validation")
@@ -123,6 +126,31 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
             if isinstance(hierarchy, str):
                 self._files[hierarchy] = sha256(locate(hierarchy))
         self.space = LabelSet(labels, parents, find_largest(train))
+        self._choose_selection()
+        self._warn_of_empty_sets()
+
+    def _choose_selection(self) -> None:
+        """Select by micro F1 if there is only one label: example F1 ignores false positives on rows without it."""
+        if self.config.selection is None and len(self.space.labels) == 1:
+            self.selection = "micro_f1"
+            self._fit = replace(self._fit, selection=self.selection)
+
+    def _warn_of_empty_sets(self) -> None:
+        """Warn if example F1 chooses, unasked, on a validation part in which many examples have no label."""
+        sizes = [len(example.gold) for example in self._parts.get("validation", ())]
+        share = sizes.count(0) / max(len(sizes), 1)
+        if self.config.selection is None and self.selection == "example_f1" and share >= MANY_EMPTY:
+            self._warn(
+                f"{share:.0%} of the validation examples have no label. Example F1, which chooses the epoch and the "
+                "decoder, ignores labels that are predicted for these; set task.selection=micro_f1"
+            )
+
+    def _warn(self, text: str) -> None:
+        """A warning before training: in the run's notes, or Python's if the examples are given in Python."""
+        if self.in_memory:
+            warnings.warn(text, stacklevel=2)
+        else:
+            self._notes.append(f"warning: {text}")
 
     def _list_parents(self) -> list[int | None] | None:
         """The index of each label's parent if the labels' own file says it; None if it doesn't."""
@@ -130,7 +158,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def metric(self) -> LabelMetric:
         config = self.config
-        return LabelMetric(self.decoder, config.average_precision, config.at, self.space.forest, config.selection)
+        return LabelMetric(self.decoder, config.average_precision, config.at, self.space.forest, self.selection)
 
     def fit_threshold(self, metric: Metric) -> None:
         if not isinstance(metric, LabelMetric):
@@ -219,3 +247,4 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         self.decoder = LabelDecoder(number(facts, "threshold"), temperature, self.config.nonempty)
         self.law = facts.get("decode_law", "")
         self.space = LabelSet(self.space.labels, facts.get("parents"), facts.get("largest"))
+        self._choose_selection()

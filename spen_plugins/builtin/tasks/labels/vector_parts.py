@@ -94,6 +94,7 @@ class Size:
         return cls(float(facts["size"]))
 
 
+UNEQUAL = 100  # times that the values of a sparse column may be as large as those of another
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
 
@@ -203,6 +204,14 @@ class VectorParts(LabelTask):
             self.scaling = Scaling.fit(features[list(rows)], self.columns.real)
         elif features.weight is not None:
             self.scaling = Size.fit(np.concatenate([features.weights(i) for i in rows]))
+            columns, sizes = features.measure_columns(rows)
+            if len(sizes) and (ratio := sizes.max() / sizes.min()) > UNEQUAL:
+                large, small = (self.columns.names[columns[at]] for at in (sizes.argmax(), sizes.argmin()))
+                self._warn(
+                    f"the values of feature {large!r} are {ratio:,.0f} times as large as those of {small!r}, and one "
+                    "number scales all sparse features, so the net hardly sees the small ones: scale the columns, for "
+                    "example with scikit-learn's MaxAbsScaler, or pass a dense array"
+                )
 
     def _scale(self, features: Ragged | np.ndarray) -> None:
         values = features if isinstance(features, np.ndarray) else features.weight

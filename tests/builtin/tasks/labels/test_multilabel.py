@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from functools import partial
 from pathlib import Path
 
@@ -414,7 +415,7 @@ def test_only_some_training_rows_have_labels(mixed, tmp_path):
     with pytest.raises(sp.DataError, match=r"found 4 training examples; expected at least task\.labelled=5"):
         task(**mixed, labelled=5)
     parts = {name: (np.eye(8), np.eye(8)[:, :2]) for name in ("train", "validation")}
-    given = in_memory("multilabel", parts, labelled=3)
+    given = in_memory("multilabel", parts, labelled=3, selection="micro_f1")
     assert [example.gold is not None for example in given.part("train")] == [True] * 3 + [False] * 5
     assert all(example.gold is not None for example in given.part("validation"))
 
@@ -598,3 +599,35 @@ def test_they_come_at_the_end_and_do_not_crowd_the_table(tmp_path):
     assert find_score(found["validation"], "ranking.7.ndcg") is None
     with pytest.raises(sp.ConfigError, match=r"task\.at\.0': found 0"):
         task(corpus="sample", at=[0])
+
+
+def test_example_f1_as_a_misleading_choice(tmp_path, recwarn):
+    rows, empty = np.eye(10), np.vstack([np.zeros((2, 2)), np.ones((8, 2))])
+    said = r"20% of the validation examples have no label\. .* set task\.selection=micro_f1"
+    with pytest.warns(UserWarning, match=said):
+        assert in_memory("multilabel", dict.fromkeys(("train", "validation"), (rows, empty))).selection == "example_f1"
+    lines = [f"{i},{a:g},{b:g}\n" for i, (a, b) in enumerate(empty)]
+    for name in ("x.csv", "y.csv"):
+        (tmp_path / name).write_text("".join(["number,tag_a,tag_b\n", *lines]))
+    files = {"train": str(tmp_path / "x.csv"), "validation": str(tmp_path / "y.csv"), "labels": "tag_*"}
+    assert any(re.match(f"warning: {said}", note) for note in task(**files).notes())
+    fuller = in_memory("multilabel", {"train": (rows, empty), "validation": (rows[1:], empty[1:])})
+    assert fuller.selection == "example_f1" and not recwarn.list
+    for chosen in ("example_f1", "accuracy"):  # asked for
+        assert not any("no label." in note for note in task(**files, selection=chosen).notes())
+    one = task(**{**files, "labels": "tag_a", "drop": ["tag_b"]}, decode="validation", threshold="validation")
+    again = MultiLabel(one.config)
+    again.restore(json.loads(json.dumps(one.facts())))
+    for it in (one, again):
+        assert it.selection == it.metric().selection == "micro_f1" and " by micro_f1" in it.protocol()["threshold"]
+    assert not any("no label." in note for note in one.notes())
+
+
+@pytest.mark.parametrize(("income", "warns"), [(90.0, False), (50_000.0, True)])
+def test_sparse_columns_of_very_different_size_are_a_warning(income, warns, recwarn):
+    values = np.column_stack([np.eye(4), np.full(4, income)])
+    for form in (csr_array, np.array):  # dense columns are scaled one by one
+        in_memory("multilabel", dict.fromkeys(("train", "validation"), (form(values), np.ones((4, 1)))))
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == warns
+    assert not warns or said[0].startswith("the values of feature 'x4' are 50,000 times as large as those of 'x0'")

@@ -12,7 +12,7 @@ import torch
 import spen_plugins as sp
 from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.runs.many.groups import find_task_selection
+from spen_plugins.runs.many.groups import find_run_selection, find_task_selection
 from tests.loaded import loaded, written
 
 TRAIN = """Ann NNP I-PER
@@ -321,9 +321,11 @@ def test_checksums_and_protocol(ner, pos, tmp_path):
     assert ner.protocol()["split"]["test"] == str(tmp_path / "test")
 
 
-def test_comparisons_find_the_score_of_either_kind():
+def test_comparisons_find_the_score_of_either_kind(tmp_path):
     found = [find_task_selection({"type": "tagging", "scheme": scheme}, sp.Registry()) for scheme in ("none", "bio")]
     assert found == ["accuracy", "f1"]
+    (tmp_path / "metrics.json").write_text('{"protocol": {"constant_predictor": {"score": "micro_f1"}}}')
+    assert find_run_selection(sp.RunFolder(tmp_path), sp.Registry()) == "micro_f1"  # by its data
 
 
 def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
