@@ -92,8 +92,9 @@ class Ragged:
         return self.weight[self.start[i] : self.start[i + 1]]
 
     def measure_columns(self, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """The columns in which some of the rows have values, and the root mean square of these, `(column,)` each."""
+        """The columns in which some of the rows are not 0, and the root mean square of these values, `(column,)`."""
         columns, values = (np.concatenate([read(i) for i in rows]) for read in (self.__getitem__, self.weights))
+        columns, values = columns[values != 0], values[values != 0]
         counts = np.bincount(columns)
         stored = np.flatnonzero(counts)
         return stored, np.sqrt(np.bincount(columns, values.astype(np.float64) ** 2)[stored] / counts[stored])
