@@ -6,7 +6,6 @@ import errno
 import functools
 import io
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,9 +71,8 @@ def make_app(group: type[Group] = Group, completion: bool = False) -> Applicatio
 def run_program(application: typer.Typer) -> NoReturn:
     """Run an application and end the process; also reports errors outside its commands.
 
-    Output is UTF-8, as files are, and names of files keep their bytes. SIGTERM stops it as Ctrl-C does.
+    Output is UTF-8, as files are, and names of files keep their bytes.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)

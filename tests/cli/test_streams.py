@@ -23,7 +23,7 @@ from spen_plugins.errors import visible
 FULL = Path("/dev/full")
 
 PROGRAM = """
-import os, signal, sys, time, typer, warnings
+import sys, typer, warnings
 from spen_plugins.cli.common import make_app, report_errors, run_program
 from spen_plugins.errors import DataError
 
@@ -36,9 +36,6 @@ def say(text: str, fail: str = ""):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
     if fail == "data":
         raise DataError(text, 1, "this", "that")
-    if fail == "stopped":
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(60)
     if fail == "warn":
         warnings.warn(text)
     if fail == "late":  # as it is written at the end alone
@@ -100,11 +97,6 @@ def test_the_bytes_of_a_file_name_stay():
 
 def test_a_warning_is_a_sentence():
     assert sentence(run([b"a\x1b[31mb", "--fail=warn"])) == r"warning: a\x1b[31mb"
-
-
-def test_sigterm_stops_a_command_as_ctrl_c_does():
-    done = run(["text", "--fail=stopped"])
-    assert (done.returncode, sentence(done)) == (130, "interrupted")
 
 
 def test_memory_that_ran_out_is_said_in_a_sentence():
