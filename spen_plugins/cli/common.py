@@ -238,7 +238,7 @@ def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = No
         for line in lines:
             typer.echo(line)
         return
-    with writing(out, parents=True) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with writing(out, parents=True) as temporary, temporary.open("a", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in lines)
 
 

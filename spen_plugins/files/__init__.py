@@ -67,5 +67,5 @@ def save_bytes(data: bytes, path: Path, parents: bool = False) -> None:
     Raises:
         RunError: the file can't be written.
     """
-    with writing(path, parents) as temporary:
-        temporary.write_bytes(data)
+    with writing(path, parents) as temporary, temporary.open("ab") as file:
+        file.write(data)

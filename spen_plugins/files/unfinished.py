@@ -45,7 +45,7 @@ def writing(path: Path, parents: bool = False) -> Iterator[Path]:
     """An empty file to write to, renamed to `path` on success and removed on failure.
 
     What stood at `path` stays until the new file is on the disk. A link there is replaced, and its target left alone. A
-    pipe or a device, such as /dev/stdout, is written to as it is.
+    pipe or a device, such as /dev/stdout, is written to as it is: open what this yields to append.
 
     Args:
         path: the file.

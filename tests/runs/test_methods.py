@@ -217,8 +217,9 @@ def test_a_process_that_fails_leaves_the_others_and_a_wrong_config_is_an_error()
 
 
 def test_a_run_stops_when_the_process_that_began_it_is_gone():
-    code = "from spen_plugins.runs.many import jobs; jobs._stop_with_parent()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    begins = "import time; from spen_plugins.runs.many import jobs; jobs._run_one = lambda *_: time.sleep(600)"
+    program = f"{begins}; jobs._run_worker('runs', '0', '', '600')"
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
     process.communicate()
     assert process.returncode == -signal.SIGTERM
 

@@ -391,8 +391,9 @@ def test_a_pickle_has_the_files_of_a_run(name, request, tmp_path) -> None:
         assert_array_equal(np.concatenate(list(other.predict(items))), np.concatenate(list(estimator.predict(items))))
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::ResourceWarning")
 def test_a_discarded_estimator_removes_its_folder_without_a_warning(monkeypatch) -> None:
+    gc.collect()  # of other tests
     unraisable: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     first = MultiLabelClassifier(**FEW).fit(X, Y)

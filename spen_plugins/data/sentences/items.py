@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -26,8 +27,7 @@ def wrap_words(item: Any) -> Any:
 
 def _split(text: str) -> list[str]:
     words = text.split()
-    inside, end = (",", ";", ":"), (".", "!", "?")
-    if any(word[1:].endswith(inside) for word in words) or any(word[1:].endswith(end) for word in words[-1:]):
+    if any(word[-1] in ",;:" and word[-2:-1].isalnum() for word in words) or re.search(r"\w[.!?]\s*$", text):
         warnings.warn(
             "a text is split at blanks only, so a comma or full stop stays part of the word before it; pass lists of "
             "words, or use spen predict --text, which tokenises",

@@ -159,7 +159,7 @@ class Columns:
         column = "attribute" if table.format == "ARFF" else "column"
         for a in table.attributes:
             if a.name not in known:
-                remedy = f"remove it, or pass drop={a.name} to `spen predict` or `spen evaluate`"
+                remedy = f"remove it (to predict or evaluate with a finished run, pass drop={a.name})"
                 wanted = f"{column}s of the training file; {remedy}.{did_you_mean(a.name, known - where.keys())}"
                 raise DataError(table.path, a.line, f"{column} {a.name!r}", wanted)
         for name, values in self.features.items():

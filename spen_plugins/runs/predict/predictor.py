@@ -73,7 +73,7 @@ class Predictor:
             refining.put_on_top(self, registry, {"type": refine} if isinstance(refine, str) else refine)
         self.model.to(device).eval()
         self.precision = precision
-        self._loaded_by = (folder.path, device, refine, precision)
+        self._loaded_by = (folder.path.absolute(), device, refine, precision)
         set_precision(self.model, precision, folder.path)
         self.device = device
         self.batch_size = self.experiment.trainer.config.evaluated_at_once
