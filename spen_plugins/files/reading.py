@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -177,7 +178,10 @@ def no_file(path: str | Path) -> str | None:
     Raises:
         OSError: there is nothing, or it can't be looked at.
     """
-    mode = Path(path).stat().st_mode
+    try:
+        mode = Path(path).stat().st_mode
+    except ValueError:  # a null byte in its name
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
     if stat.S_ISREG(mode):
         return None
     return next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "something else")

@@ -19,7 +19,16 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.files import is_free, remove_partial, save_bytes, save_json, save_text, writing, writing_folder
+from spen_plugins.files import (
+    is_free,
+    no_file,
+    remove_partial,
+    save_bytes,
+    save_json,
+    save_text,
+    writing,
+    writing_folder,
+)
 from spen_plugins.files.lock import locked
 from spen_plugins.files.unfinished import LOCK
 
@@ -283,6 +292,11 @@ def test_a_file_the_disk_did_not_take_is_not_put_in_place(tmp_path: Path, monkey
     with pytest.raises(RunError, match=r"Input/output error$"):
         save_json({}, tmp_path / "b.json")
     assert "first" in (tmp_path / "a.json").read_text() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_name_with_a_null_byte_is_of_no_file() -> None:
+    with pytest.raises(FileNotFoundError):
+        no_file("a\0b")
 
 
 def test_an_open_file_is_written_to_through_its_link(tmp_path: Path) -> None:

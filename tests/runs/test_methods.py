@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ import torch
 import spen_plugins as sp
 from spen_plugins.cli.run import parse_methods
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.runs.folder.folder import RunFolder
-from spen_plugins.runs.many import jobs
+from spen_plugins.runs.folder.folder import RunFolder, read_methods
+from spen_plugins.runs.many import jobs, plans
 from spen_plugins.runs.many.seeds import choose
 from spen_plugins.runs.train import runner
 from tests.loaded import ROOT, spen, spen_run
@@ -214,6 +215,19 @@ def test_a_process_that_fails_leaves_the_others_and_a_wrong_config_is_an_error()
     assert failures == {"loud": "diverged", "silent": "its process ended with status 3"} and said == [("good", "done")]
     with pytest.raises(ConfigError, match="wrong key"):
         run(wrong="import sys; print('wrong key', file=sys.stderr); sys.exit(2)")
+
+
+def test_plans_that_a_kill_cut_short_are_made_again(tmp_path, monkeypatch):
+    def be_killed(folder: Path) -> None:
+        raise SystemExit
+
+    make = partial(plans.plan, tmp_path, lambda method, seed: {"method": method}, ["a", "b"], [0], "labels")
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(plans, "make_folder", be_killed)
+        make()
+    assert read_methods(tmp_path) == {"methods": ["a", "b"]}  # a folder that `run_many` takes
+    make()
+    assert plans.read_seeds(tmp_path / "a") == plans.read_seeds(tmp_path / "b") == [0]
 
 
 def test_a_run_stops_when_the_process_that_began_it_is_gone():

@@ -75,11 +75,11 @@ def plan(out: Path, configs: Configs, methods: Sequence[str], seeds: Sequence[in
     plans = {out / method: _extend_plan(out / method, partial(configs, method), every) for method in methods}
     with explain_unwritable(out):
         remove_partial(out)
+        if any(methods):  # first: plans without it are taken for a folder of something else
+            save_json({"methods": list(methods)}, out / METHODS)
         for folder, table in plans.items():
             make_folder(folder)
             save_json({"source": source, "configs": {str(seed): table[seed] for seed in sorted(table)}}, folder / PLAN)
-        if any(methods):
-            save_json({"methods": list(methods)}, out / METHODS)
 
 
 def _extend_plan(
