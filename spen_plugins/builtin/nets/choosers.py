@@ -179,10 +179,10 @@ class Reweight(Chooser):
 
 def choose_labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
     """Sets of highest expected F1, `(batch, 1, label)`."""
-    independent = isinstance(net, IndependentLabels)
+    is_independent = isinstance(net, IndependentLabels)
     if weight == 0:
-        return (best_sets(torch.sigmoid(net.logits[:, 0])) if independent else find_best_sets(net)).unsqueeze(1)
-    if independent:
+        return (best_sets(torch.sigmoid(net.logits[:, 0])) if is_independent else find_best_sets(net)).unsqueeze(1)
+    if is_independent:
         draw = torch.Generator().manual_seed(0)
         numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
         y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)

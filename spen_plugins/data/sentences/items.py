@@ -25,7 +25,7 @@ def wrap_words(item: Any) -> Any:
     return {"words": item} if isinstance(item, (list, tuple)) else item
 
 
-def _split(text: str) -> list[str]:
+def _split_at_blanks(text: str) -> list[str]:
     words = text.split()
     if any(word[-1] in ",;:" and word[-2:-1].isalnum() for word in words) or re.search(r"\w[.!?]\s*$", text):
         warnings.warn(
@@ -43,7 +43,7 @@ def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | N
     scheme, or, where tags are spans, `"entities"`, tables of `type`, `start` and `end` (exclusive), which go before
     tags. What `spen predict` writes has this form.
     """
-    item = {"words": _split(item)} if isinstance(item, str) else item
+    item = {"words": _split_at_blanks(item)} if isinstance(item, str) else item
     if not isinstance(item, Mapping):
         raise bad(repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
     words = _strings(item.get("words"), "words")
