@@ -547,9 +547,13 @@ def test_other_features_than_in_training(classifier) -> None:
     with pytest.raises(ValueError, match="X has 4 features, but MultiLabelClassifier is expecting 6"):
         classifier.predict(X[:, :4])
     binary = MultiLabelClassifier(**FEW).fit(X > 0, Y)
-    with pytest.raises(ValueError, match=r"found .* for feature 'x0'; .*CountVectorizer"):
+    with pytest.raises(
+        ValueError, match=r"found .* for feature 'x0'; expected 0 or 1, as in training, .*CountVectorizer"
+    ):
         binary.predict(X)
-    with pytest.raises(ValueError, match=r"found nan for feature 'x0'; .* where no other value occurs$"):
+    with pytest.raises(
+        ValueError, match=r"found nan for feature 'x0'; expected 0 or 1, as in training, where no other value occurs$"
+    ):
         binary.predict(np.full((1, 6), np.nan))
 
 

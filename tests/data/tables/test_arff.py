@@ -190,7 +190,11 @@ NO,green,?
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("yes {YES, NO}", "yess {YES, NO}", r"'yess'; expected attributes .*\. Did you mean 'yes'"),
+        (
+            "yes {YES, NO}",
+            "yess {YES, NO}",
+            r"'yess'; expected attributes of the training file; .*\. Did you mean 'yes'",
+        ),
         ("yes {YES, NO}", "yes {YES, NO, MAYBE}", "type YES, NO, MAYBE; expected YES, NO, as in training"),
         ("quoted' numeric", "quoted' {1.5,-2e3}", "expected numeric, as in training"),
     ],
