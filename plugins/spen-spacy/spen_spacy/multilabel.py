@@ -45,9 +45,9 @@ class SpenMultilabel(Component):
         """The run's decoder, for calibrated probabilities."""
         task = self.run().task
         decoder, temperature = task.decoder, task.temperature
-        calibrated = float(LabelConfidences(np.array(decoder.threshold)).at(temperature))
+        threshold = float(LabelConfidences(np.array(decoder.threshold)).at(temperature))
         return replace(
-            decoder, threshold=calibrated, temperature=decoder.temperature and decoder.temperature / temperature
+            decoder, threshold=threshold, temperature=decoder.temperature and decoder.temperature / temperature
         )
 
     def predicted(self, doc: Doc) -> list[str]:
