@@ -48,7 +48,7 @@ class RuleFile:
     checksums: dict[str, str] = field(default_factory=dict)
 
 
-_current: RuleFile | None = None  # while a file is read
+_current: RuleFile | None = None  # the rules of the file that is being read
 
 
 def rule(*names: str, against: str | Sequence[str] = (), weight: float = 1.0) -> Callable[[F], F]:
@@ -59,13 +59,13 @@ def rule(*names: str, against: str | Sequence[str] = (), weight: float = 1.0) ->
         against: labels, tags or types to vote against, in place of `names`.
         weight: of each vote, as log-odds: 0.5 is weak, 1 usual, 3 nearly certain.
     """
-    opposed = (against,) if isinstance(against, str) else tuple(against)
-    if bool(names) == bool(opposed) or not all(isinstance(name, str) for name in names):
+    opposed_names = (against,) if isinstance(against, str) else tuple(against)
+    if bool(names) == bool(opposed_names) or not all(isinstance(name, str) for name in names):
         expected = 'expected labels or types, either to vote for, @rule("PER"), or against, @rule(against="PER")'
         raise sp.ConfigError(f"{_describe_place(_find_line())}: {expected}")
 
     def decorate(function: F) -> F:
-        _add(function.__name__, names or opposed, bool(opposed), weight, function, _find_line())
+        _add(function.__name__, names or opposed_names, bool(opposed_names), weight, function, _find_line())
         return function
 
     return decorate

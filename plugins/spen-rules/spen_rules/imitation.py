@@ -94,7 +94,7 @@ class Expectation(sp.EnergyLoss):
 
 
 def make_targets(sides: Tensor, target: float, of_tags: bool) -> Tensor:
-    """g_r: `(rule, kind)` of tags, `(rule, label, 2)` of labels, present and absent; 0 where a rule takes no side.
+    """g_r: `(rule, kind)` for tags, `(rule, label, 2)`, present and absent, for labels; 0 where a rule takes no side.
 
     Args:
         sides: as in `Rewards.rule_votes`, of kinds.

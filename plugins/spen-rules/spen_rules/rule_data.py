@@ -139,7 +139,7 @@ class RuleData:
         """The labels in a file of JSON lines; the empty set for another format."""
         keys = [self.config.labels] if isinstance(self.config.labels, str) else ["labels", "label"]
         labels: set[str] = set()
-        with suppress(sp.DataError, TypeError, ValueError):  # which `read` reports
+        with suppress(sp.DataError, TypeError, ValueError):  # `read` reports these errors
             for _, item in sp.read_json_lines(sp.locate(self.file), _JSON, dict):
                 values = next((item[key] for key in keys if item.get(key) is not None), [])
                 labels |= {str(value) for value in (values if isinstance(values, list) else [values])}

@@ -62,7 +62,7 @@ class Component(Pipe):
         return self._find_named(["model"])
 
     def _find_named(self, settings: Iterable[str]) -> dict[str, Path]:
-        """The folders that these settings name: for `model` those of all parts, for others the part's."""
+        """The folders that these settings name: `model` those of all parts, the others that of their part."""
         folders: dict[str, Path] = {}
         for setting in settings:
             places = find_folders(self.name, self.factory, self.settings[setting], setting)
@@ -199,7 +199,7 @@ class Component(Pipe):
         return [key for key in keys if self.settings[key] != saved.get(key)]
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The files of `to_disk` as bytes, an encoder of several parts once."""
+        """The files of `to_disk` as bytes, with an encoder of several parts only once."""
         with TemporaryDirectory() as folder:
             self._write(Path(folder) / PACKED, apart=True)
             return pack(Path(folder))

@@ -40,8 +40,8 @@ TOKEN_SCORES = ("._.", "spen_token_scores", None, None)
 TOKEN_PLACES = ("._.", "spen_token_places", None, None)
 """Entry of `user_data`: first and last character (exclusive) of each token that has a score, int32 `(token, 2)`."""
 ENERGY = ("._.", "spen_energy", None, None)
-"""Entry of `user_data`: energies by component name. As values of the doc's own extensions, spaCy gives these entries to
-no part of a doc, and to no doc that it is joined into."""
+"""Entry of `user_data`: energies by component name. These entries are values of the doc's own extensions, which spaCy
+copies neither to a part of a doc nor to a joined doc."""
 PREDICTIONS = ("._.", "spen_task_predictions", None, None)
 """Likewise: predictions of `spen_task` by component name."""
 

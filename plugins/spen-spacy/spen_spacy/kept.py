@@ -16,7 +16,7 @@ from zlib import crc32
 from spacy.tokens import Doc, Span
 
 FRAMES = "spen_frames"
-"""Name in the keys of entries: the start is that of the entry's text, the end tells entries apart."""
+"""Name in the keys of entries. A key's start is that of the entry's text; its end distinguishes entries."""
 
 Known = Mapping[str, Any]
 """A frame as plain values: `start` and `end` of its predicate, `piece` (start and end of what was read), `arguments`

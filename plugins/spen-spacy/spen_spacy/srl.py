@@ -199,7 +199,7 @@ class SpenSrl(WordComponent):
                 )
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, predicates as V among them.
+        """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, which include predicates as V.
 
         A span that is an argument of several predicates counts once. The same scores are under `spans_spen_srl_p` and
         so on, which `spacy evaluate --spans-key spen_srl` shows.

@@ -41,7 +41,7 @@ def as_columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mappi
     """A row's fields by the names of their columns; null for a null. `known` has the type of each field that has a
     column, "any" for a field that Arrow has typed."""
     row: dict[str, Any] = {}
-    other = {}
+    other_fields = {}
     for name, value in fields.items():
         kind = known.get(name)
         if kind == "json":
@@ -51,9 +51,9 @@ def as_columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mappi
         ):
             row[names[name]] = value
         else:
-            other[name] = value
-    if other:
-        row[OTHER] = as_json(other)
+            other_fields[name] = value
+    if other_fields:
+        row[OTHER] = as_json(other_fields)
     return row
 
 

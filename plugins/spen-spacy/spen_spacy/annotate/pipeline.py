@@ -96,8 +96,8 @@ def find_pipeline(
     source: str, predicates: str | None, language: str | None, device: str | None, precision: str | None = None
 ) -> Pipeline:
     """The pipeline of a source: the folder or name of a spaCy pipeline, or a run folder. A run of `srl` has by default
-    the predicates of the installed pipeline. `ConfigError` if there is no such pipeline, or an option does
-    not fit it.
+    the predicates of the installed pipeline. `ConfigError` if there is no such pipeline, or an option does not
+    fit it.
     """
     path = Path(source).expanduser()
     if (path / "config.json").is_file():

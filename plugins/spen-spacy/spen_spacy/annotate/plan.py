@@ -87,8 +87,8 @@ def read_or_make_plan(
     out: Path, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Plan:
     """Reads the plan in `out`, whose lock this process holds, or makes and writes one. Without a size, the plan keeps
-    its own, or has one by the size of the input. `ConfigError` if the plan is for another pipeline, input or choice, or
-    the folder holds something else; `DataError` if a file of the input can't be read.
+    its size, or a new one gets it from the size of the input. `ConfigError` if the plan is for another pipeline, input
+    or choice, or the folder holds something else; `DataError` if a file of the input can't be read.
     """
     path = out / PLAN
     if path.exists():

@@ -21,7 +21,7 @@ from spen_spacy.predicting import cut_groups
 CHARACTERS = 200_000
 """Number of characters of the documents that go through the pipeline together, which bounds memory."""
 DOCUMENTS = 2000
-"""Maximal number of these documents."""
+"""Maximal number of documents that go through the pipeline together."""
 FIRST = 100
 """Number of documents that are examined for a warning."""
 INPUT = "spen_input"

@@ -46,7 +46,7 @@ def _make_entry(frame: Frame, text: Span) -> dict[str, Any]:
 
 
 def _make_span(words: Span, box: Box) -> dict[str, Any]:
-    """A box as displaCy has it; `kb_id` is what it shows beside a label."""
+    """A box in displaCy's form, which shows `kb_id` beside the label."""
     part = words[box.start : box.end]
     return {
         "start": part.start_char - words.start_char,

@@ -47,15 +47,15 @@ BACKEND = "from setuptools import build_meta; build_meta.build_{kind}('dist')"
 
 def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
     """The package's name prefixed with the language, as in spaCy; `ConfigError` if it is not a valid package name."""
-    full = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
+    package_name = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
     if not NAME.fullmatch(name):
         raise sp.ConfigError(
             f"--name {name}: a package's name has letters, digits and single '_' between them, the first a letter, "
             f"as in {lang}_ner_mine"
         )
-    if full != name:
-        note(f"the package is called {full}: spaCy prefixes the name with the language")
-    return full
+    if package_name != name:
+        note(f"the package is called {package_name}: spaCy prefixes the name with the language")
+    return package_name
 
 
 def check(lang: str, version: str) -> None:

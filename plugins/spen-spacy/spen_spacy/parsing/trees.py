@@ -17,7 +17,7 @@ from spen_plugins import RunError
 PIECES = "tree_pieces"
 """Attribute of a span group of constituents: first token and end (exclusive) of each tree, one after the other."""
 SIZES = "tree_sizes"
-"""Attribute of a span group of constituents: the doc's number of tokens, and the group's of spans."""
+"""Attribute of a span group of constituents: the number of tokens in the doc, and of spans in the group."""
 JOINT = "+"
 """Joins the labels of a unary chain, as in S+VP."""
 
