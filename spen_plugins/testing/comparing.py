@@ -1,5 +1,5 @@
-"""The check of configs, and building blocks of the others: batches in float64, outputs of every kind, comparisons with
-clear errors."""
+"""The check of configs, and building blocks of the other checks: batches in float64, outputs of every kind, comparisons
+with clear errors."""
 
 from __future__ import annotations
 
@@ -82,21 +82,21 @@ def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
     module.train()
     compute()
     module.eval()
-    before = compute()
+    expected = compute()
     for inner, name, value in tensors:
-        learned = getattr(inner, name)
+        learned_value = getattr(inner, name)
         setattr(inner, name, value)
-        assert torch.equal(compute(), before), (
+        assert torch.equal(compute(), expected), (
             f"{type(inner).__name__}.{name} changes in training, but a plain tensor is not saved; expected a buffer, "
             f"self.register_buffer({name!r}, ...)"
         )
-        setattr(inner, name, learned)
-    stored = save({key: value.contiguous() for key, value in module.state_dict().items()})
+        setattr(inner, name, learned_value)
+    data = save({key: value.contiguous() for key, value in module.state_dict().items()})
     with torch.no_grad():
         for value in module.state_dict().values():
             value.zero_()
-    module.load_state_dict(load(stored))
-    assert torch.equal(compute(), before), (
+    module.load_state_dict(load(data))
+    assert torch.equal(compute(), expected), (
         f"{type(module).__name__} returns other numbers after its state was saved and loaded; "
         "whatever it learns must be a parameter or a buffer"
     )
@@ -146,11 +146,11 @@ def check_config(config: type[Config]) -> None:
         path = field.name.split(".")
         for number in _NUMBERS:
             for value in (number, [number], {"a": number}):
-                assert not _takes(config, path, value), f"{key} accepts {value}; expected finite numbers only"
+                assert not _accepts(config, path, value), f"{key} accepts {value}; expected finite numbers only"
 
 
-def _takes(config: type[Config], path: Sequence[str], value: Any) -> bool:
-    """False if an error is about the field; others may be missing."""
+def _accepts(config: type[Config], path: Sequence[str], value: Any) -> bool:
+    """True unless an error is about this field; other fields may be missing."""
     table = value
     for key in reversed(path):
         table = {key: table}
