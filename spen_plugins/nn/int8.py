@@ -1,4 +1,4 @@
-"""Linear layers that multiply in int8, for prediction on a CPU, and what a processor can multiply."""
+"""Linear layers that multiply in int8, for prediction on a CPU, and checks of the products that a CPU supports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 NARROW = 64
 """Layers with fewer inputs or outputs stay in float32: low-rank adapters, where int8 gains nothing."""
 SMALLEST = 1e-30
-"""Smallest scale: rows of zeros have one."""
+"""Smallest scale, which rows of zeros have."""
 
 
 def has_int8() -> bool:
@@ -38,7 +38,7 @@ def largest_input() -> int:
 class Int8Linear(nn.Module):
     """A linear layer that multiplies in int8: weights are rounded with a scale for each output, inputs to 8 bits (7
     where `largest_input` is less) with a scale for each row, so that a row's output doesn't depend on others. It keeps
-    the layer's own weights, in float32, which are what is saved.
+    and saves the layer's own weights, in float32.
 
     It uses the operators of torch's compiler: torch's own quantised layers need tensor types that will be removed, and
     torchao's take twice the time.
@@ -51,11 +51,11 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`(..., in)` -> `(..., out)`, both float32."""
-        top = largest_input()
-        scale = x.abs().amax(-1, keepdim=True).clamp_(min=SMALLEST).div_(top)
-        # From 1 to 2 * top + 1; through int8, since torch casts to uint8 five times as slowly.
-        shifted = (x / scale).round_().to(torch.int8).view(torch.uint8).add_(top + 1)
-        product = _multiply(shifted, top + 1, self._rounded)
+        largest = largest_input()
+        scale = x.abs().amax(-1, keepdim=True).clamp_(min=SMALLEST).div_(largest)
+        # From 1 to 2 * largest + 1; through int8, since torch casts to uint8 five times as slowly.
+        inputs = (x / scale).round_().to(torch.int8).view(torch.uint8).add_(largest + 1)
+        product = _multiply(inputs, largest + 1, self._rounded)
         return product.mul_(scale) if self.bias is None else torch.addcmul(self.bias, product, scale)
 
 
@@ -66,19 +66,19 @@ def _round(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return packed, scale, torch.zeros(len(scale), dtype=torch.long)
 
 
-def _multiply(inputs: Tensor, zero: int, rounded: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-    """Unsigned inputs, of which one number is zero, times rounded weights."""
-    return torch.ops.onednn.qlinear_pointwise(inputs, 1.0, zero, *rounded, None, 1.0, 0, torch.float32, "none", [], "")
+def _multiply(inputs: Tensor, zero: int, weight: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """The product of unsigned inputs, in which the number `zero` stands for 0, and rounded weights."""
+    return torch.ops.onednn.qlinear_pointwise(inputs, 1.0, zero, *weight, None, 1.0, 0, torch.float32, "none", [], "")
 
 
 def multiply_in_int8(net: nn.Module) -> int:
     """Put an `Int8Linear` in place of each linear layer of a net that is not narrow; returns their number."""
-    found = [
-        (parent, name, part)
+    layers = [
+        (parent, name, layer)
         for parent in net.modules()
-        for name, part in parent.named_children()
-        if type(part) is nn.Linear and min(part.weight.shape) >= NARROW
+        for name, layer in parent.named_children()
+        if type(layer) is nn.Linear and min(layer.weight.shape) >= NARROW
     ]
-    for parent, name, part in found:
-        setattr(parent, name, Int8Linear(part))
-    return len(found)
+    for parent, name, layer in layers:
+        setattr(parent, name, Int8Linear(layer))
+    return len(layers)
