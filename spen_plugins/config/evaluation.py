@@ -46,10 +46,10 @@ def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
     """A config file with its arguments applied."""
     text, names = _read_text(path), list[str]()
     if path.suffix == ".jsonnet":
-        declared = jsonnet.parameters(text)
-        names = [parameter.name for parameter in declared]
+        signature = jsonnet.parameters(text)
+        names = [parameter.name for parameter in signature]
         values = {name: parse_value(arguments.pop(name)) for name in names if name in arguments}
-        for parameter in declared:
+        for parameter in signature:
             if parameter.default is None and (name := parameter.name) not in values:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
         config = jsonnet.evaluate(path, text, values)

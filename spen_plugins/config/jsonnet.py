@@ -115,8 +115,8 @@ def _make_error(text: str, path: Path) -> ConfigError:
     if unknown_name := re.fullmatch(r'unknown \w+ "(\w+)"; known: ([\w, ]+)', message):
         suggestion = did_you_mean(unknown_name[1], unknown_name[2].split(", "))
         message += suggestion and f".{suggestion}"
-    if unresolved := re.fullmatch(r"can't resolve (\S+) from .*", message):
-        suggestion = did_you_mean(unresolved[1], [f"{name}.jsonnet" for name in shipped.names()])
+    if missing_import := re.fullmatch(r"can't resolve (\S+) from .*", message):
+        suggestion = did_you_mean(missing_import[1], [f"{name}.jsonnet" for name in shipped.names()])
         message += suggestion and f".{suggestion}"
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
     if place is None or shipped.is_library(Path(place[1]).resolve()):

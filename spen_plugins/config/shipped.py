@@ -24,9 +24,9 @@ def find(path: Path) -> Path:
     """The file for a user's path: `path` itself, or the shipped config of that name if no such file exists."""
     if path.is_file() or path.name != str(path) or path.suffix not in ("", ".jsonnet"):
         return path
-    core = FOLDER / f"{path.stem}.jsonnet"
-    if core.is_file():
-        return core
+    core_path = FOLDER / f"{path.stem}.jsonnet"
+    if core_path.is_file():
+        return core_path
     files = _find_files()
     return _find_single(path.stem, files) if path.stem in files else path
 

@@ -99,9 +99,9 @@ class LiveContext(Context):
     def _keep(self, name: str, net_names: tuple[str, ...], make: Callable[[], Any]) -> Any:
         # The y-independent part of a fixed energy is computed without a graph. A proposal always has its graph: the
         # next phase may train its net.
-        constant = name in self.nets.constant
-        state = (constant, *((self.nets.moves[name], self.nets.modes.get(name)) for name in net_names))
+        is_constant = name in self.nets.constant
+        state = (is_constant, *((self.nets.moves[name], self.nets.modes.get(name)) for name in net_names))
         if name not in self._cache or self._cache[name][0] != state:
-            with torch.set_grad_enabled(not constant):  # whatever the mode of the first access
+            with torch.set_grad_enabled(not is_constant):  # whatever the mode of the first access
                 self._cache[name] = (state, make())
         return self._cache[name][1]

@@ -112,9 +112,13 @@ def _compare_rewards(task: Rewards, proposal: Proposal, batch: Batch) -> list[tu
     """Rewards of the decoded outputs and of gold, `(example,)` each, of the examples with gold; empty without rules."""
     if batch.gold is None:
         return []
-    decoded = task.reward(batch.x, task.decode(proposal, batch.x).to(batch.gold))
-    gold = task.reward(batch.x, batch.gold)
-    return [] if decoded is None else [(decoded[batch.labelled, 0].cpu(), gold[batch.labelled, 0].cpu())]
+    decoded_rewards = task.reward(batch.x, task.decode(proposal, batch.x).to(batch.gold))
+    gold_rewards = task.reward(batch.x, batch.gold)
+    return (
+        []
+        if decoded_rewards is None
+        else [(decoded_rewards[batch.labelled, 0].cpu(), gold_rewards[batch.labelled, 0].cpu())]
+    )
 
 
 def _find_likelihoods(model: Model, proposal: Proposal, batch: Batch) -> dict[str, Tensor]:

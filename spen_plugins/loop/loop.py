@@ -242,9 +242,9 @@ class Loop:
 
     def _save(self, alone: bool = False) -> None:
         self.check_weights()
-        main_state, *others = gather({"random": random_state(), "sums": self.position.sums}, self.accelerator)
+        main_state, *other_states = gather({"random": random_state(), "sums": self.position.sums}, self.accelerator)
         if self.accelerator.is_main_process:
             scaler = self.accelerator.scaler and self.accelerator.scaler.state_dict()
-            state = {**self.state_dict(), "random": main_state["random"], "others": others, "scaler": scaler}
+            state = {**self.state_dict(), "random": main_state["random"], "others": other_states, "scaler": scaler}
             self.folder.checkpoint.save(state, alone)
         self.requests.clear()

@@ -45,11 +45,11 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list
     """
     notes: list[str] = []
     model, task = recipe.model, recipe.task
-    if unregistered := find_unregistered(model):
-        raise PluginError(unregistered)
-    shared = {id(part): part for part in (task, *vars(task).values())}
+    if message := find_unregistered(model):
+        raise PluginError(message)
+    memo = {id(part): part for part in (task, *vars(task).values())}
     try:
-        model_copy, trainer_copy = deepcopy((model, trainer), shared)
+        model_copy, trainer_copy = deepcopy((model, trainer), memo)
     except Exception:  # a plugin's component may hold anything: a lock, an open file
         return notes
     state = random_state()
@@ -73,10 +73,10 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list
 def find_unregistered(module: nn.Module, *beside: nn.Module) -> str | None:
     """A message about weights in attributes, lists and dicts that belong neither to the module nor to those `beside`
     it, and would be ignored; None if there are none."""
-    registered = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
+    registered_ids = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
     for inner in module.modules():
         for attribute, value in vars(inner).items():
-            if not all(id(tensor) in registered for tensor in _find_weights(value, set())):
+            if not all(id(tensor) in registered_ids for tensor in _find_weights(value, set())):
                 return (
                     f"{type(inner).__name__}.{attribute} holds weights that are not registered as parameters, so they "
                     "are neither trained nor saved; expected an nn.Parameter, and nn.ModuleList, nn.ModuleDict or "

@@ -119,15 +119,18 @@ class GradientSum:
         Returns:
             The sums of `numbers`.
         """
-        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
         rows = _choose_rows(gradients)
-        pieces = [each if indices is None else each[indices] for each, indices in zip(gradients, rows, strict=True)]
-        has_gradient = [each.grad is not None for each in self.parameters]
+        pieces = [
+            gradient if indices is None else gradient[indices]
+            for gradient, indices in zip(gradients, rows, strict=True)
+        ]
+        has_gradient = [parameter.grad is not None for parameter in self.parameters]
         vectors = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*has_gradient, *numbers])]
         message = self._join(vectors)
         with _translate_lost_processes():
             distributed.all_reduce(message)
-        *sums, last = message.split([len(each) for each in vectors])
+        *sums, last = message.split([len(vector) for vector in vectors])
         counts = last.tolist()
         for i, parameter in enumerate(self.parameters):
             total, indices = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
@@ -166,19 +169,19 @@ def restore_own(
 
     `state` has the main process's state "random", and the states of all "others" that took part.
     """
-    process, others = accelerator.process_index, state.get("others", [])
-    if len(others) != accelerator.num_processes - 1:
-        saved_count, count = 1 + len(others), accelerator.num_processes
+    process, other_states = accelerator.process_index, state.get("others", [])
+    if len(other_states) != accelerator.num_processes - 1:
+        saved_count, count = 1 + len(other_states), accelerator.num_processes
         say(f"note: the checkpoint was saved with processes: {saved_count}, now: {count}; random numbers will differ")
         set_random_state(state["random"])
         if process:
             torch.manual_seed(hash((seed, process, position.stage, position.epoch, position.batch)) % 2**63)
             position.sums = {}
         else:
-            position.sums = merge_sums([position.sums, *(other["sums"] for other in others)])
+            position.sums = merge_sums([position.sums, *(other["sums"] for other in other_states)])
     elif process:
-        set_random_state(others[process - 1]["random"])
-        position.sums = others[process - 1]["sums"]
+        set_random_state(other_states[process - 1]["random"])
+        position.sums = other_states[process - 1]["sums"]
     else:
         set_random_state(state["random"])
 

@@ -100,14 +100,14 @@ class Together:
     def _validate(self) -> None:
         """Score all parts; keep their weights if the mean is the best so far."""
         position = self.position
-        validated = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
+        results = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
         self._check_weights()
-        mean = sum(score for _, score in validated.values()) / len(validated)
+        mean = sum(score for _, score in results.values()) / len(results)
         is_better = mean > position.best
         if is_better:
             position.best, position.best_epoch = mean, position.epoch
         for name, loop in self.loops.items():
-            scores, score = validated[name]
+            scores, score = results[name]
             stage, part_position = loop.stages[0], loop.position
             if is_better:
                 part_position.best, part_position.best_epoch = score, part_position.epoch
@@ -118,7 +118,7 @@ class Together:
             record = ledger.epoch_record(stage, part_position, loop.active, {"validation": scores}, score)
             part_position.history_lines += 1
             loop.folder.append_history({**record, "best": is_better}, position.seconds)
-        listing = ", ".join(f"{name} {score:.4f}" for name, (_, score) in validated.items())
+        listing = ", ".join(f"{name} {score:.4f}" for name, (_, score) in results.items())
         record = {
             "epoch": position.epoch,
             "losses": self._average_losses(),

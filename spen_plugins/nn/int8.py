@@ -21,8 +21,8 @@ def has_int8() -> bool:
 
 def has_bfloat16() -> bool:
     """True if the processor and this build of torch multiply in bfloat16."""
-    supports = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)  # torch 2.4 has no such function
-    return supports() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    is_supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)  # torch 2.4 has no such function
+    return is_supported() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 @cache
@@ -62,8 +62,8 @@ class Int8Linear(nn.Module):
 def _round(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A weight `(out, in)` in int8 as oneDNN packs it, the outputs' scales, and their zeros."""
     scale = weight.abs().amax(1).clamp(min=SMALLEST) / 127
-    packed = torch.ops.onednn.qlinear_prepack((weight / scale.unsqueeze(1)).round().to(torch.int8), None)
-    return packed, scale, torch.zeros(len(scale), dtype=torch.long)
+    packed_weight = torch.ops.onednn.qlinear_prepack((weight / scale.unsqueeze(1)).round().to(torch.int8), None)
+    return packed_weight, scale, torch.zeros(len(scale), dtype=torch.long)
 
 
 def _multiply(inputs: Tensor, zero: int, weight: tuple[Tensor, Tensor, Tensor]) -> Tensor:

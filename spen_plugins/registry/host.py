@@ -77,9 +77,12 @@ class PluginHost:
         self._register(CORE, builtin)
 
     def _discover(self, paths: Sequence[str] | None) -> None:
-        installed = metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
+        distributions = (
+            metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
+        )
         owners: dict[str, _Owner] = {}
-        for owner in filter(None, map(_read_owner, installed)):  # an earlier folder of the path wins, as for imports
+        for owner in filter(None, map(_read_owner, distributions)):
+            # An earlier folder of the path wins, as for imports.
             owners.setdefault(owner.name.lower().replace("_", "-"), owner)
         claims: dict[str, list[_Owner]] = {}
         for owner in owners.values():

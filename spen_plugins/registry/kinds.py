@@ -60,8 +60,8 @@ class Kind:
                 f"{where}: {value.__name__}.Config: the annotation {error.name!r} is not defined when the class is; "
                 "expected a type that is imported at run time"
             ) from error
-        reserved = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
-        if clashes := sorted(reserved & value.Config.model_fields.keys()):
+        reserved_names = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
+        if clashes := sorted(reserved_names & value.Config.model_fields.keys()):
             raise PluginError(
                 f"{where}: {value.__name__}.Config has a field {clashes[0]!r}, which its table reserves; "
                 "expected another name"

@@ -96,8 +96,8 @@ def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
 
 def tag_confidences(y: Tensor, best: np.ndarray, lengths: np.ndarray) -> TagConfidences:
     """Confidences in the tags of a batch of sentences, sentence by sentence; arguments as in `span_confidences`."""
-    inside = np.arange(best.shape[1]) < lengths[:, None]
-    return TagConfidences(y.detach().float().cpu().numpy()[inside], best[inside])
+    mask = np.arange(best.shape[1]) < lengths[:, None]
+    return TagConfidences(y.detach().float().cpu().numpy()[mask], best[mask])
 
 
 def span_confidences(
@@ -123,14 +123,14 @@ def span_confidences(
     sentence, kind, first, last = spans.T
     size = last - first + 1
     start = np.repeat(first - np.cumsum(size) + size, size)
-    open_ended = (goes_on[kind] >= 0) & (last + 1 < lengths[sentence])
+    is_open = (goes_on[kind] >= 0) & (last + 1 < lengths[sentence])
     tokens = np.repeat(sentence, size), np.arange(size.sum()) + start
-    next_tokens = sentence[open_ended], last[open_ended] + 1
-    tags = np.concatenate([best[tokens], goes_on[kind[open_ended]]])
+    next_tokens = sentence[is_open], last[is_open] + 1
+    tags = np.concatenate([best[tokens], goes_on[kind[is_open]]])
     p = y[tuple(np.concatenate(axis) for axis in zip(tokens, next_tokens, strict=True))].detach().float().cpu().numpy()
-    within = np.arange(len(tags)) < size.sum()
-    owners = np.concatenate([np.repeat(owner, size), owner[open_ended]])
-    return SpanConfidences(TagConfidences(p, tags), within, owners, int(owner.max(initial=-1)) + 1)
+    is_within = np.arange(len(tags)) < size.sum()
+    owners = np.concatenate([np.repeat(owner, size), owner[is_open]])
+    return SpanConfidences(TagConfidences(p, tags), is_within, owners, int(owner.max(initial=-1)) + 1)
 
 
 def rounded(p: np.ndarray) -> list[float]:
@@ -144,12 +144,12 @@ def expected_calibration_error(decisions: Sequence[Decisions], temperature: floa
     0 without decisions. Guo et al. 2017, Eq. 3. Equal to torchmetrics' `binary_calibration_error`, which needs all
     decisions in one tensor: gigabytes for thousands of labels.
     """
-    return _find_error(_sum_bins(decisions, temperature))
+    return _compute_error(_sum_bins(decisions, temperature))
 
 
-def _find_error(sums: np.ndarray) -> float:
-    count, probability, right = sums
-    return float(np.abs(right - probability).sum() / max(count.sum(), 1))
+def _compute_error(sums: np.ndarray) -> float:
+    counts, probability_sum, right_count = sums
+    return float(np.abs(right_count - probability_sum).sum() / max(counts.sum(), 1))
 
 
 def _sum_bins(decisions: Sequence[Decisions], temperature: float) -> np.ndarray:
@@ -170,8 +170,8 @@ def fit_temperature(decisions: Sequence[Decisions]) -> float:
     """The maximum-likelihood T from 0.05 to 20; 1 if all decisions are right, or all wrong."""
     from scipy.optimize import minimize_scalar
 
-    n, right = sum(len(batch.right) for batch in decisions), sum(int(batch.right.sum()) for batch in decisions)
-    if right in (0, n):
+    n, right_count = sum(len(batch.right) for batch in decisions), sum(int(batch.right.sum()) for batch in decisions)
+    if right_count in (0, n):
         return 1.0
 
     def negative_log_likelihood(log_temperature: float) -> float:
@@ -204,7 +204,7 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
         "decisions": first_part[0].kind,
         **{
             part: {
-                "ece": _find_error(sums[part]),
+                "ece": _compute_error(sums[part]),
                 "ece_uncalibrated": expected_calibration_error(decisions),
                 "decisions": sum(len(batch.right) for batch in decisions),
                 "bins": _list_bins(sums[part]),

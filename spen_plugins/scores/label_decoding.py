@@ -179,6 +179,6 @@ def between(logits: Tensor, predicted: Tensor) -> Tensor:
         logits: log-odds of the labels, `(..., label)`.
         predicted: the likeliest labels of each row, boolean.
     """
-    last = logits.masked_fill(~predicted, torch.inf).amin(-1, keepdim=True)
-    following = logits.masked_fill(predicted, -torch.inf).amax(-1, keepdim=True)
-    return (torch.where(last.isinf(), following + 2, last) + torch.where(following.isinf(), last - 2, following)) / 2
+    lowest = logits.masked_fill(~predicted, torch.inf).amin(-1, keepdim=True)
+    highest = logits.masked_fill(predicted, -torch.inf).amax(-1, keepdim=True)
+    return (torch.where(lowest.isinf(), highest + 2, lowest) + torch.where(highest.isinf(), lowest - 2, highest)) / 2

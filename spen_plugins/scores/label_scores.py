@@ -88,7 +88,7 @@ def at_k(p: Tensor, gold: Tensor, at: Sequence[int]) -> dict[str, dict[str, floa
     hits = gold.gather(1, p.topk(max(ks), dim=1).indices).double()
     sizes = gold.sum(1)
     discount = 1 / torch.log2(torch.arange(max(ks), device=p.device).double() + 2)
-    ideal = discount.cumsum(0)
+    ideal_gains = discount.cumsum(0)
     means = {}
     for k in ks:
         top_hits, most_hits = hits[:, :k], sizes.clamp(max=k)
@@ -96,7 +96,7 @@ def at_k(p: Tensor, gold: Tensor, at: Sequence[int]) -> dict[str, dict[str, floa
         values = {
             "precision": hit_counts / k,
             "recall": hit_counts / sizes,
-            "ndcg": (top_hits * discount[:k]).sum(1) / ideal[most_hits - 1],
+            "ndcg": (top_hits * discount[:k]).sum(1) / ideal_gains[most_hits - 1],
             "r_precision": hit_counts / most_hits,
         }
         means[str(k)] = {name: value.mean().item() for name, value in values.items()}
@@ -115,12 +115,12 @@ def average_precision(p: Tensor, gold: Tensor) -> float | None:
     has_gold = gold.any(1)
     if not has_gold.any():
         return None
-    ordered, order = p[has_gold].sort(dim=1, descending=True)
+    probabilities, order = p[has_gold].sort(dim=1, descending=True)
     hits = gold[has_gold].gather(1, order).double()
-    places = torch.arange(ordered.shape[1], device=p.device)
-    is_last = torch.ones_like(ordered, dtype=torch.bool)
-    is_last[:, :-1] = ordered[:, :-1] != ordered[:, 1:]
+    places = torch.arange(probabilities.shape[1], device=p.device)
+    is_last = torch.ones_like(probabilities, dtype=torch.bool)
+    is_last[:, :-1] = probabilities[:, :-1] != probabilities[:, 1:]
     # The place where each cell's step ends: the first place, from the cell on, that is the last of a step.
-    ends = torch.where(is_last, places, ordered.shape[1]).flip(1).cummin(1).values.flip(1)
+    ends = torch.where(is_last, places, probabilities.shape[1]).flip(1).cummin(1).values.flip(1)
     precision = hits.cumsum(1).gather(1, ends) / (ends + 1)
     return ((precision * hits).sum(1) / hits.sum(1)).mean().item()

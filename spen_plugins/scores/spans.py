@@ -27,8 +27,8 @@ def strict_spans(sentences: Sequence[Sequence[str]], scheme: Literal["bio", "bio
     """The spans of each sentence's tags by seqeval's strict mode, as IOB2 or IOBES."""
     from seqeval.scheme import IOB2, IOBES, Entities
 
-    read = Entities([list(tags) for tags in sentences], {"bio": IOB2, "bioes": IOBES}[scheme])
-    return [{Span(e.tag, e.start, e.end) for e in entities} for entities in read.entities]
+    result = Entities([list(tags) for tags in sentences], {"bio": IOB2, "bioes": IOBES}[scheme])
+    return [{Span(e.tag, e.start, e.end) for e in entities} for entities in result.entities]
 
 
 def chunks(tags: Sequence[str]) -> set[Span]:
@@ -92,9 +92,9 @@ class SpanTable:
         Returns `(span, 4)`: sequence, role index, first and last token, ordered by sequence and token.
         """
         role, starts = self._find_starts(tags, lengths)
-        continues = np.zeros_like(starts)
-        continues[:, :-1] = ~starts[:, 1:] & (role[:, 1:] >= 0)  # the next token continues this one's span
-        ends = (role >= 0) & ~continues
+        is_continued = np.zeros_like(starts)
+        is_continued[:, :-1] = ~starts[:, 1:] & (role[:, 1:] >= 0)  # the next token continues this one's span
+        ends = (role >= 0) & ~is_continued
         sequence, first = np.nonzero(starts)
         last = np.nonzero(ends)[1]
         return np.stack([sequence, role[sequence, first], first, last], 1)

@@ -45,8 +45,8 @@ class Vocabulary:
         empty, counts = cls([], config), Counter[str]()
         for word, count in words.items():
             counts[empty.key(word)] += count
-        ordered = sorted(counts.items(), key=lambda i: (-i[1], i[0]))
-        return cls([word for word, count in ordered if count >= config.min_count], config)
+        sorted_counts = sorted(counts.items(), key=lambda i: (-i[1], i[0]))
+        return cls([word for word, count in sorted_counts if count >= config.min_count], config)
 
     def key(self, word: str) -> str:
         """Normalised form of a word for the look-up."""
@@ -118,11 +118,11 @@ class SentenceBatch(Batch):
 def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> tuple[dict[str, Tensor], np.ndarray]:
     """`"words"` `(batch, token)` and the indexers' tensors; and the mask `(batch, token)` boolean."""
     lengths = np.fromiter((len(entry.ids) for entry in entries), dtype=np.int64, count=len(entries))
-    inside = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
-    inputs = {"words": padded([entry.ids for entry in entries], inside)}
+    mask = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
+    inputs = {"words": padded([entry.ids for entry in entries], mask)}
     for name, indexer in indexers.items():
         inputs.update(indexer.collate([entry.item(name, indexer) for entry in entries]))
-    return inputs, inside
+    return inputs, mask
 
 
 def collate_sentences(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> dict[str, Tensor]:

@@ -87,12 +87,12 @@ class PredicateTask(SentenceTask, SharesSentences):
 
     def _inputs(self, entries: Sequence[Entry], predicates: Sequence[int]) -> tuple[dict[str, Tensor], np.ndarray]:
         """The tensors of marked sentences, and the mask `(batch, token)` boolean."""
-        inputs, inside = collate_words(entries, self.indexers)
+        inputs, mask = collate_words(entries, self.indexers)
         if self._read_once is not None:
             inputs |= collate_sentences(entries, self._read_once)
         inputs["predicate"] = torch.zeros_like(inputs["words"])
         inputs["predicate"][torch.arange(len(entries)), torch.tensor(predicates, dtype=torch.long)] = 1
-        return inputs, inside
+        return inputs, mask
 
 
 class SenseTask(PredicateTask):

@@ -40,8 +40,8 @@ def pick_by_length(task: Task, n: int) -> list[Any]:
     """`n` training examples, the longest last, longer than the others if lengths differ."""
     examples = sorted(task.part("train"), key=task.length)
     assert len(examples) > n, f"the task has {len(examples)} training examples; this check needs more than {n}"
-    shorter = [example for example in examples if task.length(example) < task.length(examples[-1])] or examples
-    return [*shorter[-(n - 1) :], examples[-1]]
+    shorter_examples = [example for example in examples if task.length(example) < task.length(examples[-1])] or examples
+    return [*shorter_examples[-(n - 1) :], examples[-1]]
 
 
 def relaxed(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
@@ -109,8 +109,8 @@ def make_ready(module: nn.Module, *beside: nn.Module) -> str:
     would be ignored here and in training.
     """
     assert isinstance(module, nn.Module), f"found {module!r}; expected an instance, such as Class(Class.Config(), task)"
-    unregistered = find_unregistered(module, *beside)
-    assert unregistered is None, unregistered
+    message = find_unregistered(module, *beside)
+    assert message is None, message
     module.double().eval()
     return type(module).__name__
 

@@ -122,8 +122,8 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
     proposal = propose(batch)
     _check_mean(proposal, batch, name)
     _check_rows(task, lambda b: propose(b).mean, name)
-    weighted = proposal.mean * torch.arange(1, proposal.mean.numel() + 1).view_as(proposal.mean)
-    _check_none_idle(cost_net, weighted.sum(), (), f"{name}'s output")
+    weighted_mean = proposal.mean * torch.arange(1, proposal.mean.numel() + 1).view_as(proposal.mean)
+    _check_none_idle(cost_net, weighted_mean.sum(), (), f"{name}'s output")
     check_state(cost_net, lambda: propose(batch).mean)
 
 
@@ -170,13 +170,13 @@ def _check_k_best(proposal: Proposal, name: str) -> None:
     assert_same(log_q[:, :1], first, f"{name}'s k best don't begin with its mode")
 
 
-def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], what: str) -> None:
+def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], description: str) -> None:
     """Check that `value` has a gradient to every parameter of `module` that is not named in `allowed`."""
     parameters = {key: p for key, p in module.named_parameters() if p.requires_grad and not is_below(allowed, key)}
     if not parameters:
         return
     idle = list_idle(value, parameters)
-    assert not idle, f"{what} has no gradient to {', '.join(idle)}; if that is intended, name them in allow_idle"
+    assert not idle, f"{description} has no gradient to {', '.join(idle)}; if that is intended, name them in allow_idle"
 
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:

@@ -60,32 +60,32 @@ def check_draws(q: Proposal, name: str) -> None:
 def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) -> None:
     """All outputs are in the space, of the right shape, with gradients where expected."""
     space_name, name, mask, shape = type(space).__name__, type(q).__name__, q.mask, q.logits.shape[2:]
-    single, multiple = (EXAMPLES, 1, *shape), (EXAMPLES, SAMPLES, *shape)
-    values = torch.randn(multiple, generator=generator, dtype=torch.float64)
-    relaxed = {
-        f"{space_name}.relax": (space.relax(q.logits, mask), single),
-        f"{name}.mean": (q.mean, single),
-        f"{name}.rsample": (q.rsample(SAMPLES), multiple),
-        f"{name}.perturb": (q.perturb(SAMPLES, 1.0), multiple),
+    single_shape, sample_shape = (EXAMPLES, 1, *shape), (EXAMPLES, SAMPLES, *shape)
+    values = torch.randn(sample_shape, generator=generator, dtype=torch.float64)
+    relaxed_outputs = {
+        f"{space_name}.relax": (space.relax(q.logits, mask), single_shape),
+        f"{name}.mean": (q.mean, single_shape),
+        f"{name}.rsample": (q.rsample(SAMPLES), sample_shape),
+        f"{name}.perturb": (q.perturb(SAMPLES, 1.0), sample_shape),
     }
-    discrete = {f"{name}.mode": (q.mode, single), f"{name}.sample": (q.sample(SAMPLES), multiple)}
+    discrete_outputs = {f"{name}.mode": (q.mode, single_shape), f"{name}.sample": (q.sample(SAMPLES), sample_shape)}
     if q.sparse:
-        discrete[f"{name}.sample_sparse"] = (q.sample_sparse(SAMPLES).dense(torch.float64), multiple)
+        discrete_outputs[f"{name}.sample_sparse"] = (q.sample_sparse(SAMPLES).dense(torch.float64), sample_shape)
     if lists_k_best(q):
-        discrete[f"{name}.k_best"] = (q.k_best(SAMPLES)[0], multiple)
+        discrete_outputs[f"{name}.k_best"] = (q.k_best(SAMPLES)[0], sample_shape)
     for method, (y, expected) in {
-        f"{space_name}.project": (space.project(values, mask), multiple),
-        **relaxed,
-        **discrete,
+        f"{space_name}.project": (space.project(values, mask), sample_shape),
+        **relaxed_outputs,
+        **discrete_outputs,
     }.items():
         assert_shape(y, expected, method)
         assert_same(space.project(y, mask), y, f"{method} leaves the relaxed set, or project moves a point of it")
         if mask is not None:
             assert not y.movedim(1, mask.dim())[~mask].any(), f"{method} is not zero on padding"
-    for method, (y, _) in discrete.items():
+    for method, (y, _) in discrete_outputs.items():
         assert_same(space.round(y, mask), y, f"{method} is not discrete, or round moves a discrete output")
         assert not y.requires_grad, f"{method} carries a gradient"
-    for method, (y, expected) in relaxed.items():
+    for method, (y, expected) in relaxed_outputs.items():
         weights = torch.randn(expected, generator=generator, dtype=torch.float64)
         [gradient] = torch.autograd.grad((y * weights).sum(), q.logits, retain_graph=True, allow_unused=True)
         assert gradient is not None and gradient.any(), f"{method} has no gradient to the logits"
