@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class X:
-    """The input: all that may be seen at test time.
+    """The input: everything that may be seen at test time.
 
     Args:
         inputs: tensors by name; a task and its feature networks agree on the names.

@@ -70,7 +70,7 @@ class Metric(ABC):
         return {}
 
     def ratios(self) -> tuple[Tensor, Tensor] | None:
-        """Each example's contribution to the selection score, for tests over examples; None if it is no ratio of sums.
+        """Each example's contribution to the selection score, for tests over examples; None unless it is such a ratio.
 
         Returns:
             Numerator and denominator, `(examples,)` each, in the order of `update`; 0 and 0 for an example without

@@ -1,4 +1,4 @@
-"""Optional parts of a task: what only some tasks can do. A task inherits from `Task` and from the parts that it has."""
+"""Optional parts of a task, which only some tasks have. A task inherits from `Task` and from its optional parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TakesExamples(ABC):
 
         Args:
             parts: name of each part -> its inputs and its outputs, a pair, in the task's own form.
-            held_out: share of the training examples that validate if there is no part `validation`.
+            held_out: share of the training examples used for validation if there is no part `validation`.
             seed: seed of their choice.
 
         Raises:
@@ -50,7 +50,7 @@ class PartlyLabelled(ABC):
     @property
     @abstractmethod
     def keys_without_gold(self) -> Sequence[str]:
-        """Dotted keys of the config for examples without gold, such as `task.unlabelled`; empty if all have it."""
+        """Dotted keys of the config for examples without gold, such as `task.unlabelled`; empty if all have gold."""
 
 
 class Augments(ABC):
@@ -150,7 +150,7 @@ class FitsDecoder(ABC):
 
     @abstractmethod
     def use_threshold(self) -> float | None:
-        """Decode by a threshold from now on, for outputs that are no probabilities, such as an optimiser's.
+        """Decode by a threshold from now on, for outputs that are not probabilities, such as an optimiser's.
 
         Returns:
             The threshold; None if `decode` needs no change.
@@ -181,7 +181,7 @@ class Rewards(ABC):
 
     def rule_votes(self) -> Tensor | None:
         """The side of each rule on each label or tag, `(rule, value)`: 1 for it, −1 against it, 0 neither; None by
-        default. `x.inputs[FIRED]` `(batch, [token,] rule)` then tells where each rule holds."""
+        default. `x.inputs[FIRED]` `(batch, [token,] rule)` then marks the places where each rule holds."""
         return None
 
 

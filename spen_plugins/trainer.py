@@ -149,9 +149,9 @@ class Phase:
     Args:
         name: shown in logs and errors; unique in a stage.
         trains: prefixes of parameter names, `("energy",)`.
-        loss: context -> terms; the phase minimises the mean of their sum. One with `state_dict` and `load_state_dict`
-            (tensors, numbers, lists and tables) is saved with the checkpoint.
-        player: optimiser, learning rates, clipping, and how many updates in a row.
+        loss: context -> terms; the phase minimises the mean of their sum. A loss with `state_dict` and
+            `load_state_dict` (tensors, numbers, lists and tables) is saved with the checkpoint.
+        player: optimiser, learning rates, clipping, and the number of updates in a row.
         gradient: the rule that turns the loss into gradients; likewise saved if it has a state.
         second_derivatives: true if the rule differentiates gradients of the nets' weights again: attention then uses
             kernels that support it, throughout the stage.

@@ -30,7 +30,7 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
     any other is a string.
 
     A config that takes `data` and would use an embedded corpus is evaluated with `data=files` if an override names
-    training files instead: its other defaults are then those for a user's files, too.
+    training files instead: its other defaults then suit a user's files, too.
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
@@ -187,7 +187,7 @@ def _override(config: dict[str, Any], name: str, value: Any, path: Path, paramet
 
 
 def _suggest_below(config: Any, name: str) -> str:
-    """' Did you mean 'trainer.epochs'?' where `name` is the last part of dotted keys of the config, else ''."""
+    """' Did you mean 'trainer.epochs'?' if `name` is the last part of dotted keys of the config, else ''."""
 
     def find_paths(table: Any, prefix: str) -> Iterator[str]:
         for key, value in table.items() if isinstance(table, dict) else ():

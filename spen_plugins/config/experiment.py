@@ -42,7 +42,7 @@ class Init(Config):
     """Run folder with the initial weights of the inference net."""
 
     def items(self) -> Iterator[tuple[str, str | list[str]]]:
-        """Pairs of net and run folder, or run folders, for the nets that have one."""
+        """Pairs of net and run folder, or run folders, for the nets that have a warm start."""
         return ((net, run) for net, run in self.model_dump().items() if run is not None)
 
 
@@ -191,7 +191,7 @@ def make_task(experiment: Experiment, trains: bool = False) -> Task:
 def keys(experiment: Experiment) -> Iterator[Field]:
     """Every dotted key of a checked config, in the config's order; a field's `default` is the value there.
 
-    A key with a table is replaced by the keys of that table; one that is null is listed itself.
+    A key with a table is replaced by the keys of that table; a key that is null is listed itself.
     """
     for field in fields(ExperimentConfig):
         value = getattr(experiment, field.name)

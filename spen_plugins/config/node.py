@@ -67,7 +67,7 @@ def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, 
     `shared` is the experiment's feature network, for components that need one but have none of their own.
     """
     cls, config = registry.parse(kind, spec, where, source)
-    if not KINDS[kind].features:  # a task, a feature network or a trainer: without a feature network of its own
+    if not KINDS[kind].features:  # a task, a feature network or a trainer, without its own feature network
         parts = _parse_parts(registry, cls, spec, where, source, None) if kind == "features" else {}
         return Node(kind, spec["type"], cls, config, where, None, parts)
     features = _parse_features(registry, kind, cls, spec, where, source, shared)
@@ -129,7 +129,7 @@ def make(
         node: node of a component.
         task: after `load` or `restore`.
         assets: folder in which a run's feature networks saved their files.
-        of_net: the inference net's feature network, which those that share it get.
+        of_net: the inference net's feature network, for the components that share it.
         parts: inner components that exist already, by key.
     """
     features = None if node.features is None else _make_features(node.features, task, assets, of_net)

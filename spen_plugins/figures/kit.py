@@ -116,7 +116,7 @@ def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str,
 
 
 def selection(history: Iterable[Record]) -> str | None:
-    """The name of the validation score that chose the epochs, None if there was none."""
+    """The name of the validation score that chose the epochs; None if no score did."""
     names = [k for r in history for k, value in r["validation"].items() if value == r["score"]]
     return max(names, key=names.count) if names else None
 

@@ -23,7 +23,7 @@ LEGEND_ROW = 0.19
 
 
 def looks() -> Iterator[tuple[str, str]]:
-    """Colours with line styles, in this order for groups: first all colours of solid lines, then of dashed ones, …"""
+    """Colours with line styles, in the order for groups: first all colours of solid lines, then of dashed lines, …"""
     return cycle((colour, style) for style, colour in product(("-", "--", "-.", ":"), COLOURS))
 
 

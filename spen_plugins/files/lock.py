@@ -25,10 +25,10 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
     Args:
         folder: the folder.
         wait: called with a sentence that names the holder if another process holds the folder, before waiting for it;
-            None: an error.
+            None: raise an error.
 
     Raises:
-        ConfigError: another process, or another thread of this one, holds it, or it can't be written.
+        ConfigError: another process, or another thread of this process, holds the folder, or it can't be written.
     """
     path = folder / LOCK
     try:

@@ -44,7 +44,7 @@ class NetStates:
         if active.phase.frozen_dropout:
             return frozenset(name for name, _ in self.model.named_children())
         net = self.model.inference_net
-        # A net without its own weights is in the energy's mode; one on top of a fixed net is not in training mode.
+        # A net without its own weights is in the energy's mode; a net on top of a fixed one is not in training mode.
         if net.uses_energy and "energy" in active.touches and next(net.parameters(), None) is None:
             return active.touches | {"inference_net"}
         return active.touches

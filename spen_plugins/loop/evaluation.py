@@ -93,8 +93,8 @@ def evaluate(
     rewards: list[tuple[Tensor, Tensor]] | None = None,
     likelihoods: list[Terms] | None = None,
 ) -> Metric:
-    """The task's metric over `examples`, ready to `compute`; batches' decisions, the rewards of decoded outputs and of
-    gold by a task's rules, and negative log-likelihoods of gold are appended to lists, if given."""
+    """The task's metric over `examples`, ready to `compute`. The batches' decisions, the rewards of decoded outputs and
+    of gold by the task's rules, and negative log-likelihoods of gold are appended to lists that are not None."""
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
@@ -135,7 +135,7 @@ def _find_likelihoods(model: Model, proposal: Proposal, batch: Batch) -> dict[st
 
 
 def average_likelihoods(batches: Sequence[Terms]) -> dict[str, float]:
-    """Mean of each value over examples; outputs with probability 0 don't enter the mean, and their share is given."""
+    """Mean of each value over examples, without outputs of probability 0, and the share of these outputs."""
     averages: dict[str, float] = {}
     for name in batches[0] if batches else ():
         values = torch.cat([batch[name] for batch in batches])

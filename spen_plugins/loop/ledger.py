@@ -149,6 +149,6 @@ class Position:
         self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
 
     def next_stage(self, goes_on: bool = False) -> Position:
-        """The beginning of the next stage; one that goes on has the same best score to reach."""
+        """The beginning of the next stage; a stage that goes on has the same best score to reach."""
         best = self.best if goes_on else -math.inf
         return Position(stage=self.stage + 1, history_lines=self.history_lines, best=best)

@@ -1,4 +1,4 @@
-"""Mistakes in components and in how a config puts them together: found before training, named in one sentence."""
+"""Mistakes in components and in their combination in a config: found before training, named in one sentence."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ SINGULAR = (torch.linalg.LinAlgError, np.linalg.LinAlgError)
 
 
 def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list[str]:
-    """Passes one batch through every phase of every stage, so that what fails in a later stage fails before training.
+    """Passes one batch through every phase of every stage, so that errors of later stages are found before training.
     Returns warnings.
 
-    A copy of the model and the trainer takes part, and random states are restored. Errors that may depend on weights
-    are left to training; so is a model that can't be copied.
+    It uses a copy of the model and the trainer, and restores random states. Errors that may depend on weights are left
+    to training, and so is a model that can't be copied.
     """
     notes: list[str] = []
     model, task = recipe.model, recipe.task
@@ -147,7 +147,7 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
 
 def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
     """A warning for each term from which a phase learns nothing."""
-    if active.phase.gradient is not backward:  # another rule may have its own way to the parameters
+    if active.phase.gradient is not backward:  # another rule may reach the parameters in its own way
         return []
     return [
         f"warning: in the first batch, the loss {name!r} of phase {active.phase.name!r} has no gradient to what the "

@@ -33,7 +33,7 @@ class Epochs:
         block: rows in a block of examples on disk: blocks come in random order, and rows and batches are mixed only
             within 64 successive blocks, so that few places of the disk are read at a time; None: all are mixed.
         groups: `SharesSentences.groups` of examples in memory: the groups are shuffled in place of the rows, so that
-            rows of a group, of equal length, are in one batch, or in two where a batch is full.
+            rows of a group, of equal length, are in one batch, or in two if a batch is full.
     """
 
     lengths: np.ndarray
@@ -74,7 +74,7 @@ class Epochs:
 
 
 def plan_epochs(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: int, stage: int) -> Epochs:
-    """The epochs of a stage's examples; those on disk are read in blocks."""
+    """The epochs of a stage's examples; examples on disk are read in blocks."""
     on_disk = isinstance(examples, OnDisk)
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
     least, most = config.epoch_updates, config.epoch_updates_at_most

@@ -31,7 +31,7 @@ class ProcessLost(RunError):
 
 @contextmanager
 def _translate_lost_processes() -> Iterator[None]:
-    """Raises `ProcessLost` in place of torch's errors where a process waits for others."""
+    """Raises `ProcessLost` in place of torch's errors while a process waits for others."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -139,7 +139,7 @@ class GradientSum:
         return counts[len(self.parameters) :]
 
     def _join(self, vectors: Sequence[Tensor]) -> Tensor:
-        """These vectors as one, in the widest of their precisions."""
+        """These vectors joined into one, in the widest of their precisions."""
         length, dtype = sum(map(len, vectors)), reduce(torch.promote_types, (vector.dtype for vector in vectors))
         if len(self._buffer) < length or self._buffer.dtype != dtype or self._buffer.device != vectors[0].device:
             self._buffer = torch.empty(length, dtype=dtype, device=vectors[0].device)

@@ -53,7 +53,7 @@ class Tracker:
                 TimeRemainingColumn(table_column=column),
                 TextColumn("{task.fields[losses]}", markup=False, table_column=column),
             )
-            to_stdout = not self.console.stderr  # otherwise rich would send what is printed to standard error
+            to_stdout = not self.console.stderr  # otherwise rich would send printed text to standard error
             self._progress = Progress(*columns, console=self.console, transient=True, redirect_stdout=to_stdout)
         self._token = None if self.console.quiet else counted.set(self._track)
         return self
@@ -103,7 +103,7 @@ class Tracker:
 
 
 class Reporter(Tracker):
-    """Progress of training, on a console; none on a quiet one."""
+    """Progress of training, on a console; nothing on a quiet console."""
 
     def __init__(self, console: Console, selection: str) -> None:
         super().__init__(console)

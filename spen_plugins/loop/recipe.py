@@ -1,4 +1,4 @@
-"""Arguments of the loop: the recipe of a training, in which each parameter has one owner, and its caller's part."""
+"""Arguments of the loop: the recipe of a training, in which each parameter has one owner, and the caller's part."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def find_touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[
 
 @dataclass
 class Recipe:
-    """A model, its task, and how it is trained."""
+    """A model, its task, and the training's stages and settings."""
 
     model: Model
     task: Task

@@ -139,7 +139,7 @@ class Together:
         return {name: sum(losses.values()) for name, losses in means.items() if losses}
 
     def _check_weights(self) -> None:
-        """Raise `NonFiniteLoss`, before any part is saved, if one has weights that are not finite."""
+        """Raise `NonFiniteLoss`, before any part is saved, if a part has weights that are not finite."""
         for loop in self.loops.values():
             loop.check_weights()
 

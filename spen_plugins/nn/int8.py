@@ -15,7 +15,7 @@ SMALLEST = 1e-30
 
 
 def has_int8() -> bool:
-    """True if this build of torch has fast kernels, those of oneDNN for x86."""
+    """True if this build of torch has fast kernels, which oneDNN has for x86."""
     return torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
 
 
@@ -27,8 +27,8 @@ def has_bfloat16() -> bool:
 
 @cache
 def largest_input() -> int:
-    """The largest absolute value of rounded inputs: 127, or 63 where oneDNN adds products in 16 bits and cuts them off,
-    as it does without VNNI. Found by trial, because `ONEDNN_MAX_CPU_ISA` may hide what the processor has."""
+    """The largest absolute value of rounded inputs: 127, or 63 if oneDNN adds products in 16 bits and cuts them off, as
+    it does without VNNI. Found by trial, because `ONEDNN_MAX_CPU_ISA` may hide the processor's abilities."""
     with torch.device("cpu"):
         weight = torch.ones(NARROW, NARROW, dtype=torch.float32)
         sums = _multiply(torch.full((1, NARROW), 255, dtype=torch.uint8), 0, _round(weight))

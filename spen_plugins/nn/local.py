@@ -65,7 +65,7 @@ class LazyScores:
 
 
 def lazy_scores(component: Component, x: X) -> Tensor | LazyScores:
-    """As `local_scores`, but lazy if there are many labels; `local_sum` takes either."""
+    """The scores of `local_scores`, but lazy if there are many labels; `local_sum` takes either."""
     if isinstance(component.space, LabelSet) and len(component.space.labels) >= MANY_LABELS:
         return LazyScores(component.features(x), component.local)
     return local_scores(component, x)

@@ -167,10 +167,10 @@ class ValueLoss(EnergyLoss, ABC):
 def entropy(space: OutputSpace, y: Tensor) -> Tensor:
     """Σ_i H(y_i) of relaxed outputs as distributions of independent variables, `(batch, sample)`; 0 on padding.
 
-    Twice differentiable: where a probability is 0, as on padding, its slope is 0.
+    Twice differentiable: if a probability is 0, as on padding, its slope is 0.
 
     Args:
-        space: the output space; a discrete one.
+        space: the output space, which is discrete.
         y: `(batch, sample, *variables)`.
     """
     parts = _compute_entropy(y)
@@ -180,6 +180,6 @@ def entropy(space: OutputSpace, y: Tensor) -> Tensor:
 
 
 def _compute_entropy(p: Tensor) -> Tensor:
-    """−p ln p. At 0 its slope is infinite, even under a mask; here it is 0, as for the smallest numbers, whose second
-    derivative −1 / p is too large."""
+    """Computes −p ln p. Its slope at 0 is infinite, even under a mask; here it is 0, as for the smallest numbers, whose
+    second derivative −1 / p is too large."""
     return torch.special.entr(torch.where(p >= torch.finfo(p.dtype).tiny, p, 1.0))

@@ -66,7 +66,7 @@ def read_both_ways(h: Tensor, back: Tensor, ahead: Lstm, behind: Lstm) -> Tensor
     Args:
         h: `(token, batch, before)`.
         back: `reverse_places` of the sentences.
-        ahead, behind: the LSTMs, the second one for the words from last to first.
+        ahead, behind: the LSTMs; the second reads the words from last to first.
     """
     forward_states, _ = ahead(h)
     backward_states, _ = behind(take_vectors(h, back, 0))

@@ -109,7 +109,7 @@ class PluginHost:
         """The tables that a plugin registers, by kind; imports it at the first call.
 
         Raises:
-            PluginError: it is broken or refused, now or at an earlier call.
+            PluginError: the plugin is broken or refused, now or at an earlier call.
         """
         plugin = self.known[name]
         if name in self._tables:

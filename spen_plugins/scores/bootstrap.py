@@ -76,8 +76,8 @@ def resampled_scores(
     """Scores of all runs under resampling of the examples, the same ones for every run.
 
     Args:
-        numerator, denominator: `(run, example)`; a run's score is their sums' ratio, 0 where the denominator is 0.
-        resamples: number of resamples, each with as many examples as there are, drawn with replacement.
+        numerator, denominator: `(run, example)`; a run's score is their sums' ratio, 0 if the denominator is 0.
+        resamples: number of resamples; each draws as many examples as there are, with replacement.
         seed: seed of the draws.
 
     Returns:

@@ -117,7 +117,7 @@ def span_confidences(
         lengths: `(sentence,)` tokens.
         goes_on: `(type,)` the tag I-x that would continue a span of type x after its last token; -1 if its last tag
             ends it (BIOES), or there is no such tag.
-        owner: `(span,)` the index of the decision, from 0, to which each span belongs; None: each is one decision.
+        owner: `(span,)` the index of the decision, from 0, to which each span belongs; None: each span is a decision.
     """
     owner = np.arange(len(spans)) if owner is None else owner
     sentence, kind, first, last = spans.T

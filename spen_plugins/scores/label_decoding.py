@@ -35,7 +35,7 @@ def marginals(proposal: Proposal) -> Tensor:
 
 
 def describe_law(proposal: Proposal) -> str:
-    """The law of dependent labels under which F1 is expected; empty for independent ones."""
+    """The law of dependent labels under which F1 is expected; empty for independent labels."""
     if isinstance(proposal, IndependentLabels):
         return ""
     return "the exact law of labels and sizes" if knows_sizes(proposal) else f"{SAMPLES} samples"
@@ -58,7 +58,7 @@ class LabelDecoder:
 
     @property
     def labelwise(self) -> bool:
-        """True if a label's own probability alone decides on it."""
+        """True if the decision on a label depends on its own probability alone."""
         return self.temperature is None and not self.nonempty
 
     def __call__(self, outputs: Outputs) -> Tensor:
@@ -100,7 +100,7 @@ class Fit:
 
     Attributes:
         decode: "threshold", "expected_f1", or "validation" for both.
-        threshold, temperature: those of the decoders: a number, or "validation" for `GRID` and `TEMPERATURES`.
+        threshold, temperature: of the decoders: a number, or "validation" for `GRID` and `TEMPERATURES`.
         selection: score of the validation part that chooses. If it is accuracy, "validation" stands for temperature 0,
             the most probable set, which no other set beats under the net's distribution.
         nonempty: as in the decoders.

@@ -78,7 +78,7 @@ def at_k(p: Tensor, gold: Tensor, at: Sequence[int]) -> dict[str, dict[str, floa
     Args:
         p: probabilities, `(example, label)`.
         gold: boolean, `(example, label)`.
-        at: each k; those above the number of labels are left out.
+        at: each k; values above the number of labels are left out.
     """
     ks = [k for k in at if k <= p.shape[1]]
     has_gold = gold.any(1)

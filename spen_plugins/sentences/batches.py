@@ -36,12 +36,12 @@ class Vocabulary:
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], config: Any) -> Vocabulary:
-        """The vocabulary of words seen at least `min_count` times, most frequent first."""
+        """The vocabulary of words that occur at least `min_count` times, most frequent first."""
         return cls.of_counts(Counter(word for words in sentences for word in words), config)
 
     @classmethod
     def of_counts(cls, words: Mapping[str, int], config: Any) -> Vocabulary:
-        """The same vocabulary, from the number of times that each word was seen."""
+        """The same vocabulary, from the number of times that each word occurs."""
         empty, counts = cls([], config), Counter[str]()
         for word, count in words.items():
             counts[empty.key(word)] += count
@@ -110,7 +110,7 @@ class TaggedExample:
 
 @dataclass(frozen=True)
 class SentenceBatch(Batch):
-    """A batch with its examples, because `gold` can't represent what is unseen in training."""
+    """A batch with its examples, because `gold` can't represent labels that are unseen in training."""
 
     examples: tuple[Any, ...] = ()
 

@@ -29,7 +29,7 @@ def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> li
 
 
 def warn_of_spans(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
-    """A warning if tags that are learned one by one are those of spans."""
+    """A warning if tags that are learned one by one look like tags of spans."""
     tags = {tag for sentence in sentences for tag in sentence.tags or ()}
     if "O" not in tags or len(tags) == 1 or not all(re.fullmatch(r"O|[BIES]-.+", tag) for tag in tags):
         return []

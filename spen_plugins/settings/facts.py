@@ -11,7 +11,7 @@ def listed(facts: Mapping[str, Any], key: str) -> list[str]:
     """A list of different texts.
 
     Raises:
-        KeyError, ValueError: there is none.
+        KeyError, ValueError: there is no such list.
     """
     value = facts[key]
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):

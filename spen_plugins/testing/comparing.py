@@ -105,8 +105,8 @@ def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
 def make_ready(module: nn.Module, *beside: nn.Module) -> str:
     """Put a module in float64 and in evaluation mode; returns the name of its class.
 
-    Asserts that its attributes, lists and dicts hold no weights but its own and those of modules `beside` it, which
-    would be ignored here and in training.
+    Asserts that its attributes, lists and dicts hold no weights but its own and those of modules `beside` it: other
+    weights would be ignored here and in training.
     """
     assert isinstance(module, nn.Module), f"found {module!r}; expected an instance, such as Class(Class.Config(), task)"
     message = find_unregistered(module, *beside)

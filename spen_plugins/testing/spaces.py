@@ -58,7 +58,7 @@ def check_draws(q: Proposal, name: str) -> None:
 
 
 def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) -> None:
-    """All outputs are in the space, of the right shape, with gradients where expected."""
+    """Check that all outputs are in the space, of the right shape, with gradients where expected."""
     space_name, name, mask, shape = type(space).__name__, type(q).__name__, q.mask, q.logits.shape[2:]
     single_shape, sample_shape = (EXAMPLES, 1, *shape), (EXAMPLES, SAMPLES, *shape)
     values = torch.randn(sample_shape, generator=generator, dtype=torch.float64)
@@ -92,7 +92,8 @@ def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) 
 
 
 def _check_numbers(space: OutputSpace, q: Proposal) -> None:
-    """Log-probability, cost and score are one number per output, the last two with the first sample as gold."""
+    """Check that log-probability, cost and score are one number per output, the latter two with the first sample as
+    gold."""
     name, mask = type(space).__name__, q.mask
     samples = q.sample(SAMPLES)
     cost, score = space.cost(samples, samples[:, :1], mask), space.score(samples, samples[:, :1], mask)
@@ -107,7 +108,7 @@ def _check_numbers(space: OutputSpace, q: Proposal) -> None:
 
 
 def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generator) -> None:
-    """Probabilities and the mode against all discrete outputs, on short examples with and without padding."""
+    """Check probabilities and the mode against all discrete outputs, on short examples with and without padding."""
     if not space.discrete:
         return
     has_open_axes = None in space.shape
@@ -137,7 +138,7 @@ def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generato
 
 
 def _check_mode(q: Proposal, y: Tensor, allowed: Tensor) -> None:
-    """q against all discrete outputs, `y` `(1, output, *variables)`, of which `allowed` can be modes."""
+    """Check q against all discrete outputs, `y` `(1, output, *variables)`, of which `allowed` can be modes."""
     name, log_prob = type(q).__name__, q.log_prob(y)[0]
     assert_same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
     is_mode = (y[0] == q.mode[0]).flatten(1).all(1)
