@@ -68,7 +68,7 @@ class FileTask(Task):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.parts: dict[str, Sequence[Any]] = {}
-        self._learned: dict[str, Any] = {}
+        self._facts: dict[str, Any] = {}
 
     def learn(self, examples: Sequence[Any]) -> dict[str, Any]:
         """Facts of the training examples, as JSON values by name: a vocabulary, names of labels; none by default."""
@@ -101,10 +101,10 @@ class FileTask(Task):
         ]
 
     def facts(self) -> dict[str, Any]:
-        return self._learned
+        return self._facts
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._learned = dict(facts)
+        self._facts = dict(facts)
         self.set_up(**facts)
 
     def metric(self) -> Metric:

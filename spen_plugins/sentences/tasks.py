@@ -58,7 +58,7 @@ class SentenceTask(Task, ReadsText, Calibrated):
 class PredicateTask(SentenceTask, SharesSentences):
     """A task with an example for each predicate, whose sentence a network may read once for all of them."""
 
-    _read_once: dict[str, Indexer] | None = None
+    _shared_indexers: dict[str, Indexer] | None = None
     """Indexers of the networks that read each sentence once; None: there is no such network."""
 
     @abstractmethod
@@ -69,15 +69,15 @@ class PredicateTask(SentenceTask, SharesSentences):
         return self._examples(parse_raw_text(raw))
 
     def all_indexers(self) -> dict[str, Indexer]:
-        return {**self.indexers, **(self._read_once or {})}
+        return {**self.indexers, **(self._shared_indexers or {})}
 
     def sentence_indexers(self) -> dict[str, Indexer]:
-        self._read_once = {} if self._read_once is None else self._read_once
-        return self._read_once
+        self._shared_indexers = {} if self._shared_indexers is None else self._shared_indexers
+        return self._shared_indexers
 
     def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
         """The predicates of a sentence, if it is read once for all of them."""
-        if self._read_once is None:
+        if self._shared_indexers is None:
             return None
         return number_inputs(example.entry.words for example in examples)
 
@@ -88,8 +88,8 @@ class PredicateTask(SentenceTask, SharesSentences):
     def _inputs(self, entries: Sequence[Entry], predicates: Sequence[int]) -> tuple[dict[str, Tensor], np.ndarray]:
         """The tensors of marked sentences, and the mask `(batch, token)` boolean."""
         inputs, mask = collate_words(entries, self.indexers)
-        if self._read_once is not None:
-            inputs |= collate_sentences(entries, self._read_once)
+        if self._shared_indexers is not None:
+            inputs |= collate_sentences(entries, self._shared_indexers)
         inputs["predicate"] = torch.zeros_like(inputs["words"])
         inputs["predicate"][torch.arange(len(entries)), torch.tensor(predicates, dtype=torch.long)] = 1
         return inputs, mask
