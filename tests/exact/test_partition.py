@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_exact.partition import Partition, _tangent_exp
+from spen_exact.partition import Partition, _extend_exp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.loop.evaluation import average_likelihoods
@@ -88,7 +88,7 @@ def test_weights_don_t_depend_on_how_many_are_drawn_at_once(game):
 
 def test_above_the_clip_the_exponential_goes_on_as_its_tangent():
     exponent = torch.tensor([-1.0, 2.0, 4.0], dtype=torch.float64, requires_grad=True)
-    value = _tangent_exp(exponent, 2.0)
+    value = _extend_exp(exponent, 2.0)
     assert value.tolist() == pytest.approx([math.exp(-1), math.exp(2), 3 * math.exp(2)])
     [slope] = torch.autograd.grad(value.sum(), exponent)
     assert slope.tolist() == pytest.approx([math.exp(-1), math.exp(2), math.exp(2)])
