@@ -24,7 +24,7 @@ class Refine(sp.InferenceNet):
     """A net's output after K steps of descent on E(x, y) (ALEN: Pan et al. 2020).
 
     Losses in training see the proposal of the net itself, with its samples and its cross entropy. With K = 0 the
-    prediction is the net's own, too.
+    prediction is also the net's own.
 
     Raises:
         ConfigError: there is no net to start from.

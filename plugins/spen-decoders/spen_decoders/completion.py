@@ -65,15 +65,14 @@ class Completion(Trainer):
     net draws itself, the next label learns the optimal policy, so that no order is imposed and training meets the net's
     own mistakes.
 
-    The loss is the sum over labels, of which the released code takes the mean; that scales the learning rate by their
-    number.
+    The loss is a sum over labels, where the released code has a mean; the sum scales the learning rate by their number.
     """
 
     class Config(TrainerConfig):
         net: Player = Player()
         """The net's player."""
         steps: int | None = Field(None, ge=1)
-        """Most labels of a sequence that training draws; null: two more than the largest set in training."""
+        """Maximal number of labels of a sequence in training; null: two more than the largest set in training."""
 
     config: Config
 

@@ -20,7 +20,7 @@ class Laco(InferenceNet):
     """Independent labels from one vector of the text, its words' mean by label attention: a_w = tanh(max_l ReLU(conv
     G)_wl), G the cosines of each word with each label, with a window of words.
 
-    The released code convolves over neighbouring labels, too, whose order has no meaning. `proposal.features` are the
+    The released code also convolves over neighbouring labels, whose order has no meaning. `proposal.features` are the
     labels' vectors, from which the trainer `decoders.laco` predicts which labels occur together.
     """
 

@@ -32,7 +32,7 @@ class SequenceConfig(Config):
     beam: int = Field(8, ge=1)
     """Width of beam search for the most probable set; 1 is greedy."""
     samples: int = Field(64, ge=1)
-    """Sequences whose mean the probabilities of labels are."""
+    """Number of sequences whose mean gives the probabilities of labels."""
     predicts: Literal["task", "mode"] = "task"
     """Decision: the task's, by a threshold or by expected F1, or the set of beam search, as published."""
 

@@ -44,11 +44,11 @@ def find_violations(pairs: Pairs, roles: np.ndarray, core: np.ndarray) -> tuple[
     """Numbers of the predicates with overlapping arguments, and of those with a core role twice, given roles `(pair,)`,
     0 for none, and `core`, `(role,)`, boolean."""
     arcs = np.flatnonzero(roles)
-    chosen = pairs.take(arcs)
-    pair, word = chosen.words()
-    overlapping = chosen.predicate[pair[_are_repeated(word)]]
-    key = chosen.predicate * len(core) + roles[arcs]
-    return np.unique(overlapping), np.unique(chosen.predicate[core[roles[arcs]] & _are_repeated(key)])
+    arc_pairs = pairs.take(arcs)
+    pair, word = arc_pairs.words()
+    overlapping = arc_pairs.predicate[pair[_are_repeated(word)]]
+    key = arc_pairs.predicate * len(core) + roles[arcs]
+    return np.unique(overlapping), np.unique(arc_pairs.predicate[core[roles[arcs]] & _are_repeated(key)])
 
 
 def repair_roles(p: np.ndarray, pairs: Pairs, core: np.ndarray, repair: Repair) -> np.ndarray:
@@ -76,9 +76,9 @@ def repair_greedily(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray
     # The most probable first, within each predicate.
     remaining = remaining[np.lexsort((-confidence[remaining], pairs.predicate[remaining]))]
     while len(remaining):
-        _, best, inverse = np.unique(pairs.predicate[remaining], return_index=True, return_inverse=True)
-        repaired[remaining[best]] = roles[remaining[best]]
-        winner = remaining[best][inverse]
+        _, best_places, inverse = np.unique(pairs.predicate[remaining], return_index=True, return_inverse=True)
+        repaired[remaining[best_places]] = roles[remaining[best_places]]
+        winner = remaining[best_places][inverse]
         overlap = (pairs.first[remaining] <= pairs.last[winner]) & (pairs.first[winner] <= pairs.last[remaining])
         remaining = remaining[~overlap & ~((roles[remaining] == roles[winner]) & core[roles[remaining]])]
     return repaired

@@ -72,7 +72,7 @@ class LocalArcs(nn.Module):
 
 
 class ArcScorer(sp.InferenceNet):
-    """The arc-factored model, P(r | x, p, a) of each pair alone (Eq. 17, 18)."""
+    """The arc-factored model, P(r | x, p, a) for each pair separately (Eq. 17, 18)."""
 
     uses_features = True
     Config = ArcConfig
@@ -89,7 +89,7 @@ class ArcScorer(sp.InferenceNet):
 
 
 class _Parts(NamedTuple):
-    """The part of an energy that depends on x alone."""
+    """The part of an energy that depends only on x."""
 
     local: Tensor
     """`(batch, pair, role)` −ln P, zero on padding."""
@@ -152,15 +152,15 @@ class Arcs(sp.Energy):
         assert x.mask is not None
         words = word_vectors(self, x)
         vectors, scores = self.local(words, x)
-        inside = x.mask.to(scores.dtype)
+        pair_mask = x.mask.to(scores.dtype)
         predicate, first, last = (x.inputs[name] for name in ("predicate_at", "candidate_first", "candidate_last"))
         mean = words.sum(1, keepdim=True) / (x.inputs["words"] > 0).sum(1).clamp(min=1)[:, None, None]
         sources = rows(words, predicate), torch.cat([rows(words, first), rows(words, last)], -1), mean
         exists = predicate >= 0, first >= 0, torch.ones_like(x.mask[:, :1])
         return _Parts(
-            -torch.log_softmax(at_least_float32(scores), -1) * inside.unsqueeze(-1),
-            self.arc(vectors) * inside.unsqueeze(-1),
-            inside,
+            -torch.log_softmax(at_least_float32(scores), -1) * pair_mask.unsqueeze(-1),
+            self.arc(vectors) * pair_mask.unsqueeze(-1),
+            pair_mask,
             (x.inputs["pair_predicate"], x.inputs["pair_candidate"]),
             tuple(layer(vector).unsqueeze(1) for layer, vector in zip(self.context, sources, strict=True)),
             tuple(mask.to(scores.dtype).unsqueeze(1) for mask in exists),
@@ -231,8 +231,8 @@ def rows(values: Tensor, index: Tensor) -> Tensor:
 
 def word_vectors(component: sp.Component, x: sp.X) -> Tensor:
     """The feature network's vectors of words, `(batch, token, size)`; `x.mask` is the mask of pairs."""
-    inside = x.inputs["words"] > 0
-    return component.features(sp.X(x.inputs, inside, x.size)) * inside.unsqueeze(-1)
+    token_mask = x.inputs["words"] > 0
+    return component.features(sp.X(x.inputs, token_mask, x.size)) * token_mask.unsqueeze(-1)
 
 
 def require_arcs(component: sp.Component, task: sp.Task) -> None:

@@ -67,7 +67,7 @@ class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
         """CoNLL-U files with dependency trees of the sentences, which are found by their words; candidates are taken
         from the trees. Without them, all spans of at most `longest` words are candidates."""
         longest: int = Field(6, ge=1)
-        """Most words of a candidate where there is no tree."""
+        """Maximal number of words of a candidate if there is no tree."""
         repair: Repair = "heuristic"
         """Repair of decoded arcs under the constraints that no two arguments of a predicate overlap and that no core
         role is there twice: "heuristic", the most probable arcs first; "ilp", the most probable roles of all that

@@ -18,7 +18,7 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class ImagePrior(sp.Energy):
-    """E(x, y) = ½ ‖x − y‖² + w Σ over pixels of prior(y), of a noisy image x and a clean one y (Eq. 12).
+    """E(x, y) = ½ ‖x − y‖² + w Σ over pixels of prior(y), for a noisy image x and a clean image y (Eq. 12).
 
     w is σ², trained in log space. Subclasses implement `prior`.
     """
@@ -178,9 +178,9 @@ class Convnet(sp.InferenceNet):
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
         image = x.inputs["image"].unsqueeze(1)
-        inside = None if x.mask is None else x.mask.unsqueeze(1).to(image)
+        mask = None if x.mask is None else x.mask.unsqueeze(1).to(image)
         beta = self.config.beta
-        hidden = within(F.softplus(self.first(image), beta), inside)
+        hidden = within(F.softplus(self.first(image), beta), mask)
         noise = self.last(F.softplus(self.second(hidden), beta))
         return self.space.independent(image - noise, x.mask)
 

@@ -90,10 +90,10 @@ def pair_marginals(
     return pairs
 
 
-def _condition_on_kind(kinds: Kinds, alone: Tensor, total: Tensor, name: str) -> Tensor:
+def _condition_on_kind(kinds: Kinds, single: Tensor, total: Tensor, name: str) -> Tensor:
     """The probability of a segment's last (or first) tag, given that one of its kind ends (or begins) with the word,
     `(batch, token, tag)`."""
-    single_share = torch.where(total > 0, alone / total.clamp(min=1e-30), 0.0).clamp(max=1)
+    single_share = torch.where(total > 0, single / total.clamp(min=1e-30), 0.0).clamp(max=1)
     p = total.new_zeros(*total.shape[:2], len(kinds.kind))
     for tags, part in (("single", single_share), (name, 1 - single_share)):
         has_tag = kinds.exists[tags].clone()

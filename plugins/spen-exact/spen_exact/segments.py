@@ -24,8 +24,8 @@ class SegmentsConfig(sp.Config):
     """Settings of the scores."""
 
     longest: int = Field(30, ge=2)
-    """Most words of a span that has a score of its own; that of a longer one is a sum over its words, its first and its
-    last one."""
+    """Maximal number of words of a span that has its own score; the score of a longer span is a sum over its words, its
+    first and its last one."""
     size: int = Field(32, ge=1)
     """Size of the vector of each possible span, of its first and last word, the mean of its words and their number."""
 

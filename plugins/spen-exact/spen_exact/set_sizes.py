@@ -99,16 +99,16 @@ class SizeTree:
         """The sum over sets of each size from 1 to `top` − 1 with a label, `(batch, size, label)`, no gradient."""
         with torch.no_grad():
             batch, sizes = self.levels[0].shape[2], self.top - 1
-            others = self.levels[0].new_zeros(sizes, 1, batch)
-            others[0] = 1
+            other_sums = self.levels[0].new_zeros(sizes, 1, batch)
+            other_sums[0] = 1
             for nodes in reversed(self.levels[:-1]):
                 half = nodes.shape[1] // 2
-                parents = others[:, :half].repeat(1, 2, 1)
+                parents = other_sums[:, :half].repeat(1, 2, 1)
                 siblings = torch.cat([nodes[:, half:], nodes[:, :half]], 1)
-                others = torch.zeros_like(parents)
+                other_sums = torch.zeros_like(parents)
                 for size in range(min(nodes.shape[0], sizes)):
-                    others[size:].addcmul_(parents[: sizes - size], siblings[size])
-            return (others[:, : self.labels] * self.levels[0][1, : self.labels]).permute(2, 0, 1)
+                    other_sums[size:].addcmul_(parents[: sizes - size], siblings[size])
+            return (other_sums[:, : self.labels] * self.levels[0][1, : self.labels]).permute(2, 0, 1)
 
 
 def log_sizes(logits: Tensor, top: int) -> tuple[SizeTree, Tensor]:

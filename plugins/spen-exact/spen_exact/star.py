@@ -16,7 +16,7 @@ class HubsConfig(Config):
     """Settings of the hubs."""
 
     hubs: int = Field(4, ge=1, le=4)
-    """Number of labels of which there are pairs with all others."""
+    """Number of labels that have pairs with all others."""
 
 
 class StarConfig(HubsConfig, LabelScoresConfig):

@@ -29,8 +29,8 @@ class StarGraph(sp.Energy):
 
     class Config(sp.Config):
         hubs: Annotated[int, Field(ge=1, le=4)] | Annotated[list[str], Field(min_length=1, max_length=4)] = 1
-        """Labels of which there are pairs with all others: how many, found by their mutual information with the others
-        in the training part; or their names."""
+        """Labels that have pairs with all others: their number, to choose those of most mutual information with the
+        others in the training part; or their names."""
         pair_hidden: int = Field(400, ge=1)
         """Width of the layer between the features and the pairs."""
         hidden: int = Field(16, ge=1)

@@ -38,7 +38,7 @@ class Cglow(sp.InferenceNet):
         width: int = Field(64, ge=8)
         """Channels of the image's features and of the couplings' nets."""
         samples: int = Field(10, ge=1)
-        """Number of samples whose mean the probabilities of pixels are."""
+        """Number of samples whose mean gives the probabilities of pixels."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)

@@ -92,7 +92,7 @@ def from_rows(rows: Any, channels: int, noisy: bool) -> np.ndarray:
     if levels.ndim < 2 or levels.shape[2:] != (() if channels == 1 else (channels,)) or not levels.size:
         raise DataError("input", None, f"an image of shape {levels.shape}", expected)
     low, high, margin = float(levels.min()), float(levels.max()), 1000 if noisy else 0
-    if not (low >= -margin and high <= 255 + margin):  # also if one is no number
+    if not (low >= -margin and high <= 255 + margin):  # also if a level is NaN
         raise DataError("input", None, f"levels from {low:g} to {high:g}", expected)
     if 0 < high <= 1.5 and low >= -0.5 and (levels != np.round(levels)).any():
         raise DataError("input", None, f"levels from {low:g} to {high:g}", f"{expected}; multiply by 255 if 1 is white")

@@ -60,7 +60,8 @@ class Segmentation(ImageTask):
         test: str | None = None
         """A .npz file with the test part."""
         shift: int = Field(0, ge=0)
-        """Most rows and columns by which a training image is shifted, each epoch anew; its border is repeated."""
+        """Maximal number of rows and columns by which a training image is shifted, anew in each epoch; its border is
+        repeated."""
         flips: bool = True
         """If true, half of the training images, each epoch others, are mirrored, left to right."""
         brightness: float = Field(0.0, ge=0, le=1)

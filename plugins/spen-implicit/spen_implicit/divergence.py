@@ -29,7 +29,7 @@ class ContrastiveDivergence(sp.EnergyLoss):
         """Relaxed samples, with a gradient to the net; the same rounded, with their gradient (straight-through); the
         net's relaxed output itself; or discrete samples, without gradient."""
         temperature: float = Field(1.0, gt=0)
-        """Of relaxed samples; a low one makes them nearly discrete, and their gradient large."""
+        """Temperature of relaxed samples; a low one makes them nearly discrete, and their gradient large."""
         cost: MarginCost = "score"
         """Δ: 1 − the soft score; or the L1 distance, summed or divided by the number of variables."""
         by_rules: bool = False
@@ -65,12 +65,12 @@ class ContrastiveDivergence(sp.EnergyLoss):
         gold_cost = None if gold is None else margin_cost(self.space, y, gold, batch.x.mask, self.config.cost)
         if rewards is None:
             return None if gold is None else (gold, gold_cost, labelled)
-        best, reward = self._find_best(batch, proposal, y)
+        best_output, reward = self._find_best(batch, proposal, y)
         cost = (reward - rewards).clamp(min=0)
         if gold is not None:
-            best = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), gold, best)
+            best_output = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), gold, best_output)
             cost = torch.where(labelled.unsqueeze(1), gold_cost, cost)
-        return best, cost, torch.ones_like(labelled)
+        return best_output, cost, torch.ones_like(labelled)
 
     def _find_best(self, batch: sp.Batch, proposal: sp.Proposal, y: Tensor) -> tuple[Tensor, Tensor]:
         """The discrete output of highest reward among the net's and those of the task's search, and its reward,

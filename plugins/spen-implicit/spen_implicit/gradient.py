@@ -31,7 +31,7 @@ class ImplicitGradient:
         ∂L_Prim/∂φ − (∂/∂φ ∂L_Aux/∂θ) (H + δI)⁻¹ ∂L_Prim/∂θ,   H = ∂²L_Aux/∂θ²
 
     g = ∂L_Aux/∂θ is computed once with its graph, which all products with H share, and the result is the gradient of
-    L_Prim − ⟨g, u⟩ in φ, with u a constant. `state_dict` has what must survive an interruption.
+    L_Prim − ⟨g, u⟩ in φ, with u a constant. `state_dict` has the state to restore after an interruption.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class ImplicitGradient:
             update.backward(update.loss, inputs=list(phi))
             return
         inner = self._make_inner(update.context, theta, update.examples)
-        u, ended = self._solve(inner, v)
+        u, has_ended = self._solve(inner, v)
         self._updates += 1
         self._solved += 1
-        self._ended += ended
+        self._ended += has_ended
         update.backward(update.loss - inner.cross(u, phi), inputs=list(phi))
 
     def measures(self, context: sp.Context, theta: Sequence[nn.Parameter], phi: Sequence[nn.Parameter]) -> sp.Terms:
@@ -127,18 +127,18 @@ class ImplicitGradient:
         # Room above λmax: power iterations reach it from below.
         step = 1 / (1.2 * self._largest + shift)
         if config.inverse == "cg":
-            u, ended = conjugate_gradient(inner.product, v, config.terms, step, shift)
+            u, has_ended = conjugate_gradient(inner.product, v, config.terms, step, shift)
         else:
             terms = 0 if config.inverse == "identity" else config.terms
-            u, ended = series(inner.product, v, terms, step, shift)
-        if ended:
+            u, has_ended = series(inner.product, v, terms, step, shift)
+        if has_ended:
             self._updates = -1  # estimate the largest eigenvalue again
         if not math.isfinite(norm(u)):
             raise sp.RunError(
                 f"the inverse Hessian's product is not finite (trainer.inverse={config.inverse}, largest eigenvalue "
                 f"{self._largest:g}); try a larger trainer.damping, or lower rates or clipping for both players"
             )
-        return u, ended
+        return u, has_ended
 
     def _find_largest(self, inner: Exact | Differences, v: Vector) -> None:
         """Estimates λmax at every `power_every`-th update; H changes slowly, and so does its eigenvector."""

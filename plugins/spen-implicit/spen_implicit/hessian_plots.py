@@ -1,4 +1,4 @@
-"""Heat maps of what an energy has learned about pairs, next to the training data (Shankar & Piratla, Fig. 1 and 2)."""
+"""Heat maps of the pairs that an energy has learned, next to the training data (Shankar & Piratla, Fig. 1 and 2)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ RULE = 4.0
 COSTS = {"break": 1.0, "space": 5.0, "glued": 20.0}
 """Costs of a change of field, by the gap before the token."""
 AGAIN = 4.0
-"""Loss of a token by the field of a longer piece elsewhere."""
+"""Loss of a field at the tokens of a piece if another piece of the field has a larger lead."""
 ROUNDS = 3
 NET = (0.5, 0.25, 0.12, 0.06)
 """Weights of the net's ln q, one per result."""

@@ -69,9 +69,9 @@ def fold(left: Tensor, right: Tensor, lengths: Tensor, reduce: Reduce) -> Tensor
     # word.
     prefixes, suffixes = lefts[0].unsqueeze(-1), rights[0].unsqueeze(-1)
     for left_scores, right_scores in zip(lefts[1:], rights[1:], strict=True):
-        inside = reduce(prefixes[:, :-1] + suffixes[:, 1:])
-        prefixes = torch.cat([prefixes[:, :-1], (inside + left_scores).unsqueeze(-1)], -1)
-        suffixes = torch.cat([(inside + right_scores).unsqueeze(-1), suffixes[:, 1:]], -1)
+        inside_scores = reduce(prefixes[:, :-1] + suffixes[:, 1:])
+        prefixes = torch.cat([prefixes[:, :-1], (inside_scores + left_scores).unsqueeze(-1)], -1)
+        suffixes = torch.cat([(inside_scores + right_scores).unsqueeze(-1), suffixes[:, 1:]], -1)
         sentence_scores.append(prefixes[:, 0, -1])
     value = torch.stack(sentence_scores, 1).gather(1, (lengths.unsqueeze(1) - 1).clamp(min=0))[:, 0]
     return torch.where(lengths > 0, value, 0.0)

@@ -95,8 +95,8 @@ class IndependentSpans(sp.IndependentTags):
 class TreeCrfProposal(sp.Proposal):
     """q(y | x) ∝ exp Σ of the scores of y's labelled spans, over trees (a conditional random field on a chart).
 
-    A label's score is its logit minus that of no constituent. `log_prob` is −∞ for spans that cross; for a relaxed y it
-    is the expected score minus ln Z.
+    A label's score is its logit minus the logit of no constituent. `log_prob` is −∞ for spans that cross; for a relaxed
+    y it is the expected score minus ln Z.
     """
 
     space: SpanTrees

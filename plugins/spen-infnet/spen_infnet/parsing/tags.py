@@ -2,8 +2,8 @@
 
 Constituents of several words have a depth, and words i and i + 1 share n(i) of them. The tag of word i has the change
 n(i) − n(i − 1), the label of the lowest constituent that the two words share, and the unary chain above word i alone.
-The last word has a chain only. Unary chains are one label, and the root is not counted: words that share it alone have
-depth 0 and no label.
+The last word has a chain only. Unary chains are one label, and the root is not counted: words that share only the root
+have depth 0 and no label.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def decode(tags: Sequence[Tag]) -> list[Span]:
     """The spans of a tree with these tags, in preorder; any tags give a tree.
 
     The constituent at depth k covers each longest run of gaps between words whose depth is at least k, and has the
-    label of the first such gap of depth k with a label. Tags of no tree are repaired: depths are at least 0, a tag
+    label of the first such gap of depth k with a label. Tags without a tree are repaired: depths are at least 0, a tag
     without change keeps the depth, and a constituent without label is left out. Tags are those of a tree if and only if
     `encode` returns them.
     """
@@ -133,9 +133,9 @@ class TagSet:
         """
         is_last = torch.arange(1, len(scores) + 1).unsqueeze(1) == len(scores)
         is_allowed = is_last == torch.tensor([tag.change is None for tag in self.tags])
-        best, candidates = scores.masked_fill(~is_allowed, -torch.inf).topk(min(choices, len(self.tags)), -1)
+        best_scores, candidates = scores.masked_fill(~is_allowed, -torch.inf).topk(min(choices, len(self.tags)), -1)
         beam: Beam = {(): (0.0, ())}
-        for i, alternatives in enumerate(zip(best.tolist(), candidates.tolist(), strict=True)):
+        for i, alternatives in enumerate(zip(best_scores.tolist(), candidates.tolist(), strict=True)):
             next_beam: Beam = {}
             for opened, (total, numbers) in beam.items():
                 for score, number in zip(*alternatives, strict=True):

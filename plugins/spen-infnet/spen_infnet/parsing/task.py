@@ -43,17 +43,17 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
 
     class Config(FilesConfig):
         corpus: Literal["sample"] | None = None
-        """"sample": trees written by a small grammar of the package; null: the files, of one bracketed tree a line."""
+        """"sample": trees written by a small grammar of the package; null: files with one bracketed tree per line."""
         form: Literal["tags", "spans"] = "tags"
-        """Outputs: "tags": one tag a word (Gómez-Rodríguez & Vilares 2018); "spans": a label or none for each span, as
-        the inference net `infnet.tree_crf` takes them."""
+        """Outputs: "tags": one tag per word (Gómez-Rodríguez & Vilares 2018); "spans": a label or none for each span,
+        as the inference net `infnet.tree_crf` takes them."""
         min_tag_count: int = Field(5, ge=1)
         """Minimal number of words of the training part with a tag, or constituents with a label, that is learned; other
         tags lose their unary chain, or become the most frequent one with the same change of depth, and other labels
         the longest part of their unary chain that is learned, or the most frequent label."""
         decode: Literal["mbr", "viterbi"] = "mbr"
-        """Of spans: "mbr": the tree of largest Σ (p − ½) over its constituents, which has the fewest expected wrong and
-        missed ones; "viterbi": the most probable tree."""
+        """Decoding of spans: "mbr": the tree of largest Σ (p − ½) over its constituents, which has the fewest expected
+        wrong and missed ones; "viterbi": the most probable tree."""
 
     @with_file_encoding
     def load(self) -> None:
