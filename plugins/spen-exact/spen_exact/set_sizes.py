@@ -1,7 +1,7 @@
 """Sums over the label sets of each size: elementary symmetric polynomials, by a product tree.
 
 The polynomial of a label is off + on · t; the coefficient of t^k in a product of them is the sum over sets of k labels.
-Halves of the labels are multiplied pairwise, so that L labels need ln L steps. All terms are probabilities, so that
+Halves of the labels are multiplied pairwise, so that L labels need log₂ L steps. All terms are probabilities, so that
 nothing cancels, and terms that underflow are a negligible share of the total 1.
 """
 
