@@ -192,7 +192,7 @@ class Proposal(ABC):
 
 
 class Dependent(Proposal):
-    """Variables that depend on each other. Relaxed samples and perturbed outputs are those of the closest independent
+    """Variables that depend on each other. Relaxed samples and perturbed outputs come from the closest independent
     variables: each variable has the exact mean, but is drawn without regard to the others."""
 
     @property

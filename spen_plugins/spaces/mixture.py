@@ -159,7 +159,7 @@ def _compute_log_means(component: Proposal) -> tuple[Tensor, Tensor]:
         if space.simplex:
             return (log_p := logits.log_softmax(-1)), log_p
         return F.logsigmoid(logits), F.logsigmoid(-logits)
-    if isinstance(component, Mixture):  # its logits are those of its mean
+    if isinstance(component, Mixture):  # its logits are its mean's
         return _compute_log_means(component._closest_independent)
     mean = at_least_float32(component.mean)
     tiny = torch.finfo(mean.dtype).tiny

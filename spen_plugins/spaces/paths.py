@@ -101,12 +101,12 @@ def begin_once(tags: Tensor, scores: Scores, begins: Tensor) -> Tensor:
 
 
 def _find_limited(scores: Scores, begins: Tensor, is_limited: Tensor, count: int) -> Tensor:
-    """`viterbi` over states (set, tag). A set holds those of a row's `count` limited types that have begun, as bits."""
+    """`viterbi` over states (set, tag). The set has a bit for each of a row's `count` limited types, 1 once begun."""
     emissions, mask, transitions, start, end = scores
     length, k = emissions.shape[1:]
     rank = is_limited.cumsum(1) - 1
     bits = torch.where(is_limited, 1 << rank.clamp(min=0), 0).to(emissions.dtype) @ begins.to(emissions.dtype)
-    bit = bits.long().unsqueeze(1)  # (row, 1, tag): what a tag adds to the set
+    bit = bits.long().unsqueeze(1)  # (row, 1, tag): the bit that a tag adds to the set
     sets = torch.arange(1 << count, device=emissions.device).view(1, -1, 1)
     is_allowed = (sets & bit) == bit
     previous_sets = sets - torch.where(is_allowed, bit, 0)  # (row, set, tag): the set before each tag

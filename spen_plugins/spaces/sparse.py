@@ -150,7 +150,7 @@ class SparseLabels:
         return self._lists.sums(weight)
 
     def join(self, other: SparseLabels) -> SparseLabels:
-        """For each example, these samples and then those of `other`."""
+        """These samples of each example, followed by those of `other`."""
         batch, a, labels = self.shape
         b = other.shape[1]
 

@@ -55,7 +55,7 @@ class Star:
 
     @cached_property
     def between(self) -> Tensor:
-        """The pairs that count, `(batch, hub, label)`: not those of a hub with itself or an earlier one."""
+        """The pairs that count, `(batch, hub, label)`: 0 for a hub with itself or an earlier hub."""
         order = torch.arange(len(self.hubs), device=self.hubs.device)
         counts = torch.ones_like(self.pairs[0]).index_copy(
             1, self.hubs, (order.unsqueeze(1) < order).to(self.pairs.dtype)

@@ -103,11 +103,11 @@ class LinearChain(Energy):
         return -inner_product(scores, y) - pair.sum(-1)
 
     def log_z(self, features: tuple[Tensor, Tensor | None]) -> Tensor:
-        """By forward scores: the energy is that of a linear-chain CRF (Lafferty et al. 2001)."""
+        """ln Z by forward scores; the energy is that of a linear-chain CRF (Lafferty et al. 2001)."""
         return torch.logsumexp(forward_scores(*self._read_chain(features))[:, -1], -1)
 
     def marginals(self, features: tuple[Tensor, Tensor | None]) -> Tensor:
-        """By forward and backward scores."""
+        """Marginals by forward and backward scores."""
         chain = self._read_chain(features)
         marginals = torch.softmax(forward_scores(*chain) + backward_scores(*chain), -1)
         return mask_padding(marginals.unsqueeze(1), features[1])
@@ -121,7 +121,7 @@ class LinearChain(Energy):
         return scores, mask, Chain(self.pairs, zeros, zeros)
 
     def modes(self, features: tuple[Tensor, Tensor | None], shift: Tensor) -> Tensor:
-        """By Viterbi, over all tag sequences."""
+        """Modes by Viterbi, over all tag sequences."""
         scores, mask = features[0].unsqueeze(1) + shift, features[1]
         row_mask = None if mask is None else mask.repeat_interleave(shift.shape[1], 0)
         tags = viterbi(scores.flatten(0, 1), row_mask, self.pairs, self.start.new_zeros(self.start.shape))

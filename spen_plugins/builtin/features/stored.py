@@ -46,8 +46,8 @@ class Stored:
         self.__post_init__()
 
     def compute(self, batch: Reading, compute: Callable[[Reading], Tensor], kind: str = "") -> list[Tensor]:
-        """The result of `compute` for each example by itself, without gradient; `kind` distinguishes the
-        results of tasks that share an encoder.
+        """The result of `compute` for each example by itself, without gradient; `kind` distinguishes the results of
+        tasks that share an encoder.
 
         Examples are computed one at a time, in full precision whatever the batch's is: a vector doesn't depend on the
         batch that first needs it, so a resumed run has the same vectors.

@@ -161,7 +161,7 @@ class Transformer(FeatureNetwork):
         return config.model_copy(update={"model": str(target)})
 
     def checksums(self) -> dict[str, str]:
-        """For a folder, the checksums of the architecture and the tokeniser; a checkpoint has the weights."""
+        """Checksums of a folder's architecture and tokeniser; a checkpoint has the weights."""
         return {
             str(path): sha256(path)
             for path in sorted(Path(self.config.model).glob("*"))

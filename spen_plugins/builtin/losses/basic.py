@@ -63,7 +63,7 @@ class Dvn(ValueLoss):
     """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score, over training tuples (Gygli et al. 2017, Sec. 3.2).
 
     Tuples: gold; the current result of gradient-based inference; and an adversarial output that ascends this
-    loss, starting from gold in half of the examples (drawn anew each time) and from the first of `starts` in the rest.
+    loss, starting from gold in half of the examples (redrawn each time) and from the first of `starts` in the rest.
     """
 
     class Config(_StartsConfig):

@@ -70,7 +70,7 @@ IMPOSSIBLE = -1e4
 
 class Choice(InferenceNet):
     """Logits `(batch, 1, 1, place)` of the marked word's candidates: the product of a candidate's vector and the
-    word's, plus its bias. Both are sums over the candidate's attributes, so new candidates have them, too."""
+    word's, plus its bias. Both are sums over the candidate's attributes, so new candidates have them too."""
 
     uses_features = True
 

@@ -28,11 +28,11 @@ class CrossEntropy(Trainer):
 
     def stages(self, model: Model, task: Task) -> list[Stage]:
         config = self.config
-        phase = Phase("inference_net", ("inference_net",), self._loss, config.net)
+        phase = Phase("inference_net", ("inference_net",), self._compute_loss, config.net)
         frozen = frozen_except(model, "inference_net")
         return [Stage("train", (phase,), config.epochs, config.rounds, frozen, patience=config.patience)]
 
-    def _loss(self, context: Context) -> Terms:
+    def _compute_loss(self, context: Context) -> Terms:
         return {"cross_entropy": cross_entropy(context, self.config.per_variable)}
 
 

@@ -105,7 +105,7 @@ def energy_stage(
         select: the stage's own validation score; None for the task's.
 
     Raises:
-        ConfigError: the energy loss has a net of its own, which would stay untrained.
+        ConfigError: the energy loss has its own net, which would stay untrained.
     """
     if loss_parts(model, "nets"):
         key = next(name for name, _ in model.energy_loss.named_parameters())

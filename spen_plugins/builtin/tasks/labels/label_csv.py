@@ -24,7 +24,7 @@ def label_csv(
     Args:
         labels: all labels.
         columns: the user's columns, given the examples.
-        separator: between the labels of the one column; None for a column for each label.
+        separator: the separator of labels in one column; None for a column per label.
 
     Raises:
         DataError: a label contains the separator.

@@ -132,7 +132,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
         """Hides gold, checks the parts and sets the facts about them."""
 
     def read(self, path: str) -> list[Any]:
-        """Read a file in any of the formats, labels optional."""
+        """Reads a file in any of the formats; labels are optional."""
         return self._read_and_note(path, False)
 
     def read_inputs(self, path: str) -> list[Any]:

@@ -193,7 +193,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         return Decisions("labels", LabelConfidences(p), gold > 0.5)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """For each example the predicted labels, and the probabilities of these and of the `shown` most probable.
+        """The predicted labels of each example, and the probabilities of these and of the `shown` most probable labels.
 
         These probabilities are calibrated; the decoder uses the uncalibrated ones.
         """
@@ -222,7 +222,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         return None
 
     def _list_columns(self, examples: Sequence[Any]) -> Columns:
-        """Columns beside the predictions of examples: those of the last file read, if they have names."""
+        """Columns beside the predictions of examples: the columns of the last file read, if they have names."""
         return (None if self._source is None else self._read_own_columns(self._source)) or ([], [[] for _ in examples])
 
     def protocol(self) -> dict[str, Any]:

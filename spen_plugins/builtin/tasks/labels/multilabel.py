@@ -71,7 +71,8 @@ class MultiLabel(VectorParts, TakesMatrices):
             self._scale(values)
         source = {name: name if name in matrices else "train" for name in rows}
         self._parts = {
-            n: [make_example(features[source[n]], sets[source[n]], i) for i in kept] for n, kept in rows.items()
+            n: [make_example(features[source[n]], sets[source[n]], i) for i in part_rows]
+            for n, part_rows in rows.items()
         }
         self._files = given.checksums(
             {n: [(e.features, e.gold, e.values) for e in examples] for n, examples in self._parts.items()}

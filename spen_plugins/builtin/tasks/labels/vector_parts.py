@@ -162,7 +162,7 @@ class VectorParts(LabelTask):
             self._files[label_file] = sha256(locate(label_file))
         columns = Columns.of(tables[0], labels, c.unused, c.root)
         if tables[0].sets is None:
-            columns.gold(tables[0])  # an error in it comes before those of files that are read like it
+            columns.gold(tables[0])  # its errors come before those of the files that are read like it
         tables += [read_table(locate(path), columns.known, columns.drop, lists) for path in other_paths]
         if tables[0].sets is not None:
             columns = replace(columns, labels=tuple(label_sets(tables)))

@@ -122,9 +122,9 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         self._sense_numbers = {sense: i for i, sense in enumerate(senses)}
         examples = self._parts["train"]
         if examples and not any(example.sense in self._sense_numbers for example in examples):
-            found = next((example.sense for example in examples if example.sense is not None), None)
-            named = "no senses" if found is None else f"other senses, such as {found!r}"
-            raise ConfigError(f"task.train: found {named}; expected some of {', '.join([*senses][:3])}, …")
+            sense = next((example.sense for example in examples if example.sense is not None), None)
+            description = "no senses" if sense is None else f"other senses, such as {sense!r}"
+            raise ConfigError(f"task.train: found {description}; expected some of {', '.join([*senses][:3])}, …")
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, is_token = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
@@ -212,8 +212,8 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
     def _find_argument_confidences(
         self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
     ) -> tuple[list[tuple[int, Argument]], np.ndarray, Confidences]:
-        """For spans of `self._table`: their arguments with the row of each, the index of each span's argument
-        (`(span,)`, -1 for V), and the confidences in the arguments."""
+        """The arguments of spans of `self._table`, with the row of each; the index of each span's argument (`(span,)`,
+        -1 for V); and the confidences in the arguments."""
         pieces: dict[int, list[tuple[str, int, int]]] = {}
         for row, kind, first, last in spans.tolist():
             pieces.setdefault(row, []).append((self._table.roles[kind], first, last))

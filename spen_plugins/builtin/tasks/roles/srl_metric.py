@@ -48,7 +48,7 @@ class Example:
 
 
 class SrlMetric(SequenceMetric):
-    """`span_precision`, `span_recall`, `span_f1`, that of verbs, nouns and adjectives, `exact_match`, `ucr`,
+    """`span_precision`, `span_recall`, `span_f1`, the F1 of verbs, nouns and adjectives, `exact_match`, `ucr`,
     `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`."""
 
     example_name = "predicate"

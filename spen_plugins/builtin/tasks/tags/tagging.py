@@ -84,7 +84,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
         """
         sentences = read.parts
         encode = self._encoding.encode
-        encoded = {part: [encode(s, where) for s in group] for part, (where, group) in sentences.items()}
+        encoded = {part: [encode(s, path) for s in group] for part, (path, group) in sentences.items()}
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
