@@ -33,9 +33,10 @@ class OutputSpace(ABC):
 
     def sizes(self, mask: Tensor | None) -> tuple[int | None, ...]:
         """Sizes of the variable axes in a batch with this mask; None if neither the space nor the mask has it."""
-        masked = () if mask is None else mask.shape[1:]
+        masked_sizes = () if mask is None else mask.shape[1:]
         return tuple(
-            size if size is not None or axis >= len(masked) else masked[axis] for axis, size in enumerate(self.shape)
+            size if size is not None or axis >= len(masked_sizes) else masked_sizes[axis]
+            for axis, size in enumerate(self.shape)
         )
 
     @abstractmethod

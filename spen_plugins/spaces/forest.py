@@ -66,8 +66,8 @@ class Forest:
         """Values `(..., label)`, lowered so that no child exceeds its parent."""
         for level in self.levels:
             labels, parents = level.labels.to(values.device), level.parents.to(values.device)
-            limited = torch.minimum(values[..., labels], values[..., parents])
-            values = values.index_copy(-1, labels, limited)
+            minima = torch.minimum(values[..., labels], values[..., parents])
+            values = values.index_copy(-1, labels, minima)
         return values
 
     @cached_property

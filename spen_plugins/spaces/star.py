@@ -173,8 +173,8 @@ class StarLabels(DependentLabels):
         return replace(super().tempered(temperature), pairs=self.pairs / temperature)
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> StarLabels:
-        changed = super().map_rows(change)
-        return replace(changed, pairs=change(self.pairs), hubs=self.hubs.to(changed.logits.device))
+        proposal = super().map_rows(change)
+        return replace(proposal, pairs=change(self.pairs), hubs=self.hubs.to(proposal.logits.device))
 
     def detach(self) -> StarLabels:
         return replace(super().detach(), pairs=self.pairs.detach())

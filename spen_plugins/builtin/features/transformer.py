@@ -122,8 +122,8 @@ class Transformer(FeatureNetwork):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         if self._store:
             frozen_ids = {id(p) for module in self._frozen for p in module.parameters()}
-            loaded = ((p, state_dict.get(prefix + name)) for name, p in self.named_parameters() if id(p) in frozen_ids)
-            if any(value is not None and not torch.equal(p.cpu(), value.cpu()) for p, value in loaded):
+            pairs = ((p, state_dict.get(prefix + name)) for name, p in self.named_parameters() if id(p) in frozen_ids)
+            if any(value is not None and not torch.equal(p.cpu(), value.cpu()) for p, value in pairs):
                 self._store.clear()
         super()._load_from_state_dict(state_dict, prefix, *args)
 

@@ -48,9 +48,9 @@ def label_csv(
     return write
 
 
-def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
+def _rename_taken(used_names: Sequence[str], names: Sequence[str]) -> list[str]:
     """The names, each with the same number of underscores appended, so that none is taken."""
-    while {*taken} & {*names}:
+    while {*used_names} & {*names}:
         names = [f"{name}_" for name in names]
     return list(names)
 

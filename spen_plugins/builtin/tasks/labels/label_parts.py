@@ -75,10 +75,10 @@ def _read_shards(path: Path) -> Columns:
     return _align(rows, "")
 
 
-def _align(rows: list[dict[str, Any]], absent: str | None) -> Columns:
+def _align(rows: list[dict[str, Any]], missing_value: str | None) -> Columns:
     """Columns by name, because rows may have them in another order, or lack some; a list or a table becomes JSON."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return names, [[_format_cell(row.get(name, absent)) for name in names] for row in rows]
+    return names, [[_format_cell(row.get(name, missing_value)) for name in names] for row in rows]
 
 
 def _format_cell(value: Any) -> Any:

@@ -110,9 +110,9 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         for row, example in enumerate(examples):
             if example.gold is not None:
                 gold[row, 0, example.gold] = 1
-        labelled = [example.gold is not None for example in examples]
+        is_labelled = [example.gold is not None for example in examples]
         weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
-        return Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), labelled, rows, **weights)
+        return Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), is_labelled, rows, **weights)
 
     def _describe_labels(self) -> None:
         """Sets the facts about labels that require a training part: their weights, parents and largest set."""

@@ -181,9 +181,9 @@ class TextParts(LabelTask):
         self._parts = {part: [examples[key][row] for row in rows] for part, (key, rows) in parts.items()}
         self._weigh_examples(parts)
 
-    def _index_texts(self, train: Path, other: TextFile) -> None:
+    def _index_texts(self, train: Path, other_file: TextFile) -> None:
         """Indexes the training part on disk; its script is detected in another part's texts."""
-        self._detect_script(row.text for row in other.rows)
+        self._detect_script(row.text for row in other_file.rows)
         check = self._labels.indices if self._labels.numbered else None
         self._files[self.config.train] = checksum(train)
         self._index, note = text_index(self.config, self._make_layout(), self.words, check, self._files, self._unspaced)

@@ -67,8 +67,8 @@ class SpanMetric(SequenceMetric):
         self._invalid += int(self.find_broken(batch.likely, batch.inside, self._encoding).sum())
         sentences = [tags[:n] for tags, n in zip(self._tags[batch.best].tolist(), batch.lengths, strict=True)]
         pairs = []
-        strict = strict_spans(sentences, self._encoding)
-        for tags, spans, example in zip(sentences, strict, batch.examples, strict=True):
+        span_lists = strict_spans(sentences, self._encoding)
+        for tags, spans, example in zip(sentences, span_lists, batch.examples, strict=True):
             self._conlleval.add(chunks(tags), example.spans)
             pairs.append((2 * self._strict.add(spans, example.spans), len(spans) + len(example.spans)))
         return pairs
