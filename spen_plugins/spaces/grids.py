@@ -108,7 +108,7 @@ class RealGrid(Grid):
 
     logits = round = project
 
-    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
         """The margin's Δ: c · ½ Σ (y − gold)², `(batch, sample)`."""
         return 0.5 * self.cost_weight * _sum_squares(y - gold, mask)
 
