@@ -32,7 +32,7 @@ def make_row_keys(features: Ragged | np.ndarray) -> list[bytes]:
 
 
 def number_inputs(keys: Iterable[Hashable]) -> np.ndarray:
-    """The number of each row's input, `(rows,)`, from 0 in the order of their first rows; equal keys, equal inputs."""
+    """The number of each row's input, `(rows,)`, from 0 in the order of first rows; equal keys have equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 

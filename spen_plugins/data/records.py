@@ -20,7 +20,7 @@ from spen_plugins.files import from_json
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SAMPLE_RECORDS = 50  # records that determine the separator
-_LONGEST_CELL = 1 << 26  # most characters of a cell: more than the library's default, which a long text may exceed
+_LONGEST_CELL = 1 << 26  # maximum length of a cell: above the library's default, which a long text may exceed
 
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")

@@ -5,7 +5,7 @@ A span of three words of type X, directly followed by one of a single word of ty
     bio     B-X I-X I-X B-X     every span begins with B
     iob1    I-X I-X I-X B-X     B only if a span directly follows another of its type
     bioes   B-X I-X E-X S-X     E ends a span, S is a span of one word; L for E and U for S are read too
-    io      X X X X         types alone: spans of a type that touch are one
+    io      X X X X         types alone: touching spans of a type are one
 """
 
 from __future__ import annotations

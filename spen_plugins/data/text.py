@@ -37,7 +37,7 @@ _ENCODING: ContextVar[str | None] = ContextVar("encoding", default=None)
 
 @contextmanager
 def read_in_encoding(encoding: str | None) -> Iterator[None]:
-    """Inside, text files are read in an encoding; None: UTF-8. A byte order mark takes precedence."""
+    """Text files are read in this encoding inside the context; None: UTF-8. A byte order mark takes precedence."""
     token = _ENCODING.set(None if encoding is None else check_encoding(encoding))
     try:
         yield
@@ -77,7 +77,7 @@ def recode_file(where: str | Path, data: bytes) -> bytes:
 
 
 def recode_head(data: bytes) -> bytes:
-    """The first bytes of a file in UTF-8, with replacement characters for invalid bytes and a character cut off."""
+    """The first bytes of a file in UTF-8; replacement characters stand for invalid bytes and a cut-off last one."""
     encoding = detect_encoding(data)
     return data if encoding is None else data.decode(encoding, "replace").encode("utf-8", "replace")
 

@@ -34,8 +34,8 @@ def kept_index(
 ) -> tuple[Index, str]:
     """The index of training data, and a sentence about it; `settings` is all else that it depends on, as JSON values.
 
-    It is beside the data, or in the cache of downloads if that folder is not writable. The cache also records the
-    checksums of its files: an index that came with the data, or was changed, is made again.
+    It is beside the data, or in the cache of downloads if the data's folder is not writable. The cache also records the
+    checksums of the index: one that came with the data, or was changed, is made again.
     """
     dataset_class()
     description = {"version": _VERSION, "data": checksum, "settings": dict(settings), "columns": list(columns)}

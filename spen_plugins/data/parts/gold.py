@@ -46,7 +46,7 @@ class WithoutGold(PartlyLabelled):
 
 
 def needs_memory(config: PartlyLabelledConfig) -> list[str]:
-    """The settings, of those that are set, that require the training part in memory."""
+    """The settings in a config that are set and require the training part in memory."""
     keys = ("labelled", "unlabelled", "sample_weight", "rules")
     return [key for key in keys if getattr(config, key, None)] + ["repeat"] * (config.repeat > 1)
 
@@ -59,8 +59,8 @@ def hide_gold(
     read: Callable[[Path], tuple[Sequence[T], str]],
     what: str = "examples",
 ) -> tuple[list[T], list[T], dict[str, str], list[str]]:
-    """Returns the training examples whose gold is used, the others (`hidden`), and checksums and notes of the files of
-    `unlabelled`, which `read` reads and describes."""
+    """Returns the training examples whose gold is used; the others, changed by `hidden`; and checksums and notes of the
+    files of `unlabelled`, which `read` reads and describes."""
     count = len(examples) if config.labelled is None else config.labelled
     if len(examples) < count:
         raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled={count}")

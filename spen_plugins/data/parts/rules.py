@@ -37,7 +37,7 @@ class Rules(Indexer):
     """The rules of a file, as a function of the hook `spen_rules` reads them.
 
     Life: `bind`, once the task knows its labels or tags; then `index` applies the rules to an example: its words, or
-    its whole text as the only word. `collate` gives the tensors by which `reward` judges outputs:
+    its whole text as the only word. `collate` returns the tensors from which `reward` scores outputs:
 
     - `VOTES`, of the shape of y without the axis of samples: the summed weight of the rules for each label or
       tag, minus that of the rules against it;
@@ -107,7 +107,7 @@ def require_rules(task: Task, learns: bool = False) -> None:
 
 
 class NamesSenses(ABC):
-    """A task about predicates, whose files may say which sense each has."""
+    """A task about predicates, whose files may contain the predicates' senses."""
 
     @abstractmethod
     def number_senses(self, senses: Sequence[str]) -> None:

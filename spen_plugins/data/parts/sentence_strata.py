@@ -80,7 +80,7 @@ def _has_brackets(head: Head) -> bool:
 
 
 def _is_columns(head: Head) -> bool:
-    """True for lines of two or more cells with a blank line among them, if most first cells are one word, no text."""
+    """True for lines of two or more cells with a blank line among them, unless most first cells have several words."""
     lines = [line for line in head.lines if not line.startswith("#")]
     rows = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
     line_pattern = "".join("x" if line.strip() else " " for line in lines).strip()

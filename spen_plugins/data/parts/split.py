@@ -103,8 +103,8 @@ def split_file(
     """
     rows, note = divide_file(path, ColumnKeys.of(columns), seed, say, together)
     source = locate(str(path))
-    named = source.resolve() if source.is_dir() else source  # "." has no name to put a suffix to
-    target = Path(out) if out is not None else named.with_suffix(".split.json")
+    base = source.resolve() if source.is_dir() else source  # "." has no name to put a suffix to
+    target = Path(out) if out is not None else base.with_suffix(".split.json")
     text = json.dumps(rows)
     if target.is_file() and target.read_bytes() != text.encode():
         say(f"warning: replaced a different split in {target}")

@@ -35,7 +35,7 @@ _BRACKETS = re.compile(r"\(?[^()*\s]*\*\)?")
 
 
 def is_conll_2012(head: Head) -> bool:
-    """True if a line begins a document, or the third column counts the tokens of each sentence from 0."""
+    """True if a line starts with `#begin document`, or the third column counts each sentence's tokens from 0."""
     if any(line.startswith(_BEGINS) for line in head.lines):
         return True
     number, count = 0, 0

@@ -40,7 +40,7 @@ Bounds = list[tuple[int, int]]
 
 
 def is_sentence(value: Any) -> bool | None:
-    """True for a sentence of words, or a text with spans; None if a text's labels are empty, so that both fit."""
+    """True for a sentence of words, or a text with spans; None if its labels are an empty list."""
     if not isinstance(value, Mapping) or any(key in value for key in (*WORDS, "entities", "spans", "data")):
         return isinstance(value, Mapping)
     labels = next((value[key] for key in SPANS if key in value), "")

@@ -211,8 +211,8 @@ def _parse_attribute(path: str, line: int, name: str, kind: str) -> Attribute:
 
 def _add_ancestors(paths: list[str]) -> tuple[str, ...]:
     """The paths in order, each after its ancestors, including those that the header omits."""
-    listed = set(paths)
-    return tuple(dict.fromkeys(p for path in paths for p in ancestry(path) if p == path or p not in listed))
+    header_paths = set(paths)
+    return tuple(dict.fromkeys(p for path in paths for p in ancestry(path) if p == path or p not in header_paths))
 
 
 def ancestry(path: str) -> list[str]:

@@ -182,7 +182,7 @@ class ColumnKeys:
     @classmethod
     def of_config(cls, config: Any) -> ColumnKeys:
         """The keys that a task's config sets."""
-        keys = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is no column
+        keys = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is not a column
         values = {key: getattr(config, key, None) for key in keys}
         values["drop"] = getattr(config, "unused", None)
         if values["scheme"] == "none" or getattr(config, "format", None) == "predicates":

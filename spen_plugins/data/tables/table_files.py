@@ -143,7 +143,7 @@ _FLAGS = frozenset((*TRUE, *FALSE, "no", "yes", "f", "t", "n", "y"))
 
 
 class ListColumn(NamedTuple):
-    """A column of label lists. If `gold` is None, its labels are not read; if false, a null is a row without labels; if
+    """A column of label lists. If `gold` is None, its labels are not read; if false, a null is a row without gold; if
     true, a null is an error."""
 
     name: str

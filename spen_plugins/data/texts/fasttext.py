@@ -28,7 +28,8 @@ FASTTEXT = Format("fastText", "__label__LABEL for each label, then the text", is
 def read_fasttext(path: Path, gold: bool | None) -> list[Row]:
     """Rows of a file; labels lose their prefix, and `gold` is as in `read_texts`.
 
-    With gold, a line without labels has an empty set, and blank lines are skipped. Otherwise its labels are unknown.
+    With gold, a line without labels has an empty set, and blank lines are skipped; otherwise such a line's labels are
+    unknown.
     """
     rows = []
     for number, line in enumerate(read_lines(path), 1):

@@ -207,9 +207,9 @@ def open_columns(
     rows = file_records(path, form, separator)
     first = next(rows)
     may_have_header = form is _CSV or (form is TSV and path.suffix.lower() == ".csv")
-    below = list(islice(rows, _SAMPLE_LINES)) if may_have_header else []
-    columns = find_columns(path, layout, first[1], gold, [cells for _, cells in below], form is PARQUET)
-    return columns, chain([first] if columns.names is None else [], below, rows)
+    sample = list(islice(rows, _SAMPLE_LINES)) if may_have_header else []
+    columns = find_columns(path, layout, first[1], gold, [cells for _, cells in sample], form is PARQUET)
+    return columns, chain([first] if columns.names is None else [], sample, rows)
 
 
 def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, list[Any]]]:
