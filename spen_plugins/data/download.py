@@ -47,26 +47,26 @@ def get(
     if any(_find_missing(entry, root)):
         _accept_licence(entry, yes, ask)
         with locked(root / entry.folder, say):
-            missing, underived = _find_missing(entry, root)  # another process may have made some
+            missing, missing_derived = _find_missing(entry, root)  # another process may have made some
             for file in missing:
                 download(f"{base_url or ORIGIN}/{file.origin}", root / file.path, file.sha256)
-            if underived:
-                _make_derived(entry, root, underived, base_url or ORIGIN)
+            if missing_derived:
+                _make_derived(entry, root, missing_derived, base_url or ORIGIN)
     return root / entry.folder
 
 
 def _find_missing(entry: DataSet, root: Path) -> tuple[list[File], list[tuple[Path, str]]]:
     missing = [file for file in entry.files if not _has_checksum(root / file.path, file.sha256)]
-    underived = [(root / path, checksum) for path, checksum in entry.made if not _has_checksum(root / path, checksum)]
-    return missing, underived
+    derived = [(root / path, checksum) for path, checksum in entry.made if not _has_checksum(root / path, checksum)]
+    return missing, derived
 
 
-def _make_derived(entry: DataSet, root: Path, underived: list[tuple[Path, str]], origin: str) -> None:
+def _make_derived(entry: DataSet, root: Path, missing: list[tuple[Path, str]], origin: str) -> None:
     if entry.name == "ewt":
         _make_roles(root, origin)
     else:
-        split_file(root / entry.files[0].path, underived[0][0], together=False)
-    for path, checksum in underived:
+        split_file(root / entry.files[0].path, missing[0][0], together=False)
+    for path, checksum in missing:
         if not _has_checksum(path, checksum):
             path.unlink(missing_ok=True)
             raise RunError(

@@ -110,7 +110,7 @@ PARQUET = Format("Parquet", "a binary file that begins with PAR1", lambda head: 
 JSON_LINES = Format("JSONL", "one JSON object per line", _is_json_lines)
 
 
-_ENDS_A_SENTENCE = re.compile(r"\w[.!?…][\"'”’)]*$")
+_SENTENCE_END = re.compile(r"\w[.!?…][\"'”’)]*$")
 
 
 def is_prose(head: Head) -> bool:
@@ -123,7 +123,7 @@ def is_prose(head: Head) -> bool:
     word_counts = [len(line.split()) for line in lines if line]
     if not any(n > 1 for n in word_counts) or any("\t" in line for line in lines) or head.filled[0][0] in "{[":
         return False
-    if sum(bool(_ENDS_A_SENTENCE.search(line)) for line in lines) * 2 > len(word_counts):
+    if sum(bool(_SENTENCE_END.search(line)) for line in lines) * 2 > len(word_counts):
         return True
     run_lengths = [len(list(block)) for is_filled, block in groupby(lines, bool) if is_filled]
     (length, frequency), *_ = Counter(word_counts).most_common(1)

@@ -150,13 +150,13 @@ def write_span_tags(size: int, predicate: int, spans: Sequence[tuple[str, int, i
 def write_owner_tags(owner: Sequence[int | None], roles: Sequence[str]) -> tuple[str, ...]:
     """BIO tags of words that belong to one argument or none each; later pieces of an argument are C-X."""
     cuts = [0, *(i for i, (a, b) in enumerate(pairwise(owner), 1) if a != b), len(owner)]
-    begun_numbers: set[int] = set()
+    previous: set[int] = set()
     spans = []
     for start, end in pairwise(cuts):
         number = owner[start]
         if number is None:
             continue
         role = roles[number]
-        spans.append(Span(f"C-{role}" if number in begun_numbers and not role.startswith("C-") else role, start, end))
-        begun_numbers.add(number)
+        spans.append(Span(f"C-{role}" if number in previous and not role.startswith("C-") else role, start, end))
+        previous.add(number)
     return tuple(write_tags(spans, len(owner), "bio"))

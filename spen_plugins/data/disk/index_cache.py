@@ -48,7 +48,7 @@ def kept_index(
         reason = _explain_rebuild(folder, description)
         if reason is None:  # another process has just made it
             return _open_index(source, folder, "indexed before")
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         if sys.stderr.isatty():
             say(f"indexing {source}, once: {reason}")
         with writing_folder(folder) as new_folder:
@@ -59,7 +59,7 @@ def kept_index(
             save_json({**description, "sha256": checksums}, new_folder / _ABOUT_FILE)
         with suppress(RunError):  # without a writable cache the next run makes the index again
             save_text(to_json(checksums, None), _find_record(description))
-    return _open_index(source, folder, f"indexed in {time.perf_counter() - started:,.0f} s")
+    return _open_index(source, folder, f"indexed in {time.perf_counter() - start_time:,.0f} s")
 
 
 def _list_folders(source: Path, settings: Mapping[str, Any]) -> list[Path]:

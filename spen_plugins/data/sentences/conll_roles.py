@@ -30,13 +30,13 @@ from spen_plugins.data.text import read_lines
 from spen_plugins.errors import DataError
 
 TOKEN, WORD, POS, LEMMA, FRAME = 2, 3, 4, 6, 7  # columns of CoNLL-2012, from 0
-_BEGINS, _VERB = "#begin document", re.compile(r"\(V[*)]")
+_DOCUMENT_START, _VERB = "#begin document", re.compile(r"\(V[*)]")
 _BRACKETS = re.compile(r"\(?[^()*\s]*\*\)?")
 
 
 def is_conll_2012(head: Head) -> bool:
     """True if a line starts with `#begin document`, or the third column counts each sentence's tokens from 0."""
-    if any(line.startswith(_BEGINS) for line in head.lines):
+    if any(line.startswith(_DOCUMENT_START) for line in head.lines):
         return True
     number, count = 0, 0
     for line in head.lines:

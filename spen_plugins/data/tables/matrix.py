@@ -115,8 +115,8 @@ class Matrix:
             if self.width != len(names):
                 raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
             return self
-        if differing := {*self.names} ^ {*names}:
-            column = min(differing, key=[*self.names, *names].index)
+        if difference := {*self.names} ^ {*names}:
+            column = min(difference, key=[*self.names, *names].index)
             suggestion = did_you_mean(column, names) if column in self.names else ""
             problem = f"{'the' if column in self.names else 'no'} column {column!r}"
             raise DataError(what, None, problem, f"the {len(names)} columns of training.{suggestion}")
@@ -168,10 +168,10 @@ def _read_vector(columns: Columns, values: Any) -> np.ndarray:
         vector = np.empty(0)
     if vector.shape != (len(names),):
         raise _make_error(f"a vector {values!r:.60}", f"{len(names)} numbers")
-    invalid = np.flatnonzero(np.where(real, np.isinf(vector), ~np.isin(vector, (0, 1))))
-    if len(invalid):
-        expected = "a finite number" if real[invalid[0]] else "0 or 1"
-        raise _make_error(f"{vector[invalid[0]]:g} for feature {names[invalid[0]]!r}", expected)
+    invalid_columns = np.flatnonzero(np.where(real, np.isinf(vector), ~np.isin(vector, (0, 1))))
+    if len(invalid_columns):
+        expected = "a finite number" if real[invalid_columns[0]] else "0 or 1"
+        raise _make_error(f"{vector[invalid_columns[0]]:g} for feature {names[invalid_columns[0]]!r}", expected)
     return vector
 
 

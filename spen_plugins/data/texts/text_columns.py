@@ -179,8 +179,8 @@ def _find_label_places(
     if gold is None or labels == "":
         return None
     if isinstance(labels, (int, str)):
-        is_there = labels <= width if isinstance(labels, int) else labels in (names or ())
-        return _find_place(path, labels, names, width, "label") if gold or is_there else None
+        is_present = labels <= width if isinstance(labels, int) else labels in (names or ())
+        return _find_place(path, labels, names, width, "label") if gold or is_present else None
     present = [name for name in labels if name in (names or ())]
     if not present and not gold:
         return None
