@@ -60,9 +60,7 @@ def features(words: Sequence[str]) -> list[list[str]]:
         form = lower[i]
         row = ["bias", f"w={form}", f"shape={shape(word)}"]
         row += [f"pre{n}={form[:n]}" for n in (2, 3)] + [f"suf{n}={form[-n:]}" for n in (1, 2, 3, 4)]
-        row += [f"{step}:{lower[i + step]}" for step in (-2, -1, 1, 2)] + [
-            f"{step}:{lower[i + step][-3:]}" for step in (-1, 1)
-        ]
+        row += [f"{k}:{lower[i + k]}" for k in (-2, -1, 1, 2)] + [f"{k}:{lower[i + k][-3:]}" for k in (-1, 1)]
         row += [name for name, test in (("digit", str.isdigit), ("upper", str.isupper)) if any(map(test, word))]
         rows.append(row)
     return rows
