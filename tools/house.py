@@ -122,7 +122,7 @@ class House:
         self.root = root
 
     def files(self, *folders: str) -> Iterator[Path]:
-        """Python files below folders, build folders left out."""
+        """Python files below folders, without those in build folders."""
         for folder in folders:
             for path in sorted((self.root / folder).rglob("*.py")):
                 if "build" not in path.relative_to(self.root).parts:

@@ -62,7 +62,7 @@ class Command:
 
 
 def make(warm: Warm, folder: Path) -> dict[str, Command]:
-    """The commands by name."""
+    """Makes the commands; returns them by name."""
     encoder = encoders.make(folder / "shared")
     commands = {name: _make_run(warm, name) for name in ("labels", "names")}
     commands["seeds"] = _make_many(warm, "seeds=0,1", "seeds=0..2", "--jobs", "2")

@@ -24,7 +24,7 @@ OPTIONS = ("--errors keep", "--documents file", "--text n", "--to docbin", "--co
 
 
 def content(kind: str, texts: list[str]) -> bytes:
-    """A file of texts."""
+    """The bytes of a file of texts."""
     if kind == "parquet":
         import pyarrow
         from pyarrow import parquet

@@ -29,7 +29,7 @@ def make_try(name: str, draw: random.Random) -> Try:
 
 
 def _call_or_exit(call: Callable[[], Any]) -> Any:
-    """Returns the call's value; an error that users of scikit-learn expect ends the try as an error."""
+    """Returns the call's value. An error that users of scikit-learn expect ends the try with exit status 2."""
     try:
         return call()
     except (ValueError, TypeError) as error:

@@ -57,7 +57,7 @@ def _bytes(path: Path, draw: random.Random) -> None:
 
 
 def _value(path: Path, draw: random.Random) -> None:
-    """Changes some numbers of tensors, or some bytes of another file."""
+    """Changes some numbers of tensors, or some bytes of any other file."""
     (_bits if path.suffix == ".safetensors" else _bytes)(path, draw)
 
 

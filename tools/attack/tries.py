@@ -71,20 +71,20 @@ def command(main: Callable[[], None], *words: str) -> None:
     main()
 
 
-def complaint(ended: Ended, status: Sequence[int]) -> str | None:
-    """The fault in the end of any command, if there is one."""
-    if ended.hung:
+def complaint(end: Ended, status: Sequence[int]) -> str | None:
+    """The fault in how any command ended, or None."""
+    if end.hung:
         return "no end within the limit"
-    if "Traceback (most recent call last)" in ended.said:
-        lines = ended.said.partition("Traceback (most recent call last)")[2].splitlines()[1:]
+    if "Traceback (most recent call last)" in end.said:
+        lines = end.said.partition("Traceback (most recent call last)")[2].splitlines()[1:]
         return "traceback: " + next((line for line in lines if line[:1].strip()), "")[:200]
-    if ended.status < 0:
-        return f"ended by {signal.Signals(-ended.status).name}"
-    if ended.status not in status:
-        return f"exit status {ended.status}"
-    if ended.status in (1, 2) and "error" not in ended.said.lower():
-        return f"exit status {ended.status} without an error message"
-    if "reached for the network" in ended.said:
+    if end.status < 0:
+        return f"ended by {signal.Signals(-end.status).name}"
+    if end.status not in status:
+        return f"exit status {end.status}"
+    if end.status in (1, 2) and "error" not in end.said.lower():
+        return f"exit status {end.status} without an error message"
+    if "reached for the network" in end.said:
         return "reached for the network"
     return None
 

@@ -213,16 +213,16 @@ def shard_seconds(out: Path) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-def difference(one: Path, other: Path) -> dict[str, Any]:
+def difference(reference: Path, out: Path) -> dict[str, Any]:
     """Returns whether rows, labels and order are the same, the largest difference of a probability, and the number of
     shards with other bytes."""
-    names = sorted(path.name for path in one.glob("*.parquet"))
-    is_same, largest, unequal = names == sorted(path.name for path in other.glob("*.parquet")), 0.0, 0
+    names = sorted(path.name for path in reference.glob("*.parquet"))
+    is_same, largest, unequal = names == sorted(path.name for path in out.glob("*.parquet")), 0.0, 0
     for name in names if is_same else ():
-        if (one / name).read_bytes() == (other / name).read_bytes():
+        if (reference / name).read_bytes() == (out / name).read_bytes():
             continue
         unequal += 1
-        for row, twin in zip(*(pq.read_table(folder / name).to_pylist() for folder in (one, other)), strict=True):
+        for row, twin in zip(*(pq.read_table(folder / name).to_pylist() for folder in (reference, out)), strict=True):
             (rest, numbers), (rest_of_twin, numbers_of_twin) = parts(row), parts(twin)
             is_same = is_same and rest == rest_of_twin
             pairs = zip(numbers, numbers_of_twin, strict=True)

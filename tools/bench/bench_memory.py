@@ -95,8 +95,8 @@ def watch(name: str, minutes: float, folder: str) -> None:
             resident = process.memory_info().rss
             peak = max(peak, resident)
             if second % max(1, round(12 * minutes)) == 0:
-                used = resident - LIBC.mallinfo2().fordblks
-                sizes = f"{resident / 2**20:.0f} | {used / 2**20:.0f} | {resident / used:.2f} | {peak / 2**20:.0f}"
+                in_use = resident - LIBC.mallinfo2().fordblks
+                sizes = f"{resident / 2**20:.0f} | {in_use / 2**20:.0f} | {resident / in_use:.2f} | {peak / 2**20:.0f}"
                 print(f"| {name} | {second / 60:.0f} | {updates} | {sizes} |", flush=True)
         leave(folder)
 

@@ -42,7 +42,7 @@ class Contestant:
         return sum(len(batch) for batch in self.batches)
 
     def predict(self) -> None:
-        """One pass over the part, timed."""
+        """Times one pass over the part."""
         started = time.perf_counter()
         with torch.no_grad():
             for batch in self.batches:

@@ -42,7 +42,7 @@ class Contestant:
         self.predicting: list[float] = []
 
     def train(self) -> None:
-        """Updates on the first batches of an epoch, timed."""
+        """Times updates on the first batches of an epoch."""
         started = time.process_time()
         self.model.train()
         for rows in self.batches:
@@ -54,7 +54,7 @@ class Contestant:
         self.training.append(time.process_time() - started)
 
     def predict(self) -> None:
-        """Scores and decoded tags, timed."""
+        """Times scores and decoded tags."""
         started = time.process_time()
         for proposal, _, _ in proposals(self.model, self.task, self.predicted, self.config.evaluated_at_once, "cpu"):
             self.task.decode(proposal)
@@ -82,10 +82,10 @@ def main() -> None:
     first = contestants["predicate"]
     for reading, c in contestants.items():
         cells = [reading, f"{sum(p.numel() for p in c.model.parameters()):,}"]
-        trained, predicted = sum(map(len, c.batches)), len(c.predicted)
+        train_rows, test_rows = sum(map(len, c.batches)), len(c.predicted)
         for rows, seconds, reference in (
-            (trained, c.training, first.training),
-            (predicted, c.predicting, first.predicting),
+            (train_rows, c.training, first.training),
+            (test_rows, c.predicting, first.predicting),
         ):
             median = statistics.median(seconds)
             cells += [f"{rows / median:,.0f}", f"{median / statistics.median(reference):.2f}"]

@@ -75,7 +75,7 @@ class Ours:
         self.loop.begin(self.stage)
 
     def epoch(self) -> float:
-        """Train one epoch; returns the seconds, without validation (of several processes, to the main one only)."""
+        """Train one epoch; returns the seconds without validation (of several processes, 0 in all but the main one)."""
         self.loop.run_epoch(self.stage)
         self.loop.position.epoch += 1
         self.loop.position.batch = 0

@@ -121,7 +121,7 @@ def peak(work: Callable[[], Any]) -> float:
 
 
 def race(works: Mapping[Point, Callable[[], Any]], rounds: int) -> dict[Point, list[float]]:
-    """Seconds of each in each round, after one round to warm up."""
+    """Seconds of each point in each round, after one round to warm up."""
     seconds: dict[Point, list[float]] = {point: [] for point in works}
     for _ in range(rounds + 1):
         for point, work in works.items():

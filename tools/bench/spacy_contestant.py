@@ -64,9 +64,9 @@ class Contestant:
         """Returns a pipeline ready to annotate."""
         if not self.is_run:
             pipes = spacy.info(self.source, silent=True)["pipeline"]
-            others = set(pipes) - set((self.also or "").split(","))
+            excluded = set(pipes) - set((self.also or "").split(","))
             precisions = {f"components.{pipe}.precision": self.precision for pipe in pipes if pipe.startswith("spen_")}
-            return spacy.load(self.source, exclude=list(others) if self.also else [], config=precisions)
+            return spacy.load(self.source, exclude=list(excluded) if self.also else [], config=precisions)
         nlp = spacy.blank("en")
         config: dict[str, Any] = {"model": self.source, "precision": self.precision}
         if self.also:

@@ -61,7 +61,7 @@ def parts() -> Iterator[tuple[str, str]]:
 
 
 def genre_of(sentence: str) -> str:
-    """`reviews` of "reviews-001325-0001", `court-transcript` of "spoken/court-transcript/Day3PMSession-0001"."""
+    """Genre: `reviews` of "reviews-001325-0001", `court-transcript` of "spoken/court-transcript/Day3PMSession-0001"."""
     name = sentence.removeprefix(NAME).split("\n", 1)[0]
     return name.split("/")[-2] if "/" in name else name.split("-", 1)[0]
 

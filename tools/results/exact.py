@@ -139,7 +139,7 @@ class Table:
         return list(zip(methods, seeds, strict=True))
 
     def _name_folder(self, row: str, seed: int) -> str:
-        """The name of the folder of a row with members. It contains their rates and seeds: others are another row's."""
+        """The name of the folder of a row with members. It contains their rates and seeds, and changes with them."""
         members = self._list_members(row, seed)
         rates = dict.fromkeys(f"{self._choose_rate(method):g}" for method, _ in members)
         return "-".join([row, *rates, *(str(member_seed) for _, member_seed in members)])
@@ -195,7 +195,7 @@ class Table:
 
 
 def write_table(runs: dict[str, list[Path]], table: Table) -> str:
-    """Means over seeds."""
+    """The table of means over seeds."""
     lines = [
         f"| {table.name} | rate | {table.score}, validation | test | exact match | nll | incoherent | ECE | seconds "
         "| seeds |",

@@ -5,10 +5,9 @@ labels.
     SPEN_DATA=... python -m tools.results.few_labels runs/few --only labels --methods nce --set trainer.energy_share=0.2
     SPEN_DATA=... python -m tools.results.few_labels runs/few --only roles --methods static_crf --as rest --at-most 2500
 
-Of the training part a share is drawn by a seed and keeps its tags or labels; the rest, or what `--at-most` leaves of
-it, is text, or features, alone; of roles, text with predicates marked. The development part, whole, chooses epochs and
-how label sets are decided on, and nothing else; scores are of the test part. All are our nets with the defaults of a
-user's own files:
+A share of the training part, drawn by a seed, keeps its tags or labels. The rest, at most `--at-most` examples, is text
+or features alone; for roles, text with predicates marked. The whole development part chooses epochs and how label sets
+are decoded, and nothing else; scores are of the test part. All are our nets with the defaults of a user's own files:
 
 - `cross entropy`, and for tags `CRF`, learn from the labelled examples alone;
 - `self-training`: cross entropy learns from these and from the rest with what the net of `cross entropy` predicts

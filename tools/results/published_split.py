@@ -99,7 +99,7 @@ class Table:
         return self.seeds[start : start + MEMBERS]
 
     def write(self, rows: Sequence[str]) -> str:
-        """Means over seeds."""
+        """The table of means over seeds."""
         lines = [
             f"| bibtex, {self.split} | validation, threshold | test, threshold | test, expected F1 | seconds | seeds |",
             "|---|---:|---:|---:|---:|---:|",

@@ -5,11 +5,11 @@
     python -m tools.results.results tools/results/results.yaml --tables --csv docs/results/runs.csv --write docs/results
 
 Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`. A
-row `of` another one of its group is that one's runs with another decoder: `spen decode` with the options in `decode`.
+row `of` another row of its group decodes that row's runs again: `spen decode` with the options in `decode`.
 The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`. `--csv` brings a file
 with the scores of each run up to date; other runs stay in it. `--write` puts tables in their places, below the heading
-with the group's name, in the pages of a folder; rows whose runs are gone or not done stay there as they are. If a
-run failed, the command names it at its end and exits with status 1; the others are done all the same.
+with the group's name, in the pages of a folder; rows whose runs are gone or unfinished stay there as they are. If a
+run fails, the command names it at its end and exits with status 1; the others are run nevertheless.
 """
 
 from __future__ import annotations

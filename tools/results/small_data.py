@@ -158,14 +158,16 @@ def by_method(
     ]
 
 
-def line(case: Case, label: str, ours: dict[int, RunFolder], first: dict[int, RunFolder]) -> str:
+def line(case: Case, label: str, method_runs: dict[int, RunFolder], first: dict[int, RunFolder]) -> str:
     """One method's line; its difference to the first method's runs is over the draws that both have."""
-    scores = [[100 * run.metrics()[part][case.score] for part in ("validation", "test")] for run in ours.values()]
+    scores = [
+        [100 * run.metrics()[part][case.score] for part in ("validation", "test")] for run in method_runs.values()
+    ]
     if not scores:
         return f"{label} not run | | | |"
-    gap, shared = "", ours.keys() & first.keys()
-    if shared and ours != first:
-        ratios = [[runs[seed].ratios("test") for seed in sorted(shared)] for runs in (first, ours)]
+    gap, shared = "", method_runs.keys() & first.keys()
+    if shared and method_runs != first:
+        ratios = [[runs[seed].ratios("test") for seed in sorted(shared)] for runs in (first, method_runs)]
         _, (mean, interval) = differences(
             *(np.array([[run_ratios[part].numpy() for run_ratios in runs] for runs in ratios]) for part in PARTS), 0
         )
@@ -239,7 +241,7 @@ def our_cross_entropy(case: Case, folder: Path, seed: int) -> float:
 
 
 def spacy(kind: str) -> Callable[[Case, Path, int], float]:
-    """spaCy's own component, its efficiency config."""
+    """spaCy's own component, with its efficiency config."""
 
     def train_and_score(case: Case, folder: Path, seed: int) -> float:
         import spacy
@@ -260,7 +262,7 @@ def spacy(kind: str) -> Callable[[Case, Path, int], float]:
 
 
 def logistic_regression(case: Case, folder: Path, seed: int) -> float:
-    """scikit-learn's, one for each label, with the threshold of best example F1 on the validation part."""
+    """scikit-learn's regressions, one per label, with the threshold of best example F1 on the validation part."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score

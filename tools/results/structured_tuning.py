@@ -1,8 +1,8 @@
-"""Structured tuning of roles with few sentences: constraints in a CRF's last epochs, and what they are compared with.
+"""Structured tuning of roles with few sentences: constraints in a CRF's last epochs, compared with other methods.
 
     SPEN_DATA=... python -m tools.results.structured_tuning runs/tuning --sizes 376 --csv docs/results/runs.csv
 
-The first `--sizes` training sentences of EWT's roles have gold, the others are left out; seeds are of the training
+The first `--sizes` training sentences of EWT's roles have gold, the others are left out; seeds affect the training
 alone. Each tuning begins with the CRF of its seed. `predicted` has senses that a run of `senses` predicts: the labelled
 sentences are cut into five parts, and the senses of each are those of a run on the four others. `unique decoding` is
 the CRF, decoded with each core role at most once.
@@ -138,7 +138,7 @@ def dump(items: Sequence[dict]) -> str:
 
 
 def write_table(size: int, runs: dict[str, list[Path]]) -> str:
-    """Means over seeds, in per cent."""
+    """The table of means over seeds, in per cent."""
     lines = [
         f"| roles, {size} | F1, validation | F1, test | UCR, validation | UCR, test | seeds |",
         "|---|" + "---:|" * 5,
