@@ -63,7 +63,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
 
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
         file = read_tagged(config, path, gold=True)
-        return file.sentences, file.said
+        return file.sentences, file.description
 
     file_parts: FileParts[TaggedSentence] = (
         read_file_parts(
@@ -156,7 +156,7 @@ def take_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int
 def _hide_tags(config: Any, file_parts: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
         file = read_words(config, path)
-        return file.sentences, file.said
+        return file.sentences, file.description
 
     return hide_tags(config, file_parts, read)
 

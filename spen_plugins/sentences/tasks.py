@@ -144,7 +144,7 @@ def read_parts(
 
     def read(path: Path) -> tuple[list[Sentence], str]:
         file = read_roles(path, config.layout, gold)
-        return kept(config, file.sentences), file.said
+        return kept(config, file.sentences), file.description
 
     return read_file_parts(files, read, values, what)
 
@@ -161,7 +161,7 @@ def hide_roles(config: Any, found: FileParts[Sentence]) -> FileParts[Sentence]:
         sentences = kept(config, file.sentences)
         if not any(sentence.propositions for sentence in sentences):
             raise DataError(path, None, "no predicate (task.unlabelled)", "sentences with marked predicates")
-        return sentences, file.said
+        return sentences, file.description
 
     def hide(sentence: Sentence) -> Sentence:
         return replace(sentence, propositions=tuple(replace(p, tags=None) for p in sentence.propositions))

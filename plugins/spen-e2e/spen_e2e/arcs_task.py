@@ -112,7 +112,7 @@ class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
         files = [name for name in self.config.trees if sp.locate(name).exists()]
         self._trees = trees = self._read_trees([*files, *tree_files])
         roles = read_roles(file, self.config.layout, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {roles.said}"])
+        self._read = self._read._replace(notes=[f"{path}: {roles.description}"])
         sentences = [s for s in roles.sentences if s.propositions]
         missing = sum(sentence.words not in trees for sentence in sentences)
         if self.config.trees and missing:

@@ -109,7 +109,7 @@ class Senses(SenseTask):
 
     def read(self, path: str) -> list[Example]:
         file = read_roles(locate(path), self.config.layout, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {file.said}"])
+        self._read = self._read._replace(notes=[f"{path}: {file.description}"])
         return self._examples(file.sentences)
 
     def parse(self, item: Any) -> Example:

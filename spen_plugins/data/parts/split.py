@@ -82,7 +82,7 @@ def divide_file(
             )
         raise DataError(path, None, count, expected)
     sizes = " + ".join(str(len(part_rows)) for part_rows in rows.values())
-    note = f"{path}: {strata.said}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
+    note = f"{path}: {strata.description}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
     return rows, note
 
 
@@ -140,7 +140,7 @@ def divide_rows(
     elif "validation" not in files:
         carved = carve(strata["train"], files["train"], what, inputs=inputs["train"])
         parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
-        note = carved.said
+        note = carved.description
     return parts, note
 
 

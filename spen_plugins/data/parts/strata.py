@@ -202,4 +202,6 @@ def _stratify_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys
     separator = keys.separator or (SEPARATOR if lists_names(keys.labels) else None)
     text_file = read_texts(path, Layout(keys.text or Layout.text, labels, separator, drop=tuple(keys.drop)))
     inputs = [digest(*words_of(row.text, _WORDS)) for row in text_file.rows]
-    return stratify_sets([row.labels or () for row in text_file.rows], f"read as {text_file.said}", "labels", inputs)
+    return stratify_sets(
+        [row.labels or () for row in text_file.rows], f"read as {text_file.description}", "labels", inputs
+    )

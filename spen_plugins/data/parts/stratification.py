@@ -92,7 +92,7 @@ class Carved(NamedTuple):
 
     train: list[int]
     validation: list[int]
-    said: str
+    description: str
     folds: str
 
 

@@ -31,7 +31,7 @@ class RoleFile(NamedTuple):
     """Keys of JSON that are not read."""
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """A sentence about the file, for the user."""
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
         keys = ", ".join(self.ignored[:5]) + ", …" * (len(self.ignored) > 5)

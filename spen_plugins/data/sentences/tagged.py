@@ -71,7 +71,7 @@ class TagFile(NamedTuple):
     """The place of the tags, for the user."""
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """A sentence about the file, for the user."""
         tokens = sum(len(sentence.words) for sentence in self.sentences)
         sentences = f"{len(self.sentences):,} sentence{'s' * (len(self.sentences) != 1)}"

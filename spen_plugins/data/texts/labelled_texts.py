@@ -39,12 +39,12 @@ class TextFile(NamedTuple):
     """A file's rows, and a description of its format."""
 
     rows: list[Row]
-    said: str
+    description: str
 
     @property
     def note(self) -> str:
         """The format and the number of texts, for the user."""
-        return f"{self.said} ({len(self.rows)} text{'s' * (len(self.rows) != 1)})"
+        return f"{self.description} ({len(self.rows)} text{'s' * (len(self.rows) != 1)})"
 
 
 def _is_tsv(head: Head) -> bool:

@@ -105,7 +105,7 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
 
     def read(self, path: str) -> list[Example]:
         file = read_roles(locate(path), self.config.layout, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {file.said}"])
+        self._read = self._read._replace(notes=[f"{path}: {file.description}"])
         return self._examples(kept(self.config, file.sentences))
 
     def formats(self) -> dict[str, Writer]:

@@ -141,7 +141,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
     def _note_read(self, path: str, file: Any, gold: Sequence[Sequence[str]], warnings: Sequence[str]) -> None:
         tag_notes = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
         column_notes = tag_warnings.unknown_columns(path, file.sentences, self._value_numbers)
-        self._read = self._read._replace(notes=[f"{path}: {file.said}", *(tag_notes or warnings), *column_notes])
+        self._read = self._read._replace(notes=[f"{path}: {file.description}", *(tag_notes or warnings), *column_notes])
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
         return [self.parse({"words": words}) for words in raw.sentences()]
