@@ -1,4 +1,4 @@
-"""The trainer of unrolled nets: its loss by hand, its stages, what it holds and copies, exact resume."""
+"""The trainer of unrolled nets: its loss by hand, its stages, clamped and copied parameters, exact resume."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
     task, batch = toy(kind)
     labelled = torch.arange(len(batch)) != 1
     batch = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
-    model, found = model_for(task), {}
+    model, results = model_for(task), {}
     model.double()
     context = sp.OneBatch(model, batch)
-    for which in ("all", "last"):
-        [stage] = trainer(iterates=which, per_variable=per_variable).stages(model, task)
-        [found[which]] = stage.phases[0].loss(context).values()
+    for selection in ("all", "last"):
+        [stage] = trainer(iterates=selection, per_variable=per_variable).stages(model, task)
+        [results[selection]] = stage.phases[0].loss(context).values()
     losses, gold, mask = [], batch.gold, batch.x.mask
     for logits in iterates(context.proposal)[1:]:
         if kind == "images":
@@ -65,9 +65,9 @@ def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
             values = -(gold * p.log() + (1 - gold) * (1 - p).log())
         sizes = mask.flatten(1).sum(-1) if mask is not None else gold.shape[-1]
         losses.append(values.flatten(1).sum(-1) / (sizes if per_variable else 1) * labelled)
-    torch.testing.assert_close(found["last"], losses[2])
-    torch.testing.assert_close(found["all"], (losses[0] / 3 + losses[1] / 2 + losses[2]) / 3)
-    assert found["all"][1] == 0 and found["all"][0] > 0
+    torch.testing.assert_close(results["last"], losses[2])
+    torch.testing.assert_close(results["all"], (losses[0] / 3 + losses[1] / 2 + losses[2]) / 3)
+    assert results["all"][1] == 0 and results["all"][0] > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,12 +83,12 @@ def test_a_batch_without_gold_has_a_loss_of_zero_with_a_gradient(kind: str) -> N
 
 @pytest.mark.parametrize("kind", ["labels", "tags"])
 @pytest.mark.parametrize("fields", [{}, {"rates": "learned", "momentum": 0.3}, {"checkpoint": True, "entropy": 0.5}])
-@pytest.mark.parametrize("which", ["all", "last"])
-def test_contract(kind: str, fields: dict, which: str) -> None:
+@pytest.mark.parametrize("selection", ["all", "last"])
+def test_contract(kind: str, fields: dict, selection: str) -> None:
     task, _ = toy(kind)
     model = model_for(task, **fields)
     # In stage `init` no step is made: the loop sets their number, the check does not.
-    check_trainer(trainer(init_epochs=1, clamped_epochs=1, iterates=which), model, task)
+    check_trainer(trainer(init_epochs=1, clamped_epochs=1, iterates=selection), model, task)
 
 
 def test_the_stages() -> None:
@@ -106,15 +106,15 @@ def test_the_stage_of_the_net_alone_makes_no_step(tmp_path) -> None:
     task, _ = toy("tags")
     model = model_for(task).float()
     loop = loop_for(model, task, trainer(init_epochs=2), tmp_path / "run")
-    stage, before = loop.stages[0], {k: v.clone() for k, v in model.state_dict().items()}
+    stage, initial = loop.stages[0], {k: v.clone() for k, v in model.state_dict().items()}
     loop.begin(stage)
     assert model.inference_net.steps == 0
     loop.run_epoch(stage)
-    moved = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
-    assert moved and all(name.startswith("inference_net.net.") for name in moved)
+    changed = {name for name, value in model.state_dict().items() if not torch.equal(value, initial[name])}
+    assert changed and all(name.startswith("inference_net.net.") for name in changed)
     [record] = loop.folder.history()
-    alone = sp.Model(model.inference_net.net, None, None)
-    assert record["score"] == evaluate(alone, task, task.part("validation"), 4, "cpu").compute()["exact_match"]
+    net_only = sp.Model(model.inference_net.net, None, None)
+    assert record["score"] == evaluate(net_only, task, task.part("validation"), 4, "cpu").compute()["exact_match"]
     loop.begin(loop.stages[1])
     assert model.inference_net.steps == 3
 
@@ -123,19 +123,19 @@ def test_clamped_parameters_stay(tmp_path) -> None:
     task, _ = toy("tags")
     model = chain_model(task)
     loop = loop_for(model, task, trainer(clamped_epochs=2), tmp_path / "run")
-    before = {k: v.clone() for k, v in model.state_dict().items()}
+    initial = {k: v.clone() for k, v in model.state_dict().items()}
     loop.begin(loop.stages[0])
     loop.run_epoch(loop.stages[0])
-    moved = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
-    assert moved == {"energy.pairs", "energy.start", "energy.end", "inference_net.log_rates"}
+    changed = {name for name, value in model.state_dict().items() if not torch.equal(value, initial[name])}
+    assert changed == {"energy.pairs", "energy.start", "energy.end", "inference_net.log_rates"}
     loop.position = loop.position.next_stage()
     loop.begin(loop.stages[1])
     loop.run_epoch(loop.stages[1])
-    still = {name for name, value in model.state_dict().items() if torch.equal(value, before[name])}
-    assert not still
+    unchanged = {name for name, value in model.state_dict().items() if torch.equal(value, initial[name])}
+    assert not unchanged
 
 
-def test_what_is_clamped_can_be_named() -> None:
+def test_clamped_parameters_can_be_named() -> None:
     task, _ = toy("tags")
     [stage, _] = trainer(clamped_epochs=1, clamp=["energy.pairs", "inference_net"]).stages(chain_model(task), task)
     assert set(stage.frozen) == {
@@ -148,7 +148,7 @@ def test_what_is_clamped_can_be_named() -> None:
 
 
 def test_the_local_terms_begin_as_the_pretrained_net(tmp_path) -> None:
-    """With the entropy of weight 1 the net's own output then is where the energy's local terms have their minimum."""
+    """With an entropy weight of 1, the net's own output is the minimum of the energy's local terms."""
     task, batch = toy("tags")
     model = chain_model(task)
     loop = loop_for(model, task, trainer(init_epochs=2, clamped_epochs=1, copies=CHAIN), tmp_path / "run")
@@ -180,7 +180,7 @@ def test_copies_are_made_once_before_the_energy_learns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"copies": {"energy.locl": "inference_net.net.output"}}, "'energy.locl'. Did you mean 'energy.local'"),
         ({"copies": {"energy.local": "inference_net.net.out"}}, "begins with 'inference_net.net.out'"),
@@ -193,13 +193,13 @@ def test_copies_are_made_once_before_the_energy_learns() -> None:
         ({"clamped_epochs": 1, "clamp": ["energy", "inference_net"]}, "nothing to train: trainer.clamp freezes all"),
     ],
 )
-def test_prefixes_that_do_not_fit(fields: dict, says: str) -> None:
+def test_prefixes_that_do_not_fit(fields: dict, message: str) -> None:
     task, _ = toy("tags")
-    with pytest.raises(sp.ConfigError, match=says):
+    with pytest.raises(sp.ConfigError, match=message):
         trainer(**fields).stages(chain_model(task, bias=True), task)
 
 
-def test_a_net_that_makes_no_steps_is_refused() -> None:
+def test_a_net_that_makes_no_steps_is_rejected() -> None:
     task, _ = toy("tags")
     model = sp.Model(make(Independent, task), energy_for(task), None)
     with pytest.raises(sp.ConfigError, match=r"found Independent.*Use inference_net 'e2e\.unrolled'"):
@@ -218,14 +218,16 @@ def test_an_energy_without_a_second_derivative_is_found_before_anything_is_train
 def test_an_interrupted_run_resumes_bit_for_bit_in_every_stage(tmp_path) -> None:
     task, _ = toy("tags")
 
-    def loop_in(folder, **more):
+    def loop_in(folder, **fields):
         torch.manual_seed(0)
-        return loop_for(chain_model(task), task, trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN), folder, **more)
+        return loop_for(
+            chain_model(task), task, trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN), folder, **fields
+        )
 
     resumes_exactly(loop_in, tmp_path, ["init", "clamped", "all", "all"], (2, 3, 5, 8, 10))
 
 
-def test_what_is_measured(tmp_path) -> None:
+def test_measures(tmp_path) -> None:
     task, _ = toy("tags")
     model = chain_model(task)
     loop = loop_for(model, task, trainer(epochs=1, gradient_norms_every=100), tmp_path / "run")
@@ -278,8 +280,8 @@ def test_other_trainers_train_energies_with_this_net(name: str, tmp_path) -> Non
         loss = Ssvm(Ssvm.Config(starts=["net"]), task)
         other = EnergyAlone(EnergyAlone.Config(epochs=2, net_epochs=1, batch_size=4))
     model = model_for(task, loss).float()
-    before = {k: v.clone() for k, v in model.state_dict().items()}
+    initial = {k: v.clone() for k, v in model.state_dict().items()}
     loop = loop_for(model, task, other, tmp_path / "run")
     loop.run()
-    still = {name for name, value in model.state_dict().items() if torch.equal(value, before[name])}
-    assert not still
+    unchanged = {name for name, value in model.state_dict().items() if torch.equal(value, initial[name])}
+    assert not unchanged
