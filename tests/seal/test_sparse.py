@@ -126,7 +126,7 @@ def test_candidates_are_gold_and_then_samples():
 
 
 def test_auto_is_sparse_only_where_it_pays():
-    def form(labels: int, logit: float, n: int, energy=None) -> bool:
+    def is_sparse(labels: int, logit: float, n: int, energy=None) -> bool:
         task = ToyLabels(labels=labels)
         batch = batch_of(task, 2)
         energy = energy or make(Local, task)
@@ -134,11 +134,11 @@ def test_auto_is_sparse_only_where_it_pays():
             "auto", energy.at(batch.x), task.space.independent(torch.full((2, 1, labels), logit)), n
         )
 
-    assert form(1000, -5.0, 20)
-    assert not form(159, -5.0, 20)  # the papers' small data sets keep their random numbers
-    assert not form(1000, -5.0, 2)
-    assert not form(1000, 0.0, 20)  # an untrained net predicts half of all labels
-    assert not form(1000, -5.0, 20, energy=Dense(sp.Config(), ToyLabels(labels=1000)))
+    assert is_sparse(1000, -5.0, 20)
+    assert not is_sparse(159, -5.0, 20)  # the papers' small data sets keep their random numbers
+    assert not is_sparse(1000, -5.0, 2)
+    assert not is_sparse(1000, 0.0, 20)  # an untrained net predicts half of all labels
+    assert not is_sparse(1000, -5.0, 20, energy=Dense(sp.Config(), ToyLabels(labels=1000)))
 
 
 def test_auto_on_few_labels_draws_as_dense_does():
