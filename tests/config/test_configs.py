@@ -221,13 +221,13 @@ def test_energy_is_only_for_methods_with_an_energy(method: str) -> None:
 
 def test_a_method_with_a_missing_plugin(site) -> None:
     """The error names the package to install; the other methods still work."""
-    bare = Registry([str(site.path)])
+    core_registry = Registry([str(site.path)])
     for path, method, plugin in ((MLC, "nce", "seal"), (SRL, "ranking", "seal"), (POS, "compound", "infnet")):
-        check(evaluate(path, {"method": "cross_entropy"}), path, bare)
+        check(evaluate(path, {"method": "cross_entropy"}), path, core_registry)
         with pytest.raises(
             PluginError, match=rf"the plugin '{plugin}', which is not installed.*pip install spen-{plugin}"
         ):
-            check(evaluate(path, {"method": method}), path, bare)
+            check(evaluate(path, {"method": method}), path, core_registry)
 
 
 @pytest.mark.parametrize("data", [None, "files"])

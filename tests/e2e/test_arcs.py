@@ -129,8 +129,8 @@ def test_padding_has_no_slope(task):
     energy, batch = make_energy(task), collate(task, pick_by_length(task, 4))
     y = relaxed(task.space, batch, 2).requires_grad_()
     [gradient] = torch.autograd.grad(energy.at(batch.x)(y).sum(), y)
-    outside = ~batch.x.mask[:, None, :, None].expand_as(gradient)
-    assert outside.any() and not gradient[outside].any() and gradient[~outside].any()
+    is_padding = ~batch.x.mask[:, None, :, None].expand_as(gradient)
+    assert is_padding.any() and not gradient[is_padding].any() and gradient[~is_padding].any()
 
 
 @pytest.mark.parametrize("icnn", [True, False])

@@ -338,15 +338,15 @@ def test_sentences_without_predicates_keep_their_trees(task, tmp_path):
     assert example.candidates.tolist() == expected.candidates.tolist()
 
 
-def test_roles_that_training_lacks_are_named(task):
+def test_roles_missing_from_training_are_reported(task):
     assert task.notes()[-1] == UNSEEN
 
 
-def test_checksums_have_the_trees(task):
+def test_checksums_include_the_trees(task):
     assert len(task.checksums()) == 4 and task.config.trees[0] in task.checksums()
 
 
-def test_nets_of_words_say_that_outputs_are_none(sample):
+def test_nets_of_words_reject_arcs(sample):
     features = BiLstm(BiLstm.Config(word_dim=3, hidden=2), sample)
     net = Independent(Independent.Config(), sample, features)
     with pytest.raises(ConfigError, match="not tags of words"):

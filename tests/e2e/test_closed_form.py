@@ -80,7 +80,7 @@ def test_checkpoints_change_no_bit(prior: str, size: str, precision: str) -> Non
 
 
 @pytest.mark.parametrize("checkpoint", [False, True], ids=["plain", "checkpoint"])
-def test_a_step_computes_the_gradient_alone_and_once_more_for_a_checkpoint(checkpoint: bool) -> None:
+def test_a_step_computes_the_gradient_once_and_twice_with_a_checkpoint(checkpoint: bool) -> None:
     calls = []
 
     class Counting(DeepPrior):
@@ -98,7 +98,7 @@ def test_a_step_computes_the_gradient_alone_and_once_more_for_a_checkpoint(check
 
 
 @every_prior
-def test_a_checkpointed_step_keeps_images_and_no_filters_outputs(prior: str) -> None:
+def test_a_checkpointed_step_saves_images_but_no_filter_outputs(prior: str) -> None:
     """Each step saves a few images for the gradient, whatever the number of filters."""
     task, batch = make_case("mask")
     image = batch.gold.numel() * 4

@@ -19,7 +19,7 @@ from spen_plugins.testing.comparing import collate
 from tests.e2e.toys import images, make
 from tests.loaded import loaded, parsed
 
-denoising = partial(loaded, "images.denoising", corpus="sample")
+load_denoising = partial(loaded, "images.denoising", corpus="sample")
 ENERGIES = {"foe": FieldOfExperts, "deep_prior": DeepPrior, "residual_prior": ResidualPrior}
 SMALL = {"filters": 3, "size": 3, "weight": 0.3}
 
@@ -35,7 +35,7 @@ def make_unrolled(task: sp.Task, **fields) -> Unrolled:
 
 def make_crops(*sizes: int) -> sp.Task:
     """A task with small training images of several sizes."""
-    tasks = {size: denoising(crop=size) for size in sizes}
+    tasks = {size: load_denoising(crop=size) for size in sizes}
     first = next(iter(tasks.values()))
     examples = first.part("train")
     rng = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def make_net_and_energy(name: str, task: sp.Task):
 @pytest.mark.parametrize("name", [*ENERGIES, "convnet"])
 def test_an_image_alone_and_beside_larger_ones(name: str) -> None:
     """Outputs, energies and scores of an image don't depend on the padding that its batch gives it."""
-    task = denoising()
+    task = load_denoising()
     net, energy = make_net_and_energy(name, task)
     rng = np.random.default_rng(0)
     sizes = ((9, 12), (12, 9), (14, 15), (5, 4))
@@ -115,7 +115,7 @@ def test_an_image_alone_and_beside_larger_ones(name: str) -> None:
 def test_a_tiled_image_keeps_its_pixels_away_from_seams(name: str, reach: int) -> None:
     """Steps on a large image are those on a small one: energies are sums over pixels, not means, so that step sizes
     learned on crops fit whole images. `reach` is the distance from which a pixel's gradient depends on others."""
-    task = denoising()
+    task = load_denoising()
     net, energy = make_net_and_energy(name, task)
     steps = 1 if energy is None else 2
     tile = torch.rand(1, 26, 28, dtype=torch.float64)
@@ -164,7 +164,7 @@ def test_loss_augmented_inference_stays_bounded(name: str) -> None:
 
 
 def test_the_trial_step_before_training_uses_a_crop() -> None:
-    task, shapes = denoising(crop=9), []
+    task, shapes = load_denoising(crop=9), []
     model = sp.Model(make_unrolled(task), make_energy("deep_prior", task), None).float()
     model.inference_net.register_forward_pre_hook(lambda _, args: shapes.append(args[0].inputs["image"].shape))
     cls, config = parsed("trainer", "e2e.unroll")
@@ -173,7 +173,7 @@ def test_the_trial_step_before_training_uses_a_crop() -> None:
 
 
 def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:
-    task = denoising(crop=9)
+    task = load_denoising(crop=9)
     net, prior = (make(cls, task, filters=3, size=3).double() for cls in (Convnet, DeepPrior))
     net.load_state_dict({name: value for name, value in prior.state_dict().items() if name != "log_weight"})
     x = collate(task, [task.augment(example, np.random.default_rng(0)) for example in task.part("train")[:2]]).x
@@ -183,19 +183,19 @@ def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:
 
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet])
 def test_filters_have_a_middle_and_fit_into_the_images(cls: type) -> None:
-    task = denoising(crop=5)
+    task = load_denoising(crop=5)
     with pytest.raises(sp.ConfigError, match="found size=4; expected an odd number"):
         make(cls, task, size=4)
     with pytest.raises(sp.ConfigError, match=r"size=7; .* within the smallest training image or crop \(5\)"):
         make(cls, task, size=7)
     make(cls, task, size=5)
-    make(cls, denoising(crop=None), size=39)
+    make(cls, load_denoising(crop=None), size=39)
 
 
 def test_filters_of_blocks_fit_into_the_images() -> None:
     with pytest.raises(sp.ConfigError, match=r"size=3, block=2; .* within the smallest .* crop \(5\)"):
-        make(ResidualPrior, denoising(crop=5))
-    make(ResidualPrior, denoising(crop=6))
+        make(ResidualPrior, load_denoising(crop=5))
+    make(ResidualPrior, load_denoising(crop=6))
 
 
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet, Input])
@@ -207,7 +207,7 @@ def test_other_tasks_are_rejected(cls: type) -> None:
 
 
 def test_the_weight_starts_at_the_configured_value() -> None:
-    assert math.exp(make_energy("foe", denoising()).log_weight.item()) == pytest.approx(0.3)
+    assert math.exp(make_energy("foe", load_denoising()).log_weight.item()) == pytest.approx(0.3)
 
 
 # Energies that are convex in y

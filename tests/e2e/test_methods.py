@@ -27,7 +27,7 @@ def train(name: str, folder: Path, arguments: dict[str, str]) -> sp.Predictor:
     return sp.load(trained(name, folder, **arguments))
 
 
-def stages(predictor: sp.Predictor) -> list[str]:
+def read_stages(predictor: sp.Predictor) -> list[str]:
     return [json.loads(line)["stage"] for line in (predictor.folder.path / "history.jsonl").read_text().splitlines()]
 
 
@@ -44,7 +44,7 @@ def texts(tmp_path_factory) -> sp.Predictor:
 
 def test_label_sets(tmp_path) -> None:
     predictor = train("labels", tmp_path / "run", SMALL | {"features.hidden": "[8]", "energy.hidden": "4"})
-    assert stages(predictor) == ["init", "clamped", "all"]
+    assert read_stages(predictor) == ["init", "clamped", "all"]
     assert predictor.predict([{"features": []}], energy=True)[0].keys() >= {"labels", "energy"}
     config = evaluate("labels", {"method": "unrolled"})
     assert config["energy"]["type"] == "seal.labels" and "energy_loss" not in config
@@ -52,7 +52,7 @@ def test_label_sets(tmp_path) -> None:
 
 def test_entities(tmp_path) -> None:
     predictor = train("names", tmp_path / "run", BILSTM)
-    assert stages(predictor) == ["init", "clamped", "all"]
+    assert read_stages(predictor) == ["init", "clamped", "all"]
     assert predictor.predict([{"words": ["Anna", "sleeps"]}])
 
 

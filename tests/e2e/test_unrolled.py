@@ -99,7 +99,7 @@ def test_the_steps_match_gradient_based_inference(kind: str, method: str) -> Non
     descent = Descent(steps=4, method=method, optimizer="gradient", lr=0.5, momentum=0.4, pick="last")
     path = minimise(bound, task.space, start, batch.x.mask, descent, keep=True).path
     for iterate, expected in zip(proposal.iterates, path, strict=True):
-        torch.testing.assert_close(iterate, expected, rtol=0, atol=1e-3)  # they keep y 1e-4 from 0 and 1
+        torch.testing.assert_close(iterate, expected, rtol=0, atol=1e-3)  # the search keeps y 1e-4 from 0 and 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -181,10 +181,12 @@ def test_a_row_that_has_converged_stands_still() -> None:
     assert len(path) == len(full_path) == 61
     for i in range(3):
         moves = [float((b[i] - a[i]).abs().max()) for a, b in itertools.pairwise(path)]
-        still = next(t for t, move in enumerate(moves) if move < 1e-3) + 1
+        first_still = next(t for t, move in enumerate(moves) if move < 1e-3) + 1
         for t in range(61):
-            assert torch.equal(path[t][i], full_path[min(t, still)][i])
-        assert (moves[still:] == [0.0] * (60 - still)) and still == len([m for m in moves if m >= 1e-3]) + 1
+            assert torch.equal(path[t][i], full_path[min(t, first_still)][i])
+        assert (moves[first_still:] == [0.0] * (60 - first_still)) and first_still == len(
+            [m for m in moves if m >= 1e-3]
+        ) + 1
 
 
 def test_the_steps_end_when_all_rows_stand_still() -> None:
@@ -204,7 +206,7 @@ def test_the_steps_end_when_all_rows_stand_still() -> None:
         assert len(calls) == expected if not tolerance else 10 < len(calls) < expected
 
 
-def test_rates_of_steps_that_a_row_does_not_make_learn_nothing_from_it() -> None:
+def test_a_row_does_not_train_the_rates_of_steps_it_skips() -> None:
     task, batch = toy("images")
     energy, batch = Bowl(sp.Config(), task), replace(batch, x=replace(batch.x, mask=None))
     net = net_for(task, steps=100, rates="learned", tolerance=1e-3)
@@ -270,7 +272,7 @@ def test_a_start_with_dependent_variables_is_its_marginals() -> None:
     assert not torch.allclose(value.mean, task.space.relax(net.net(batch.x).logits, batch.x.mask), atol=1e-3)
 
 
-def test_iterates_are_kept_where_something_learns_and_where_asked_for() -> None:
+def test_iterates_are_kept_for_learning_and_on_request() -> None:
     task, batch = toy("labels")
     energy, net = energy_for(task), net_for(task)
     value = net(batch.x, energy.at(batch.x))

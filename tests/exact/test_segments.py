@@ -112,8 +112,8 @@ def test_probabilities_and_marginals(scheme, longest):
         for segments, probability in zip(all_segments, p.tolist(), strict=True):
             for kind, start, end in segments or ():
                 if kind is not None:
-                    place = (start, end, proposal.space.spans.types.index(kind))
-                    posteriors[place] = posteriors.get(place, 0.0) + probability
+                    key = (start, end, proposal.space.spans.types.index(kind))
+                    posteriors[key] = posteriors.get(key, 0.0) + probability
         row_spans = span_posteriors.pick(span_posteriors.row == row)
         table = {(s, e, k): p for s, e, k, p in zip(*(v.tolist() for v in row_spans[1:]), strict=True)}
         assert table == pytest.approx(posteriors, abs=1e-10)
@@ -137,7 +137,7 @@ def test_the_best_sequences(scheme, longest):
 
 @pytest.mark.parametrize("unique", [["A"], ["A", "B"]], ids=str)
 @pytest.mark.parametrize("longest", [2, 9])
-def test_unique_types_come_once(longest, unique):
+def test_unique_types_occur_once(longest, unique):
     repeats = 0
     for seed in range(6):
         scorer, proposal, vectors = make("bio", longest, unique, seed)
@@ -197,7 +197,7 @@ def test_gradients_of_ln_z_are_marginals(scheme, longest):
     assert gradient.any()
 
 
-def test_marginals_have_right_gradients():
+def test_marginals_have_correct_gradients():
     scorer, proposal, vectors = make("bioes", 2)
     kinds, space = proposal.kinds, proposal.space
 

@@ -38,7 +38,7 @@ def make_proposal(
     return net(sp.X({"image": torch.randn(batch, rows, columns, dtype=torch.double)}, None, batch))
 
 
-def lattice(rows: int, columns: int, values: range) -> Tensor:
+def make_grids(rows: int, columns: int, values: range) -> Tensor:
     """All grids of these values, `(1, grid, row, column)`."""
     grids = torch.tensor(list(itertools.product(values, repeat=rows * columns)), dtype=torch.double)
     return grids.view(1, -1, rows, columns)
@@ -88,7 +88,7 @@ def test_the_density_integrates_to_one(is_moved: bool) -> None:
 
 def test_the_density_of_an_extended_image_integrates_to_one() -> None:
     """The squares around all whole numbers fill the plane: a sum of means over squares is an integral."""
-    q, squares = make_proposal(1, 2), lattice(1, 2, range(-4, 6))
+    q, squares = make_proposal(1, 2), make_grids(1, 2, range(-4, 6))
     with torch.no_grad():
         log_q = q.dequantise(squares.repeat(1, 1500, 1, 1))[1]
     assert log_q.exp().sum().item() / 1500 == pytest.approx(1, abs=0.02)
@@ -96,8 +96,8 @@ def test_the_density_of_an_extended_image_integrates_to_one() -> None:
 
 def test_the_bound_is_below_the_probability_of_a_mask() -> None:
     """A mask has 2×2 pixels; the midpoints of 12 parts along each axis of its cube give its probability."""
-    q, masks, parts = make_proposal(2, 2), lattice(2, 2, range(2)), 12
-    midpoints = (lattice(2, 2, range(parts)) + 0.5) / parts - 0.5
+    q, masks, parts = make_proposal(2, 2), make_grids(2, 2, range(2)), 12
+    midpoints = (make_grids(2, 2, range(parts)) + 0.5) / parts - 0.5
     encoded = q.flow.encode(q.image)
     with torch.no_grad():
         bound = torch.stack([q.log_prob(masks)[0] for _ in range(400)])
@@ -134,7 +134,7 @@ def test_the_mean_is_that_of_the_same_samples_and_has_their_gradient() -> None:
 
 
 @pytest.mark.parametrize("levels", [1, 2])
-def test_images_of_one_place(levels: int) -> None:
+def test_images_of_the_smallest_size(levels: int) -> None:
     """Several images of the smallest size, whose lowest level has one row and column."""
     size = 2**levels
     q = make_proposal(size, size, levels=levels, batch=2)

@@ -23,7 +23,7 @@ def make(cls: type, task: object, **fields: object):
     return cls(cls.Config(**{**SMALL[cls], **fields}), task).double().eval()
 
 
-def images(*sizes: tuple[int, int], channels: int = 3) -> tuple[SimpleNamespace, sp.X, torch.Tensor]:
+def make_images(*sizes: tuple[int, int], channels: int = 3) -> tuple[SimpleNamespace, sp.X, torch.Tensor]:
     """A task for a component, images of these sizes in one batch, and two relaxed outputs of each."""
     task = SimpleNamespace(space=sp.BinaryGrid(), inputs=sp.ImageInputs(channels))
     rows, columns = (max(size) for size in zip(*sizes, strict=True))
@@ -47,7 +47,7 @@ SIZES = ((9, 5), (4, 7), (1, 1), (8, 8))
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_image_has_the_same_result_alone_as_beside_larger_ones(channels: int) -> None:
-    task, x, y = images(*SIZES, channels=channels)
+    task, x, y = make_images(*SIZES, channels=channels)
     net, energy = make(Fcn, task), make(Conv, task)
     logits, energies = net(x).mean, energy.at(x)(y)
     for row, (height, width) in enumerate(SIZES):
@@ -57,19 +57,19 @@ def test_an_image_has_the_same_result_alone_as_beside_larger_ones(channels: int)
 
 
 def test_padding_of_an_output_changes_no_energy() -> None:
-    task, x, y = images(*SIZES)
+    task, x, y = make_images(*SIZES)
     energy = make(Conv, task).at(x)
     torch.testing.assert_close(energy(y + 7 * ~x.mask.unsqueeze(1)), energy(y))
 
 
 def test_masks_of_lower_resolutions_have_one_place_per_two() -> None:
-    _, x, _ = images((9, 5), (4, 7))
+    _, x, _ = make_images((9, 5), (4, 7))
     sizes = [[int(mask[i, 0].sum()) for i in (0, 1)] for mask in make_masks(x.mask, torch.zeros(()), 3)]
     assert sizes == [[45, 28], [5 * 3, 2 * 4], [3 * 2, 1 * 2]]
 
 
 def test_group_normalisation_of_padded_images_matches_torch() -> None:
-    _, x, _ = images((4, 6), (5, 3))
+    _, x, _ = make_images((4, 6), (5, 3))
     norm = GroupNorm(2, 4).double()
     torch.nn.init.normal_(norm.weight), torch.nn.init.normal_(norm.bias)
     values = torch.randn(2, 4, 5, 6, dtype=torch.float64)
@@ -85,7 +85,7 @@ def test_group_normalisation_of_padded_images_matches_torch() -> None:
 @pytest.mark.parametrize("sizes", [((4, 5), (3, 4)), ((4, 4), (4, 4))], ids=["padded", "of one size"])
 def test_second_derivatives_in_the_weights(cls: type, sizes: tuple) -> None:
     """The implicit gradient needs them: for both in their own weights, and for the energy in y and its weights."""
-    task, x, y = images(*sizes, channels=1)
+    task, x, y = make_images(*sizes, channels=1)
     part = make(cls, task, **({"levels": 2, "filters": 2, "groups": 1} if cls is Fcn else {"filters": [2, 2]}))
     names, values = zip(*part.named_parameters(), strict=True)
 
@@ -116,7 +116,7 @@ class Bound(torch.nn.Module):
 
 def test_the_energy_of_a_first_layer_over_all_channels() -> None:
     """The first layer's two parts are one convolution over the image's channels and y."""
-    task, x, y = images((5, 6), (5, 6))
+    task, x, y = make_images((5, 6), (5, 6))
     energy = make(Conv, task, filters=[3])
     weight = torch.cat([energy.image.weight, energy.output.weight], 1)
     for n in range(2):

@@ -19,16 +19,16 @@ from spen_plugins.testing import check_task
 from tests.loaded import loaded
 
 
-def denoising(**fields):
+def load_denoising(**fields):
     return loaded("images.denoising", **fields)
 
 
 @pytest.fixture(scope="module")
 def sample():
-    return denoising(corpus="sample")
+    return load_denoising(corpus="sample")
 
 
-def grey(rows: int, columns: int, seed: int = 0) -> np.ndarray:
+def make_image(rows: int, columns: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (rows, columns), dtype=np.uint8)
 
 
@@ -38,23 +38,23 @@ def folder(tmp_path):
     path = tmp_path / "photos"
     path.mkdir()
     for i in range(4):
-        Image.fromarray(grey(12 + i, 15, i)).save(path / f"{i}.png")
-    Image.fromarray(grey(20, 11)).save(path / "4.JPG", format="JPEG")
+        Image.fromarray(make_image(12 + i, 15, i)).save(path / f"{i}.png")
+    Image.fromarray(make_image(20, 11)).save(path / "4.JPG", format="JPEG")
     (path / "notes.txt").write_text("not an image")
     (path / ".hidden.png").write_text("nor this")
     (path / "folder.png").mkdir()
     return path
 
 
-def batches(task, examples, size):
+def make_batches(task, examples, size):
     for rows in evaluation_batches([task.length(e) for e in examples], size):
         yield task.collate([examples[i] for i in rows], rows.tolist()), rows
 
 
-def noisy_images(task, examples, size):
+def collect_noisy_images(task, examples, size):
     """Each example's own pixels in `X.inputs`, without its batch's padding."""
     pixels = {}
-    for batch, rows in batches(task, examples, size):
+    for batch, rows in make_batches(task, examples, size):
         for index, row in enumerate(rows.tolist()):
             height, width = examples[row].shape
             image = batch.x.inputs["image"][index]
@@ -82,8 +82,8 @@ def test_the_mask_is_of_each_images_own_size(sample):
 @pytest.mark.parametrize("part", ["validation", "test"])
 def test_fixed_noise_depends_on_seed_part_and_row_alone(sample, part):
     examples = sample.part(part)
-    single, batched = noisy_images(sample, examples, 1), noisy_images(sample, examples, 5)
-    repeated = noisy_images(denoising(corpus="sample"), examples, 2)
+    single, batched = collect_noisy_images(sample, examples, 1), collect_noisy_images(sample, examples, 5)
+    repeated = collect_noisy_images(load_denoising(corpus="sample"), examples, 2)
     for row in range(len(examples)):
         assert torch.equal(single[row], batched[row]) and torch.equal(single[row], repeated[row])
     height, width = examples[0].shape
@@ -91,20 +91,20 @@ def test_fixed_noise_depends_on_seed_part_and_row_alone(sample, part):
     noise = np.random.default_rng((0, number, 0)).standard_normal((height, width), dtype=np.float32)
     expected = (examples[0].clean + 25 * noise) / 255
     np.testing.assert_allclose(single[0].numpy(), expected, atol=1e-6)
-    other = denoising(corpus="sample", noise_seed=1)
-    assert not torch.equal(noisy_images(other, other.part(part), 5)[0], single[0])
+    other = load_denoising(corpus="sample", noise_seed=1)
+    assert not torch.equal(collect_noisy_images(other, other.part(part), 5)[0], single[0])
 
 
 def test_noise_has_the_deviation_of_the_config():
-    task = denoising(corpus="sample", sigma=50)
+    task = load_denoising(corpus="sample", sigma=50)
     test = task.part("test")
-    noise = [255 * image.numpy() - test[row].clean for row, image in noisy_images(task, test, 1).items()]
+    noise = [255 * image.numpy() - test[row].clean for row, image in collect_noisy_images(task, test, 1).items()]
     values = np.concatenate([n.ravel() for n in noise])
     assert values.std() == pytest.approx(50, rel=0.03) and abs(values.mean()) < 2
 
 
 def test_augmentation_depends_on_its_random_numbers_alone(folder):
-    task = denoising(train=str(folder), held_out=1, crop=8)
+    task = load_denoising(train=str(folder), held_out=1, crop=8)
     one, two = task.part("train")[:2]
     first = task.augment(one, np.random.default_rng(3))
     task.augment(two, np.random.default_rng(5))
@@ -119,7 +119,7 @@ def test_augmentation_depends_on_its_random_numbers_alone(folder):
 
 
 def test_a_crop_is_a_piece_of_its_image_under_each_of_8_symmetries():
-    task = denoising(corpus="sample", crop=5)
+    task = load_denoising(corpus="sample", crop=5)
     example = task.part("train")[0]
     windows = np.lib.stride_tricks.sliding_window_view(example.clean, (5, 5)).reshape(-1, 25)
     window_bytes = {window.tobytes() for window in windows}
@@ -135,13 +135,13 @@ def test_a_crop_is_a_piece_of_its_image_under_each_of_8_symmetries():
 
 
 def test_without_crops_and_flips_only_the_noise_is_new():
-    task = denoising(corpus="sample", crop=None, flips=False)
+    task = load_denoising(corpus="sample", crop=None, flips=False)
     example = task.part("train")[1]
     assert task.augment(example, np.random.default_rng(0)).clean is example.clean
 
 
 def test_unaugmented_examples_have_fixed_noise_and_repeats_differ():
-    task = denoising(corpus="sample", repeat=3)
+    task = load_denoising(corpus="sample", repeat=3)
     train = task.part("train")
     assert len(train) == 72 and train[24].clean is train[25].clean is train[26].clean
     batch = task.collate(train[:2])
@@ -174,7 +174,7 @@ def test_psnr_by_hand(sample):
 
 
 def test_scores_leave_out_images_without_a_clean_one(sample):
-    unlabelled = sample.parse({"image": grey(4, 4).astype(float)})
+    unlabelled = sample.parse({"image": make_image(4, 4).astype(float)})
     labelled = sample.part("test")[0]
     batch = sample.collate([unlabelled, labelled])
     assert batch.labelled.tolist() == [False, True]
@@ -196,7 +196,7 @@ def test_scores_do_not_depend_on_batches(sample):
     scores = []
     for size in (1, 3, 8):
         metric = sample.metric()
-        for batch, _ in batches(sample, examples, size):
+        for batch, _ in make_batches(sample, examples, size):
             metric.update(sample.space.independent(batch.x.inputs["image"].unsqueeze(1), batch.x.mask), batch)
         scores.append(metric.compute())
     for other in scores[1:]:
@@ -205,7 +205,7 @@ def test_scores_do_not_depend_on_batches(sample):
 
 
 def test_predictions_are_png(sample):
-    examples = [*sample.part("test")[:2], sample.parse({"image": grey(6, 9), "name": "mine"})]
+    examples = [*sample.part("test")[:2], sample.parse({"image": make_image(6, 9), "name": "mine"})]
     batch = sample.collate(examples)
     proposal = sample.space.independent(batch.x.inputs["image"].unsqueeze(1), batch.x.mask)
     predictions = json.loads(json.dumps(sample.predictions(proposal, batch, examples)))
@@ -224,7 +224,7 @@ def test_predictions_are_png(sample):
 
 
 def test_parse_takes_rows_png_and_paths(sample, folder):
-    pixels = grey(12, 15)
+    pixels = make_image(12, 15)
     text = images.to_base64(pixels)
     for value in (pixels.tolist(), pixels, torch.from_numpy(pixels), text, str(folder / "0.png"), folder / "0.png"):
         example = sample.parse({"image": value})
@@ -263,45 +263,45 @@ def test_parse_reports_invalid_items(sample, item, message):
 
 
 def test_a_user_folder(folder):
-    task = denoising(train=str(folder), held_out=2, crop=10)
+    task = load_denoising(train=str(folder), held_out=2, crop=10)
     assert [e.name for e in task.part("train")] == ["0.png", "1.png", "2.png"]
     assert [e.name for e in task.part("validation")] == ["3.png", "4.JPG"] and not task.part("test")
     assert task.protocol()["split"]["validation"] == (
         f"the last 2 images of {folder} by name, which are not trained on"
     )
     assert task.protocol()["noise"] == "Gaussian, sigma 25 (of 255), fixed by seed 0, part and row"
-    assert np.array_equal(task.part("train")[0].clean, grey(12, 15, 0))
+    assert np.array_equal(task.part("train")[0].clean, make_image(12, 15, 0))
     check_task(task)
 
 
 def test_a_part_may_be_one_file_and_validation_a_folder(folder):
-    task = denoising(train=str(folder / "0.png"), validation=str(folder), test=str(folder / "4.JPG"), crop=None)
+    task = load_denoising(train=str(folder / "0.png"), validation=str(folder), test=str(folder / "4.JPG"), crop=None)
     assert [len(task.part(part)) for part in ("train", "validation", "test")] == [1, 5, 1]
     assert task.inputs.smallest == 12
 
 
 def test_checksums_are_of_names_and_contents(folder):
-    task = denoising(train=str(folder), held_out=2, crop=10)
+    task = load_denoising(train=str(folder), held_out=2, crop=10)
     checksums = task.checksums()
     assert list(checksums) == [str(folder)] and len(checksums[str(folder)]) == 64
     (folder / "notes.txt").write_text("another note")
-    assert denoising(train=str(folder), held_out=2, crop=10).checksums() == checksums
+    assert load_denoising(train=str(folder), held_out=2, crop=10).checksums() == checksums
     (folder / "0.png").rename(folder / "00.png")
-    assert denoising(train=str(folder), held_out=2, crop=10).checksums() != checksums
+    assert load_denoising(train=str(folder), held_out=2, crop=10).checksums() != checksums
 
 
-def test_read_adds_the_test_parts_noise_and_prediction_none(folder):
-    task = denoising(train=str(folder), held_out=2, crop=10, test=str(folder))
+def test_read_adds_the_test_parts_noise_and_prediction_adds_none(folder):
+    task = load_denoising(train=str(folder), held_out=2, crop=10, test=str(folder))
     examples, test, inputs = task.read(str(folder)), task.part("test"), task.read_inputs(str(folder))
-    images_read, test_images = noisy_images(task, examples, 5), noisy_images(task, test, 2)
+    images_read, test_images = collect_noisy_images(task, examples, 5), collect_noisy_images(task, test, 2)
     assert all(torch.equal(images_read[row], test_images[row]) for row in range(5))
     batch = task.collate(inputs)
     assert batch.gold is None
-    np.testing.assert_allclose(255 * batch.x.inputs["image"][0, :12, :15], grey(12, 15, 0), atol=1e-4)
+    np.testing.assert_allclose(255 * batch.x.inputs["image"][0, :12, :15], make_image(12, 15, 0), atol=1e-4)
 
 
 def test_facts_restore_the_task_without_files(folder):
-    task = denoising(train=str(folder), held_out=2, crop=10)
+    task = load_denoising(train=str(folder), held_out=2, crop=10)
     facts = json.loads(json.dumps(task.facts()))
     restored = type(task)(task.config)
     restored.restore(facts)
@@ -316,13 +316,13 @@ def save(image: Image.Image, path):
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "LA", "1", "I;16"])
 def test_the_error_for_a_colour_image_explains_the_conversion(folder, mode):
-    image = Image.fromarray(grey(12, 12))
+    image = Image.fromarray(make_image(12, 12))
     path = save(image.convert("I").convert(mode) if mode == "I;16" else image.convert(mode), folder / "2.png")
     advice = "with white at 255" if mode == "I;16" else r".*convert\('L'\)"
     with pytest.raises(
         DataError, match=rf"2\.png: found .* mode {mode}; expected an 8-bit grayscale image, .*{advice}"
     ):
-        denoising(train=str(folder), held_out=1, crop=8)
+        load_denoising(train=str(folder), held_out=1, crop=8)
     assert images.list_images(path) == [path]
 
 
@@ -331,12 +331,12 @@ def test_damaged_files_are_named(folder):
     for data in (png[: len(png) // 2], b"text", b"", png[:40] + b"\0" * 20 + png[60:], png[:20]):
         (folder / "1.png").write_bytes(data)
         with pytest.raises(DataError, match=r"1\.png: found no image, or a damaged one"):
-            denoising(train=str(folder), held_out=1, crop=8)
+            load_denoising(train=str(folder), held_out=1, crop=8)
     jpeg = (folder / "4.JPG").read_bytes()
     (folder / "1.png").write_bytes(png)
     (folder / "4.JPG").write_bytes(jpeg[: len(jpeg) * 2 // 3])
     with pytest.raises(DataError, match=r"4\.JPG: found no image, or a damaged one"):
-        denoising(train=str(folder), held_out=1, crop=8)
+        load_denoising(train=str(folder), held_out=1, crop=8)
 
 
 def test_a_bomb_is_rejected(folder, monkeypatch):
@@ -348,34 +348,34 @@ def test_a_bomb_is_rejected(folder, monkeypatch):
         images.read_image(folder / "0.png")
 
 
-def test_empty_folders_and_missing_ones(tmp_path):
+def test_empty_and_missing_folders(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"empty: found an empty folder; expected images \(\.png"):
-        denoising(train=str(tmp_path / "empty"))
+        load_denoising(train=str(tmp_path / "empty"))
     (tmp_path / "empty" / "x.txt").write_text("x")
     with pytest.raises(DataError, match="a folder with 1 other files"):
-        denoising(train=str(tmp_path / "empty"))
+        load_denoising(train=str(tmp_path / "empty"))
     with pytest.raises(DataError, match="no such file or folder; expected a folder of images, or one image"):
-        denoising(train=str(tmp_path / "nowhere"))
+        load_denoising(train=str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="no images/none below"):
-        denoising(train="data:images/none")
+        load_denoising(train="data:images/none")
 
 
 def test_images_smaller_than_the_crop_are_named(folder):
     with pytest.raises(DataError, match=r"0\.png: found 12 rows and 15 columns; expected at least task\.crop=13"):
-        denoising(train=str(folder), held_out=1, crop=13)
+        load_denoising(train=str(folder), held_out=1, crop=13)
     with pytest.raises(DataError, match=r"the sample: found 48 rows and 40 columns.*crop=null"):
-        denoising(corpus="sample", crop=41)
+        load_denoising(corpus="sample", crop=41)
     with pytest.raises(DataError, match=r"5 images, of which task\.held_out=20 .* more than 20, or task\.validation"):
-        denoising(train=str(folder))
+        load_denoising(train=str(folder))
 
 
 def test_settings_without_data_or_with_too_much(folder):
     with pytest.raises(ConfigError, match="found neither corpus nor train"):
-        denoising()
+        load_denoising()
     with pytest.raises(ConfigError, match="found corpus: 'sample' and files; use one of the two"):
-        denoising(corpus="sample", test=str(folder))
+        load_denoising(corpus="sample", test=str(folder))
     with pytest.raises(ConfigError, match="sigma"):
-        denoising(corpus="sample", sigma=0)
+        load_denoising(corpus="sample", sigma=0)
     with pytest.raises(ConfigError, match="cost_weight"):
-        denoising(corpus="sample", cost_weight=1)
+        load_denoising(corpus="sample", cost_weight=1)

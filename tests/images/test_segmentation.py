@@ -21,13 +21,13 @@ from spen_plugins.testing import check_task
 from tests.loaded import loaded
 
 
-def segmentation(**fields):
+def load_segmentation(**fields):
     return loaded("images.segmentation", **fields)
 
 
 @pytest.fixture(scope="module")
 def sample():
-    return segmentation(corpus="sample")
+    return load_segmentation(corpus="sample")
 
 
 def make_arrays(n: int = 6, size: tuple[int, int] = (5, 7), seed: int = 0, colours: bool = True):
@@ -109,7 +109,7 @@ def test_pixels_are_standardised_by_the_training_part(sample):
 
 
 def test_augmentation_depends_on_its_random_numbers_alone():
-    task = segmentation(corpus="sample", shift=3, brightness=0.2, contrast=0.2)
+    task = load_segmentation(corpus="sample", shift=3, brightness=0.2, contrast=0.2)
     one, two = task.part("train")[:2]
     first = task.augment(one, np.random.default_rng(3))
     task.augment(two, np.random.default_rng(5))
@@ -121,7 +121,7 @@ def test_augmentation_depends_on_its_random_numbers_alone():
 
 def test_a_mask_moves_with_its_image():
     """The mask as a channel of the image stays equal to the mask; every shift and both mirror images are drawn."""
-    task = segmentation(corpus="sample", shift=2)
+    task = load_segmentation(corpus="sample", shift=2)
     example = task.part("train")[0]
     example = example._replace(image=np.repeat(example.mask[..., None], 3, 2))
     masks = set()
@@ -136,12 +136,12 @@ def test_a_mask_moves_with_its_image():
         for left in range(-2, 3)
     }
     assert masks == places
-    unflipped = segmentation(corpus="sample", flips=False)
+    unflipped = load_segmentation(corpus="sample", flips=False)
     assert unflipped.augment(example, np.random.default_rng(0)).image is example.image
 
 
 def test_light_changes_an_image_and_no_mask():
-    task = segmentation(corpus="sample", flips=False, brightness=0.5, contrast=0.5)
+    task = load_segmentation(corpus="sample", flips=False, brightness=0.5, contrast=0.5)
     example = task.part("train")[0]._replace(image=np.tile(np.array([100.0, 120, 140]), (24, 24, 1)))
     results = [task.augment(example, np.random.default_rng(seed)) for seed in range(50)]
     assert all(result.mask is example.mask for result in results)
@@ -152,7 +152,7 @@ def test_light_changes_an_image_and_no_mask():
 
 
 def test_a_file_with_all_parts(file):
-    task = segmentation(file=str(file))
+    task = load_segmentation(file=str(file))
     check_task(task)
     assert [len(task.part(part)) for part in ("train", "validation", "test")] == [6, 6, 6]
     data = np.load(file)
@@ -167,7 +167,7 @@ def test_a_file_for_each_part_and_masks_of_255_in_grey(tmp_path):
         image, mask = make_arrays(5, (4 + seed, 6), seed, colours=False)
         paths[part] = str(tmp_path / f"{part}.npz")
         np.savez(paths[part], images=image[..., None] if seed else image, masks=255 * mask)
-    task = segmentation(**paths)
+    task = load_segmentation(**paths)
     check_task(task)
     assert task.inputs.channels == 1 and task.protocol()["split"] == paths
     batch = task.collate([task.part("train")[0], task.part("test")[0]])
@@ -175,7 +175,7 @@ def test_a_file_for_each_part_and_masks_of_255_in_grey(tmp_path):
 
 
 def test_facts_restore_the_task_without_files(file):
-    task = segmentation(file=str(file))
+    task = load_segmentation(file=str(file))
     facts = json.loads(json.dumps(task.facts()))
     restored = type(task)(task.config)
     restored.restore(facts)
@@ -235,17 +235,17 @@ class Code:
 def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "objects.npz", **make_parts(train_images=np.array([Code()], dtype=object)))
     with pytest.raises(DataError, match=r"objects\.npz: found a file of another type, or pickled Python objects"):
-        segmentation(file=str(tmp_path / "objects.npz"))
+        load_segmentation(file=str(tmp_path / "objects.npz"))
     np.save(tmp_path / "dict.npy", np.array(Code(), dtype=object))
     (tmp_path / "dict.npy").rename(tmp_path / "dict.npz")
     with pytest.raises(DataError, match=r"dict\.npz: found a file of another type, or pickled Python objects"):
-        segmentation(file=str(tmp_path / "dict.npz"))
+        load_segmentation(file=str(tmp_path / "dict.npz"))
     for name, content in (("pickle.npz", pickle.dumps(Code())), ("text.txt", b"no images here")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(
             DataError, match=rf"{name}: found a file of another type, or pickled Python objects.*a \.npz file"
         ):
-            segmentation(file=str(tmp_path / name))
+            load_segmentation(file=str(tmp_path / name))
 
 
 IMAGES, MASKS = make_arrays()
@@ -276,26 +276,26 @@ def test_invalid_files_are_named(tmp_path, changed, message):
     path = tmp_path / "bad.npz"
     np.savez(path, **{key: value for key, value in make_parts(**changed).items() if value is not None})
     with pytest.raises(DataError, match=rf"bad\.npz: found .*{message}"):
-        segmentation(file=str(path))
+        load_segmentation(file=str(path))
 
 
 def test_damaged_and_missing_files(tmp_path, file):
     (tmp_path / "text.npz").write_text("no archive")
     with pytest.raises(DataError, match=r"text\.npz: found"):
-        segmentation(file=str(tmp_path / "text.npz"))
+        load_segmentation(file=str(tmp_path / "text.npz"))
     data = file.read_bytes()
     (tmp_path / "cut.npz").write_bytes(data[: len(data) // 2])
     with pytest.raises(DataError, match=r"cut\.npz: found a damaged file"):
-        segmentation(file=str(tmp_path / "cut.npz"))
+        load_segmentation(file=str(tmp_path / "cut.npz"))
     (tmp_path / "broken.npz").write_bytes(data[:300] + b"xxxx" + data[304:])
     with pytest.raises(DataError, match=r"broken\.npz: found a damaged file"):
-        segmentation(file=str(tmp_path / "broken.npz"))
+        load_segmentation(file=str(tmp_path / "broken.npz"))
     np.save(tmp_path / "one.npy", MASKS)
     (tmp_path / "one.npy").rename(tmp_path / "one.npz")
     with pytest.raises(DataError, match=r"one\.npz: found one array \(\.npy\)"):
-        segmentation(file=str(tmp_path / "one.npz"))
+        load_segmentation(file=str(tmp_path / "one.npz"))
     with pytest.raises(DataError, match="no such file"):
-        segmentation(file=str(tmp_path / "nowhere.npz"))
+        load_segmentation(file=str(tmp_path / "nowhere.npz"))
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_damaged_and_missing_files(tmp_path, file):
 )
 def test_settings_without_data_or_with_too_much(fields, message):
     with pytest.raises(ConfigError, match=message):
-        segmentation(**fields)
+        load_segmentation(**fields)
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def test_labelled_and_unlabelled_citations(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_is_cut_in_its_order(tmp_path: Path) -> None:
+def test_a_file_is_split_in_order(tmp_path: Path) -> None:
     path = tmp_path / "all.txt"
     path.write_text("".join(f"<author> A. </author> <date> {year} </date>\n" for year in range(1990, 1996)))
     task = make_task(train=str(path), parts=(3, 2, 1))

@@ -147,14 +147,14 @@ def test_examples_are_independent(config):
     target = torch.rand(3, 1, 12)
     scale = torch.tensor([1.0, 100.0, 0.01]).view(3, 1)
 
-    def objective_of(rows):
+    def make_objective(rows):
         return lambda y: scale[rows] * (y - target[rows]).square().sum(-1)
 
     config = config.model_copy(update={"steps": 5})
     start = torch.full_like(target, 0.5)
-    joint = minimise(objective_of([0, 1, 2]), LABELS, start, None, config).y
+    joint = minimise(make_objective([0, 1, 2]), LABELS, start, None, config).y
     for i in range(3):
-        single = minimise(objective_of([i]), LABELS, start[i : i + 1], None, config).y
+        single = minimise(make_objective([i]), LABELS, start[i : i + 1], None, config).y
         torch.testing.assert_close(joint[i : i + 1], single)
 
 

@@ -223,7 +223,7 @@ def test_minimising_the_energy_of_gold_learns_the_language(direction):
     assert perplexity() == pytest.approx(expected, rel=0.05)
 
 
-def test_a_word_model_learns_what_words_announce():
+def test_a_word_model_learns_tags_that_words_announce():
     """Every tag repeats the previous word (backwards: the next word), so tags alone are random."""
     task = ToyTags()
     words = torch.randint(0, 4, (300, 6), generator=torch.Generator().manual_seed(2))
@@ -295,7 +295,7 @@ def test_soft_tags_get_the_expected_energy(cls, fields):
     torch.testing.assert_close(energy.at(batch.x)(y)[0, 0], (probability * energies).sum())
 
 
-def test_every_distance_and_place_has_parameters_of_its_own():
+def test_every_distance_and_place_has_its_own_parameters():
     task = ToyTags()
     assert SkipChain(SkipChain.Config(order=3), task).pairs.shape == (3, 4, 4)
     assert HighOrder(HighOrder.Config(order=3), task).table.shape == (4, 4, 4, 4)

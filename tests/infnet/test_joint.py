@@ -73,7 +73,7 @@ def test_the_k_updates_may_be_on_k_batches(tmp_path):
         assert loop.folder.history()[-1]["updates"] == {"inference_net": net, "energy": energy}
 
 
-def test_the_cost_net_may_be_a_player_of_its_own():
+def test_the_cost_net_may_be_its_own_player():
     task, _ = toy("tags")
     model = model_for(task, make_compound(task))
     sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9, steps=3, clip=1.0)
@@ -146,7 +146,7 @@ def run_epochs(loop, stage) -> None:
         loop.run_epoch(stage)
 
 
-def mean_energy(model, task, part) -> float:
+def compute_mean_energy(model, task, part) -> float:
     batch = task.collate(task.part(part))
     model.eval()
     with torch.no_grad():
@@ -164,11 +164,11 @@ def test_fine_tuning_lowers_the_energy_on_held_out_inputs(tuned_part, tmp_path):
     loop.begin(game)
     run_epochs(loop, game)
     parameters = {name: p.clone() for name, p in model.energy.named_parameters()}
-    energies = {part: mean_energy(model, task, part) for part in ("train", "validation", "test")}
+    energies = {part: compute_mean_energy(model, task, part) for part in ("train", "validation", "test")}
     loop.position.stage = 1
     loop.begin(tune)
     run_epochs(loop, tune)
-    tuned_energies = {part: mean_energy(model, task, part) for part in energies}
+    tuned_energies = {part: compute_mean_energy(model, task, part) for part in energies}
     assert all(torch.equal(p, parameters[name]) for name, p in model.energy.named_parameters())
     assert all(tuned_energies[part] < energies[part] for part in energies), (energies, tuned_energies)
     assert set(loop.folder.history()[-1]["losses"]) == {"inference_net.energy"}
@@ -185,7 +185,7 @@ def test_fine_tuning_sees_gold_only_for_cross_entropy(part, weight, gold):
     assert (stage.examples is None) if part == "train" else (stage.examples == task.part(part))
 
 
-def test_the_loop_hides_gold_where_a_stage_says_so(tmp_path):
+def test_the_loop_hides_gold_where_a_stage_requires_it(tmp_path):
     task, _ = toy("tags")
     model = model_for(task, make(Margin, task))
     batches = []
@@ -274,7 +274,7 @@ def test_the_likelihood_of_a_language_model_ignores_the_weight(weight):
 @pytest.mark.parametrize(
     ("text", "reason"), [(None, "no such file"), ("the\nbooks\n", "no tags"), ("the DET\nbooks NOUN\n", None)]
 )
-def test_tagged_text_to_learn_a_language_from(text, reason, tmp_path):
+def test_a_language_is_learned_from_tagged_text(text, reason, tmp_path):
     path = tmp_path / "text.txt"
     if text is not None:
         path.write_text(text)

@@ -117,7 +117,7 @@ def compute_norms(loss, batch, energy, net):
 
 
 @pytest.mark.parametrize("cost_net", [Stacked, Separated])
-def test_truncation_takes_the_gradient_from_the_nets_alone(cost_net):
+def test_truncation_removes_the_gradient_of_the_nets_only(cost_net):
     """Where the energy separates gold from everything, l0 is 0: truncated nets stand still, others move."""
     task, batch = toy("tags")
     net = make(Independent, task).double()

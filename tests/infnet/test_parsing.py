@@ -111,7 +111,7 @@ def test_tags_without_a_tree_are_repaired(task: sp.Task) -> None:
     assert metric.compute()["repaired"] == 1
 
 
-def test_an_energy_of_no_weight_leaves_the_decoder_as_it_is(tmp_path: Path) -> None:
+def test_an_energy_without_weight_leaves_the_decoder_unchanged(tmp_path: Path) -> None:
     run = trained("parsing", tmp_path / "run", method="nce", **{"trainer.epochs": "1"})
     refined = sp.load(run, refine={"type": "reweight", "weight": 0.0, "temperature": 1.0})
     words = [{"words": ["The", "cat", "sleeps", "."]}, {"words": ["Anna", "sees", "the", "old", "cat", "."]}]

@@ -151,7 +151,7 @@ def test_a_task_is_restored(task):
     check_task(task)
 
 
-def test_decode_is_of_spans():
+def test_decode_is_for_spans_only():
     with pytest.raises(sp.ConfigError, match=r"task\.form=spans"):
         loaded("infnet.parsing", corpus="sample", decode="viterbi")
 

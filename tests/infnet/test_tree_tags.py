@@ -27,7 +27,7 @@ def test_tags_of_a_tree_written_by_hand():
     assert tags == ["+2:NP:", "-1:S:", "+0:S:VP", "::"]
 
 
-def test_every_tree_has_tags_that_give_it_back():
+def test_every_tree_is_recovered_from_its_tags():
     rng = random.Random(0)
     cases = [(random_tree(rng, length), length) for length in range(1, 15) for _ in range(40)]
     cases += [(sentence.tree, len(sentence.words)) for sentence in map(trees.parse, TREES)]
@@ -61,7 +61,7 @@ def test_repair():
     assert decode(tags) == [(1, 5, "B"), (3, 5, "D"), (4, 5, "E")]
 
 
-def test_the_search_finds_the_best_tags_that_are_a_trees():
+def test_the_search_finds_the_best_tags_of_a_tree():
     """Against the enumeration of all tags of sentences of up to four words."""
     rng = random.Random(2)
     candidates = [Tag(*parts) for parts in product((None, -1, 0, 1, 2), ("", "A", "B"), ("", "C"))]
@@ -78,7 +78,7 @@ def test_the_search_finds_the_best_tags_that_are_a_trees():
         )
 
 
-def test_the_search_finds_nothing_where_no_tags_are_a_trees():
+def test_the_search_finds_nothing_where_no_tags_form_a_tree():
     tag_set = TagSet([Tag(1, "S", ""), Tag(0, "NP", "")])
     assert tag_set.search(torch.zeros(3, 2)) is None
 

@@ -114,8 +114,8 @@ def test_scores_of_pairs_counted_by_hand():
     # Of S, NP, VP, PP and NP, all but VP are right: its end differs.
     assert score(flat, gold) == {"bracket_f1": 0.8, "precision": 0.8, "recall": 0.8, "exact_match": 0.0}
     # A full stop within S or next to it scores the same, and a constituent of punctuation alone does not count.
-    moved = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (NN it))))) (X (. .)))"
-    assert set(score(moved, gold).values()) == {1.0}
+    regrouped = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (NN it))))) (X (. .)))"
+    assert set(score(regrouped, gold).values()) == {1.0}
     # No bracket at all.
     assert score("(TOP (DT The) (NN cat))", "(TOP (NP (DT The) (NN cat)))") == dict.fromkeys(
         ("bracket_f1", "precision", "recall", "exact_match"), 0.0

@@ -93,7 +93,7 @@ def test_the_first_of_two_folders_wins_as_in_imports(acme, tmp_path):
 
 
 @pytest.mark.parametrize("broken", ["METADATA", "entry_points.txt", None])
-def test_a_distribution_without_readable_metadata_hurts_no_other(acme, broken):
+def test_a_distribution_without_readable_metadata_affects_no_other(acme, broken):
     acme.install("bad", "x = 1")
     info = acme.path / "spen_bad-1.0.dist-info"
     if broken is None:
@@ -128,7 +128,7 @@ def test_a_distribution_without_readable_metadata_hurts_no_other(acme, broken):
         (HOOK + "raise ValueError('sad')", "ValueError: sad"),
     ],
 )
-def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, message):
+def test_a_broken_plugin_is_reported_and_affects_no_other(acme, source, message):
     acme.install("bad", source)
     registry = make_registry(acme)
     for _ in range(2):  # at the second call as at the first

@@ -30,7 +30,7 @@ from tests import loaded
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2", "trainer.epochs": "1"}
     return loaded.trained("labels", tmp_path_factory.mktemp("runs") / "labels", **arguments)
 
@@ -55,9 +55,9 @@ def test_the_gradient_of_cross_entropy_is_its_derivative() -> None:
         torch.testing.assert_close(cross_entropy_gradient(y, gold), leaf.grad)
 
 
-def test_the_gradient_of_the_global_energy_is_the_papers(trained: Path) -> None:
+def test_the_gradient_of_the_global_energy_is_the_papers(run_path: Path) -> None:
     """E_global = −vᵀ softplus(M y + c), so its gradient is −Mᵀ diag(σ(M y + c)) v (Eq. 13)."""
-    run = RunFolder.open(trained)
+    run = RunFolder.open(run_path)
     [pair] = couplings(run, "x", ["1,3"], others="0.25").pairs
     energy = Predictor(run).model.energy
     weight, bias, v = energy.measure.weight.detach(), energy.measure.bias.detach(), energy.v.detach()
@@ -68,8 +68,8 @@ def test_the_gradient_of_the_global_energy_is_the_papers(trained: Path) -> None:
         torch.testing.assert_close(pair.gradient[i, k], expected)
 
 
-def test_an_energy_without_a_global_part_is_evaluated_at_an_example(trained: Path, monkeypatch) -> None:
-    run = RunFolder.open(trained)
+def test_an_energy_without_a_global_part_is_evaluated_at_an_example(run_path: Path, monkeypatch) -> None:
+    run = RunFolder.open(run_path)
     [global_pair] = couplings(run, "x", ["1,3"]).pairs
     monkeypatch.delattr(Labels, "global_energy")
     result = couplings(run, "x", ["1,3"], example=2)
@@ -81,8 +81,8 @@ def test_an_energy_without_a_global_part_is_evaluated_at_an_example(trained: Pat
         couplings(run, "x", ["1,3"], example=9999)
 
 
-def test_other_labels_may_be_gold(trained: Path) -> None:
-    run = RunFolder.open(trained)
+def test_other_labels_may_be_gold(run_path: Path) -> None:
+    run = RunFolder.open(run_path)
     gold, zero = couplings(run, "x", ["1,3"], others="gold"), couplings(run, "x", ["1,3"])
     assert gold.others == "gold of validation example 0" and gold.of == "E_global"
     assert not torch.equal(gold.pairs[0].gradient, zero.pairs[0].gradient)

@@ -33,7 +33,7 @@ class FreshContext(Context):
         return self.model.propose(self.batch.x)
 
 
-def model_for(task, loss=Nce, **fields):
+def make_model(task, loss=Nce, **fields):
     return sp.Model(make(Independent, task), make(Labels, task, hidden=3), make(loss, task, **fields))
 
 
@@ -43,7 +43,7 @@ def make_stage(task, model, **fields):
 
 def test_the_released_schedule_is_rounds_of_steps():
     task, _ = toy("labels")
-    stage = make_stage(task, model_for(task), energy=sp.Player(steps=12), rounds=5)
+    stage = make_stage(task, make_model(task), energy=sp.Player(steps=12), rounds=5)
     assert [(phase.name, phase.player.steps) for phase in stage.phases] == [("energy", 12), ("inference_net", 1)]
     assert stage.rounds == 5
     assert [phase.player for phase in stage.phases] == [sp.Player(steps=12), sp.Player()]
@@ -52,7 +52,7 @@ def test_the_released_schedule_is_rounds_of_steps():
 
 def test_the_net_may_begin_and_may_sample_without_dropout():
     task, _ = toy("labels")
-    stage = make_stage(task, model_for(task), first="net", sampling_dropout=False)
+    stage = make_stage(task, make_model(task), first="net", sampling_dropout=False)
     assert [phase.name for phase in stage.phases] == ["inference_net", "energy"]
     assert not stage.phases[1].frozen_dropout
 
@@ -60,14 +60,14 @@ def test_the_net_may_begin_and_may_sample_without_dropout():
 @pytest.mark.parametrize("has_dropout", [False, True])
 def test_the_energy_teaches_the_net_with_dropout_only_if_asked(has_dropout):
     task, _ = toy("labels")
-    stage = make_stage(task, model_for(task), **({"energy_dropout": True} if has_dropout else {}))
+    stage = make_stage(task, make_model(task), **({"energy_dropout": True} if has_dropout else {}))
     assert [phase.frozen_dropout for phase in stage.phases] == [True, has_dropout]
 
 
 @pytest.mark.parametrize(("redraw", "is_same"), [("step", False), ("round", True)])
 def test_samples_of_a_round_are_drawn_from_one_proposal(redraw, is_same, monkeypatch):
     task, batch = toy("labels")
-    model = model_for(task, samples=30, redraw=redraw)
+    model = make_model(task, samples=30, redraw=redraw)
     nets = NetStates(model)
     context, outputs = LiveContext(nets, batch), []
     forward = model.energy.forward
@@ -84,7 +84,7 @@ def test_samples_of_a_round_are_drawn_from_one_proposal(redraw, is_same, monkeyp
 
 def test_the_net_minimises_both_terms_with_their_weights():
     task, batch = toy("labels")
-    model = model_for(task)
+    model = make_model(task)
     terms = (
         make_stage(task, model, energy_weight=0.5, cross_entropy_weight=2.0).phases[1].loss(FreshContext(model, batch))
     )
@@ -99,7 +99,7 @@ def test_the_net_minimises_both_terms_with_their_weights():
 @pytest.mark.parametrize("share", [None, 0.5])
 def test_without_weight_a_term_is_not_computed(share):
     task, batch = toy("labels")
-    model = model_for(task)
+    model = make_model(task)
     control = make_stage(task, model, energy_weight=0.0, energy_share=share)
     model.energy_loss.net_terms = lambda *_: pytest.fail("the energy's term has no weight")
     assert list(control.phases[1].loss(FreshContext(model, batch))) == ["cross_entropy"]
@@ -111,14 +111,14 @@ def test_without_weight_a_term_is_not_computed(share):
 @pytest.mark.parametrize(("weight", "trains", "frozen"), [(1.0, 2, ()), (0.0, 1, ("energy_loss",))])
 def test_an_energy_loss_with_parameters_moves_with_the_net(weight, trains, frozen):
     task, _ = toy("labels")
-    stage = make_stage(task, model_for(task, CompoundMargin), energy_weight=weight)
+    stage = make_stage(task, make_model(task, CompoundMargin), energy_weight=weight)
     assert stage.phases[1].trains == ("inference_net", "energy_loss")[:trains]
     assert stage.frozen == frozen
 
 
 def test_cross_entropy_leaves_the_energy_alone_and_can_match_updates():
     task, batch = toy("labels")
-    model = model_for(task, CompoundMargin)
+    model = make_model(task, CompoundMargin)
     (stage,) = CrossEntropy(CrossEntropy.Config(net=sp.Player(steps=2), rounds=5)).stages(model, task)
     assert set(stage.frozen) == {"energy", "energy_loss"}
     assert (stage.rounds, stage.phases[0].player.steps, stage.phases[0].trains) == (5, 2, ("inference_net",))
@@ -130,7 +130,7 @@ def test_cross_entropy_leaves_the_energy_alone_and_can_match_updates():
 def test_the_energy_learns_to_prefer_gold_to_the_nets_samples():
     """A few hundred updates on one batch: gold's energy falls below that of every other likely output."""
     task, batch = toy("labels")
-    model = model_for(task)
+    model = make_model(task)
     stage = make_stage(task, model, energy=sp.Player(lr=0.05))
     optimizer = torch.optim.AdamW(model.energy.parameters(), lr=0.05)
     for _ in range(300):
@@ -146,7 +146,7 @@ def test_the_energy_learns_to_prefer_gold_to_the_nets_samples():
 
 def test_the_warm_up_trains_the_net_by_cross_entropy_alone():
     task, batch = toy("labels")
-    model = model_for(task, CompoundMargin)
+    model = make_model(task, CompoundMargin)
     warmup, seal = Dynamic(Dynamic.Config(warmup_epochs=2, epochs=5, energy_weight=0.5)).stages(model, task)
     assert (warmup.name, warmup.epochs, warmup.patience) == ("warmup", 2, None)
     assert (seal.name, seal.epochs, seal.patience) == ("seal", 5, 20)
@@ -157,25 +157,25 @@ def test_the_warm_up_trains_the_net_by_cross_entropy_alone():
         Dynamic.Config(warmup_epochs=1, cross_entropy_weight=0)
 
 
-def test_the_cost_net_may_be_a_player_of_its_own():
+def test_the_cost_net_may_be_its_own_player():
     task, _ = toy("labels")
     sgd = sp.Player(type="sgd", lr=0.1, steps=2)
-    stage = make_stage(task, model_for(task, CompoundMargin), cost_net=sgd, energy_weight=0.5, first="net")
+    stage = make_stage(task, make_model(task, CompoundMargin), cost_net=sgd, energy_weight=0.5, first="net")
     assert [(phase.name, phase.trains) for phase in stage.phases] == [
         ("inference_net", ("inference_net",)),
         ("cost_net", ("energy_loss",)),
         ("energy", ("energy",)),
     ]
     assert stage.phases[1].player == sgd and not stage.frozen
-    warmup, _ = Dynamic(Dynamic.Config(cost_net=sgd, warmup_epochs=1)).stages(model_for(task, CompoundMargin), task)
+    warmup, _ = Dynamic(Dynamic.Config(cost_net=sgd, warmup_epochs=1)).stages(make_model(task, CompoundMargin), task)
     assert [phase.name for phase in warmup.phases] == ["energy", "inference_net"] and warmup.frozen == ("energy_loss",)
     with pytest.raises(sp.ConfigError, match=r"trainer\.cost_net: Nce has no cost-augmented net"):
-        make_stage(task, model_for(task), cost_net=sgd)
+        make_stage(task, make_model(task), cost_net=sgd)
 
 
 def test_the_cost_net_minimises_lambda_times_the_net_term():
     task, batch = toy("labels")
-    model = model_for(task, CompoundMargin)
+    model = make_model(task, CompoundMargin)
     stage = make_stage(task, model, cost_net=sp.Player(), energy_weight=0.5)
     context = FreshContext(model, batch)
     [loss] = stage.phases[2].loss(context).values()

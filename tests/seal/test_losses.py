@@ -32,7 +32,7 @@ LOSSES = [
 ]
 
 
-def energy_for(task) -> sp.Energy:
+def make_energy(task) -> sp.Energy:
     return make(Labels, task, hidden=3) if isinstance(task.space, sp.LabelSet) else make(LinearChain, task)
 
 
@@ -74,7 +74,7 @@ def test_nce_on_two_labels_has_its_closed_form(k):
         assert losses[:, row].mean().item() == pytest.approx(expected, abs=4 * error)
 
 
-def test_nce_is_least_at_the_energy_of_the_data():
+def test_nce_is_lowest_at_the_energy_of_the_data():
     """Ma & Collins 2018: where noise is known, −E = ln p(y | x) minimises the expected loss over data from p."""
     noise = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
     data = torch.tensor([0.4, 0.1, 0.25, 0.25], dtype=torch.float64)
@@ -88,7 +88,7 @@ def test_nce_is_least_at_the_energy_of_the_data():
     assert expected(-data.log() + 5.0) == pytest.approx(best)  # a constant is free
 
 
-def test_ranking_leaves_the_noise_out():
+def test_ranking_ignores_the_noise():
     task = ToyLabels(labels=2)
     batch = batch_of(task, 3)
     energy, proposal = Table(task, 3), proposal_for(task, batch)
@@ -130,7 +130,7 @@ def test_samples_are_redrawn_or_kept_with_the_proposal(redraw, times):
 def test_contrast_has_no_gradient_to_the_noise():
     task, batch = toy("labels")
     proposal = proposal_for(task, batch)
-    value = make(Nce, task)(energy_for(task).at(batch.x), batch, proposal)
+    value = make(Nce, task)(make_energy(task).at(batch.x), batch, proposal)
     (gradient,) = torch.autograd.grad(value.sum(), proposal.logits, allow_unused=True)
     assert gradient is None
 
@@ -149,7 +149,7 @@ def test_ranking_loss_where_shares_vanish():
 
 def test_margin_is_eq_6_and_zero_only_without_violation():
     task, batch = toy("labels")
-    energy, loss = energy_for(task), make(Margin, task)
+    energy, loss = make_energy(task), make(Margin, task)
     for _ in range(20):
         proposal = proposal_for(task, batch, scale=3.0)
         e_hat, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (proposal.mean, batch.gold))
@@ -162,7 +162,7 @@ def test_margin_is_eq_6_and_zero_only_without_violation():
 
 def test_margin_cost_is_a_mean_or_a_sum_over_tokens():
     task, batch = toy("tags")
-    energy, proposal = energy_for(task), proposal_for(task, batch)
+    energy, proposal = make_energy(task), proposal_for(task, batch)
     lengths = batch.x.mask.sum(1)
     e_hat, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (proposal.mean, batch.gold))
     cost = torch.stack([(proposal.mean - batch.gold)[b, 0, :n].abs().sum() for b, n in enumerate(lengths)])
@@ -174,7 +174,7 @@ def test_margin_cost_is_a_mean_or_a_sum_over_tokens():
 @pytest.mark.parametrize("space", ["labels", "tags"])
 def test_compound_margin_truncates_for_the_energy_only(space):
     task, batch = toy(space)
-    energy, proposal = energy_for(task), proposal_for(task, batch)
+    energy, proposal = make_energy(task), proposal_for(task, batch)
     loss = make(CompoundMargin, task, perceptron_weight=0.3, cost="l1")
     f = loss.cost_net(batch, proposal).mean
     e_f, e_a, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (f, proposal.mean, batch.gold))
@@ -189,7 +189,7 @@ def test_cost_net_stops_the_gradient_before_the_net():
     task, batch = toy("labels")
     proposal = proposal_for(task, batch)
     loss = make(CompoundMargin, task, perceptron_weight=0.0)
-    value = sum_net_terms(loss, energy_for(task).at(batch.x), batch, proposal).sum()
+    value = sum_net_terms(loss, make_energy(task).at(batch.x), batch, proposal).sum()
     gradients = torch.autograd.grad(value, [proposal.logits, *loss.parameters()], allow_unused=True)
     assert not gradients[0].any()
     assert all(g is not None and g.any() for g in gradients[1:])
@@ -200,7 +200,7 @@ def test_cost_net_stops_the_gradient_before_the_net():
 
 def test_regression_is_cross_entropy_with_the_soft_score():
     task, batch = toy("labels")
-    energy, proposal, loss = energy_for(task), proposal_for(task, batch), make(Regression, task)
+    energy, proposal, loss = make_energy(task), proposal_for(task, batch), make(Regression, task)
     value = torch.sigmoid(-energy.at(batch.x)(proposal.mean)[:, 0])
     s = task.space.score(proposal.mean, batch.gold)[:, 0]
     expected = -s * value.log() - (1 - s) * (1 - value).log()
@@ -210,7 +210,7 @@ def test_regression_is_cross_entropy_with_the_soft_score():
 
 def test_sampled_regression_sums_over_the_output_and_samples():
     task, batch = toy("labels")
-    energy, proposal = energy_for(task), proposal_for(task, batch)
+    energy, proposal = make_energy(task), proposal_for(task, batch)
     single = make(Regression, task)(energy.at(batch.x), batch, proposal)
     torch.testing.assert_close(make(SampledRegression, task, samples=1)(energy.at(batch.x), batch, proposal), single)
     approximate = make(SampledRegression, task, samples=5, std=1e-9)(energy.at(batch.x), batch, proposal)
@@ -224,7 +224,7 @@ def test_sampled_regression_sums_over_the_output_and_samples():
 @pytest.mark.parametrize(("cls", "fields"), LOSSES)
 def test_gradients(cls, fields, space):
     task, batch = toy(space, 2)
-    energy, loss = energy_for(task), make(cls, task, **fields)
+    energy, loss = make_energy(task), make(cls, task, **fields)
     logits = proposal_for(task, batch).logits
     parameters = [*energy.parameters(), *loss.parameters()]
 
@@ -251,7 +251,7 @@ def test_gradients(cls, fields, space):
 def test_padding_changes_no_loss(cls, fields):
     """The same examples with three more columns of padding."""
     task, batch = toy("tags")
-    energy, loss, proposal = energy_for(task), make(cls, task, **fields), proposal_for(task, batch)
+    energy, loss, proposal = make_energy(task), make(cls, task, **fields), proposal_for(task, batch)
 
     def pad(value, axis):
         shape = list(value.shape)
@@ -274,11 +274,11 @@ def test_padding_changes_no_loss(cls, fields):
 
 @pytest.mark.parametrize("space", ["labels", "tags"])
 @pytest.mark.parametrize(("cls", "fields"), LOSSES)
-def test_rows_without_gold_teach_the_energy_nothing(cls, fields, space):
+def test_rows_without_gold_do_not_train_the_energy(cls, fields, space):
     task, batch = toy(space)
     labelled = torch.tensor([True, False, True, False])
     batch = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
-    energy, loss, proposal = energy_for(task), make(cls, task, **fields), proposal_for(task, batch)
+    energy, loss, proposal = make_energy(task), make(cls, task, **fields), proposal_for(task, batch)
     values = loss(energy.at(batch.x), batch, proposal)
     assert not values[~labelled].any()
     gradients = torch.autograd.grad(values[~labelled].sum(), list(energy.parameters()), allow_unused=True)

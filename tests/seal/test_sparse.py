@@ -86,7 +86,7 @@ def test_gradients_of_bags(cls, fields, labels):
 
 
 @pytest.mark.parametrize("cls", [Nce, Ranking])
-def test_losses_and_their_gradients_are_those_of_the_dense_path(cls, labels):
+def test_losses_and_their_gradients_match_the_dense_path(cls, labels):
     task = ToyLabels(labels=labels)
     batch = batch_of(task, 3)
     energy, proposal = make(Labels, task, hidden=4), make_fixed_proposal(task, batch, 6)
@@ -141,7 +141,7 @@ def test_auto_is_sparse_only_where_it_pays():
     assert not is_sparse(1000, -5.0, 20, energy=Dense(sp.Config(), ToyLabels(labels=1000)))
 
 
-def test_auto_on_few_labels_draws_as_dense_does():
+def test_auto_on_few_labels_draws_like_dense():
     task, batch = toy("labels")
     energy, proposal = make(Labels, task, hidden=3), proposal_for(task, batch)
     values = []
@@ -222,7 +222,7 @@ def test_dropout_and_half_precision_act_as_on_dense_outputs():
     torch.testing.assert_close(values, expected, atol=0.05, rtol=0.02)
 
 
-def test_many_labels_train_and_load_as_few_do():
+def test_many_labels_train_and_load_like_few():
     """With M stored label by label, values, optimiser steps and stored states are the same."""
     task = ToyLabels(labels=MANY_LABELS)
     energy = Labels(Labels.Config(hidden=3), task, ToyFeatures(task)).double()

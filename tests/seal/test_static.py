@@ -22,7 +22,7 @@ def train(folder: Path, **arguments: str) -> Path:
     return trained("labels", folder, **(SMALL | arguments))
 
 
-def weights(folder: Path, net: str) -> dict[str, torch.Tensor]:
+def read_weights(folder: Path, net: str) -> dict[str, torch.Tensor]:
     return {name: value for name, value in RunFolder(folder).weights().items() if name.startswith(net + ".")}
 
 
@@ -35,7 +35,7 @@ def dvn(tmp_path_factory) -> Path:
 def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
     arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0"}
     run = train(tmp_path / "static", **arguments)
-    original, final = weights(dvn, "energy"), weights(run, "energy")
+    original, final = read_weights(dvn, "energy"), read_weights(run, "energy")
     assert original.keys() == final.keys() and all(torch.equal(original[name], final[name]) for name in original)
     assert [record["stage"] for record in RunFolder(run).history()] == ["seal", "seal"]
     assert "inference_net.energy" in RunFolder(run).history()[0]["losses"]
@@ -50,7 +50,7 @@ def test_no_loss_moves_a_fixed_energy(dvn, tmp_path, loss):
     arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0"}
     arguments |= {"trainer.epochs": "1", "trainer.energy_dropout": "true"}
     run = train(tmp_path / "run", **arguments, energy_loss=f'{{"type": "{loss}"}}')
-    original, final = weights(dvn, "energy"), weights(run, "energy")
+    original, final = read_weights(dvn, "energy"), read_weights(run, "energy")
     assert all(torch.equal(original[name], final[name]) for name in original)
 
 
@@ -95,7 +95,7 @@ def test_teaching_and_predicting_energies_are_learned_alike(tmp_path, static_met
     teaching = train(tmp_path / "a", **shared | settings | {"method": static_method})
     arguments = shared | {"method": alone_method, "trainer.epochs": "1", "inference_net.steps": "3"}
     predicting = trained("labels", tmp_path / "b", **arguments)
-    teaching_weights, predicting_weights = weights(teaching, "energy"), weights(predicting, "energy")
+    teaching_weights, predicting_weights = read_weights(teaching, "energy"), read_weights(predicting, "energy")
     assert teaching_weights.keys() == predicting_weights.keys() and all(
         torch.equal(teaching_weights[name], predicting_weights[name]) for name in teaching_weights
     )

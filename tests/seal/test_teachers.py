@@ -59,7 +59,7 @@ def list_outputs(batch: sp.Batch, row: int) -> Tensor:
 
 
 @pytest.mark.parametrize("toy", TOYS)
-def test_its_partition_function_is_one_and_its_marginals_are_those_of_all_outputs(toy) -> None:
+def test_the_partition_function_is_one_and_the_marginals_match_all_outputs(toy) -> None:
     _, energy, batch = make_parts(*toy)
     bound = energy.at(batch.x)
     assert not bound.log_z().any()
@@ -71,7 +71,7 @@ def test_its_partition_function_is_one_and_its_marginals_are_those_of_all_output
 
 
 @pytest.mark.parametrize("toy", TOYS)
-def test_its_energy_is_that_of_the_mean_probability(toy) -> None:
+def test_the_energy_is_that_of_the_mean_probability(toy) -> None:
     _, energy, batch = make_parts(*toy)
     probabilities = torch.stack([net(batch.x).log_prob(batch.gold).exp() for net in energy.nets.values()])
     torch.testing.assert_close(energy.at(batch.x)(batch.gold), -probabilities.mean(0).log())
@@ -121,7 +121,7 @@ def test_distillation_is_cross_entropy_against_the_mean(toy) -> None:
         torch.testing.assert_close(terms["distillation"][row], -(p * student.log_prob(y)[row]).sum())
 
 
-def test_its_nets_are_fixed_and_without_dropout() -> None:
+def test_the_nets_are_fixed_and_without_dropout() -> None:
     _, energy, _ = make_parts(ToyLabels, Independent)
     energy.train()
     assert not any(module.training for module in energy.modules())
@@ -160,7 +160,7 @@ def test_runs_teach_a_net(teachers, tmp_path, method) -> None:
     assert sp.load(run).predict([{"features": {}}], energy=True)[0]["energy"] > 0
 
 
-def test_a_mean_of_runs_teaches_as_its_runs_do(teachers, tmp_path) -> None:
+def test_a_mean_of_runs_teaches_like_its_runs(teachers, tmp_path) -> None:
     spen("decode", *teachers, tmp_path / "mean", "--mean")
     losses = []
     for number, init in enumerate(([str(run) for run in teachers], str(tmp_path / "mean"))):
@@ -222,7 +222,7 @@ def test_invalid_teachers_are_rejected(teachers, tmp_path) -> None:
 
 @pytest.mark.parametrize("config", ["labels", "texts", "tags", "names", "roles"])
 @pytest.mark.parametrize("method", ["static_mean", "distillation"])
-def test_the_configs_know_the_methods(config, method) -> None:
+def test_the_configs_have_the_methods(config, method) -> None:
     """Without runs, each method raises an error that names its requirement."""
     with pytest.raises(ConfigError, match="energy 'mean' combines finished runs"):
         built(config, method=method)

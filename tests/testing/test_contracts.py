@@ -42,7 +42,7 @@ TOYS = {
     "labels": ToyLabels,
     "binary labels": lambda: ToyLabels(binary=True),
     "tags": ToyTags,
-    "texts": lambda: sample_texts(),
+    "texts": lambda: load_sample_texts(),
     "images": ToyImages,
     "images of one size": lambda: ToyImages(padded=False),
     "masks": ToyMasks,
@@ -115,7 +115,7 @@ ENERGY_OF |= dict.fromkeys(("gspen.mirror", "gspen.gap"), "gspen.star")
 """Energy losses and inference nets that accept few energies, and one that they accept."""
 
 
-def sample_texts():
+def load_sample_texts():
     """The sample's texts, which require no files."""
     return loaded("text", corpus="sample")
 
