@@ -52,7 +52,7 @@ Predicates = Annotated[
 Language = Annotated[
     str | None,
     typer.Option(
-        help="Language code of raw text, which selects spaCy's tokeniser (default: en).",
+        help="Language code of raw text, which selects spaCy's tokeniser (default: the run's task.language, or en).",
         show_default=False,
     ),
 ]
@@ -138,7 +138,8 @@ def predict(
     from spen_plugins.runs.predict import tokenised, writing
 
     with loading(run, keys, device, refine, precision) as loaded:
-        raw = tokenised.TokenisedText("", language, predicates, device)
+        own_language = loaded.folder.config()["task"].get("language", "en")
+        raw = tokenised.TokenisedText("", language, predicates, device, own_language)
         writer = writing.make_writer(loaded, form, out, energy)
         say_all(writing.choose_labels_shown(loaded, every, form))
         if text is not None or str(file) == "-":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -40,9 +41,29 @@ def test_raw_text_is_tokenised_by_spacys_rules(runs):
     Path("notes.txt").write_text(f"Anna doesn't know Mr. Smith.\n\n{RAW.split('. ')[2]}")
     done = spen("predict", runs["ner"], "notes.txt")
     assert words_of(done) == SENTENCES
-    assert done.stderr == "notes.txt: read as raw text, tokenised by spaCy's rules\n"
+    assert done.stderr == "notes.txt: read as raw text, tokenised by spaCy's rules for en\n"
     german = spen("predict", runs["ner"], "--language", "de", "--text", "Das ist z.B. gut.")
     assert words_of(german) == [["Das", "ist", "z.B.", "gut", "."]]
+
+
+def with_language(run: Path, language: str) -> Path:
+    """A copy of a run, as if it was trained with `task.language`."""
+    copy = Path(shutil.copytree(run, Path(f"in_{language}")))
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "task": {**config["task"], "language": language}}))
+    return copy
+
+
+def test_raw_text_is_in_the_language_of_the_run(runs):
+    german, text = with_language(runs["ner"], "de"), "Das ist z.B. gut."
+    assert words_of(spen("predict", german, "--text", text)) == [["Das", "ist", "z.B.", "gut", "."]]
+    assert "B." in words_of(spen("predict", german, "--text", text, "--language", "en"))[0]
+    Path("one.txt").write_text(text)
+    assert spen("predict", german, "one.txt").stderr == "one.txt: read as raw text, tokenised by spaCy's rules for de\n"
+    chinese = spen("predict", with_language(runs["ner"], "zh"), "--text", UNSPACED[0])
+    assert words_of(chinese) == [list(UNSPACED[0])] and not chinese.stderr
+    unknown = spen("predict", with_language(runs["ner"], "qq"), "--text", text, status=2)
+    assert "task.language qq: spaCy has no tokeniser" in unknown.stderr
 
 
 def test_a_file_in_the_tasks_format_is_no_raw_text(runs):
@@ -172,7 +193,7 @@ def test_tables_of_texts_are_predicted(runs):
 
 
 def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
-    for run, said in (("text", "one text per line"), ("ner", "tokenised by spaCy's rules")):
+    for run, said in (("text", "one text per line"), ("ner", "tokenised by spaCy's rules for en")):
         raw = TokenisedText("We won the match.\n")
         sp.load(runs[run]).task.read_text(raw)
         assert raw.describe() == f"read as raw text, {said}"

@@ -42,36 +42,47 @@ class TokenisedText:
 
     Args:
         text: the text.
-        language: code of the language whose spaCy tokeniser is used; None: English.
+        language: code of the language whose spaCy tokeniser is used, if the user named one.
         finder: run folder of a tagger of predicates; None: that of an installed plugin.
         device: its device.
+        own: code of the run's own language, which is used if `language` is None.
     """
 
-    def __init__(self, text: str, language: str | None = None, finder: Path | None = None, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        text: str,
+        language: str | None = None,
+        finder: Path | None = None,
+        device: str = "cpu",
+        own: str = "en",
+    ) -> None:
         self.text = text
         self.lines: Sequence[str] | None = None
         self.words: Sequence[Sequence[str]] | None = None
         self._places: list[Place] = []
-        self._language, self._finder, self._device = language, finder, device
+        self._named, self._language, self._finder, self._device = language, language or own, finder, device
         self._tokenised = self._was_asked = False
         self._without_predicates = 0
 
     def describe(self) -> str:
         """A sentence on the form in which the text was read."""
         form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
-        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._tokenised else "one text per line")
+        return f"read as {form}, " + (
+            f"tokenised by spaCy's rules for {self._language}" if self._tokenised else "one text per line"
+        )
 
     def notes(self) -> list[str]:
         """Sentences for the user, after the task has read its input: a warning, and that no predicate was found."""
         count = self._without_predicates
         of = "raw text" if self.words is None else "the file"
         without = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
-        return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *without]
+        is_english = self._tokenised and self._language == "en"
+        return [*(note_unspaced(self.text, self._named) if is_english else ()), *without]
 
     def check_used(self) -> None:
         """Raise a ConfigError, after the task has read its input, if it did not need the language or the finder."""
-        if self._language is not None and not self._tokenised:
-            raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
+        if self._named is not None and not self._tokenised:
+            raise ConfigError(f"--language {self._named}: found no raw text for spaCy to tokenise here; omit it")
         if self._finder is not None and not self._was_asked:
             raise ConfigError(f"--predicates {self._finder}: found no sentences here that need predicates; omit it")
 
@@ -116,7 +127,7 @@ class TokenisedText:
 
     @cached_property
     def _tokeniser(self) -> Any:
-        nlp = blank_tokeniser(self._language or "en", "--language")
+        nlp = blank_tokeniser(self._language, "task.language" if self._named is None else "--language")
         nlp.add_pipe("sentencizer")
         return nlp
 

@@ -8,6 +8,7 @@ import io
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -731,6 +732,11 @@ def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: P
         done = invoke(runs[name], path, out=tmp_path / name)
         assert done.exit_code == 0 and (warning in done.stderr) == warned
     done = invoke(runs["fine"], path, out=tmp_path / "named", language="zh")
+    assert done.exit_code == 0 and not done.stderr
+    chinese = Path(shutil.copytree(runs["fine"], tmp_path / "chinese"))
+    config = json.loads((chinese / "config.json").read_text())
+    (chinese / "config.json").write_text(json.dumps({**config, "task": {**config["task"], "language": "zh"}}))
+    done = invoke(chinese, path, out=tmp_path / "own")
     assert done.exit_code == 0 and not done.stderr
     spacy.blank("en").to_disk(tmp_path / "blank")  # a pipeline has its own language
     assert not invoke(tmp_path / "blank", path, out=tmp_path / "other").stderr

@@ -19,6 +19,7 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_spacy import spen_command
+from spen_spacy.annotate.pipeline import find_pipeline
 from spen_spacy.packaging.command import package
 from spen_spacy.packaging.meta import performance, requirements, sources, tag_attributes
 from spen_spacy.packaging.runs import Component, choose_components
@@ -311,6 +312,19 @@ def test_of_two_components_of_a_kind_the_second_scores_under_its_name(folder) ->
     assert performance(made) == {"ents_f": 0.25, "more_ents_f": 0.5}
 
 
+def test_a_package_has_the_language_of_its_runs(packaged: Path, folder, tmp_path: Path, capsys) -> None:
+    assert json.loads((packaged / "meta.json").read_text())["lang"] == "en"
+    words = [folder("tags", **NER, language="en"), "german=" + folder("run", **NER, language="de")]
+    for lang, full in ((None, "de_mine"), ("en", "en_mine")):
+        with pytest.raises(ConfigError, match="'inference_net' is missing"):
+            package(words, "mine", tmp_path / "out", lang)
+        said = capsys.readouterr().err
+        assert f"note: the package is called {full}:" in said
+        assert ("run has task.language=de, but --lang en tokenises its text" in said) == (lang == "en")
+    assert find_pipeline(words[1].partition("=")[2], None, None, None).language == "de"
+    assert find_pipeline(words[0], None, None, None).language == "en"
+
+
 def test_the_command_line_gives_the_function_its_arguments() -> None:
     app = typer.Typer()
     app.command()(package)
@@ -334,7 +348,6 @@ def test_the_plugin_registers_the_command(folder) -> None:
     assert spen_command()["package"] == "spen_spacy.packaging.command:package"
     done = spen("package", folder("run", weights=False, **NER), "--name", "mine", status=1)
     assert "error: " in done.stderr and "has no weights yet" in done.stderr
-    assert "note: the package is called en_mine" in done.stderr
 
 
 def test_its_help_and_that_of_the_plugin_import_no_spacy() -> None:
