@@ -117,6 +117,11 @@ def test_words_of_a_text_without_blanks_are_not_warned_of(runs):
     assert "warning" not in spen("predict", runs["ner"], "words.txt").stderr
     chinese = spen("predict", runs["ner"], "--text", UNSPACED[0], "--language", "zh")
     assert words_of(chinese) == [list(UNSPACED[0])] and not chinese.stderr
+    for more in ("", "她有 iPhone 15。\n"):  # with a named language, a file of one column is raw text
+        Path("zh.txt").write_text(UNSPACED[0] + f"\n{more}", encoding="utf-8")
+        chinese = spen("predict", runs["ner"], "zh.txt", "--language", "zh")
+        assert words_of(chinese)[0] == list(UNSPACED[0])
+        assert chinese.stderr == "zh.txt: read as raw text, tokenised by spaCy's rules for zh\n"
 
 
 def test_predicates_are_found_by_a_run(runs):
@@ -201,8 +206,9 @@ def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
 
 def test_options_without_effect_are_said(runs):
     Path("words").write_text("Anna\nleft\n.\n")
+    Path("tagged").write_text("Anna\tO\nleft\tO\n.\tO\n")
     for words, says in (
-        (["words", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
+        (["tagged", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
         (["words", "--predicates", runs["predicates"]], "found no sentences here that need predicates; omit it"),
         (["--text", "x", "--predicates", "none"], "--predicates none: found no sentences here that need predicates"),
         (["words", "--energy", "--format", "conll"], "--format conll can't hold"),

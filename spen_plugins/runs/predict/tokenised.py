@@ -39,6 +39,7 @@ class TokenisedText:
         text: the text.
         lines: in its place, the texts of lines of JSON.
         words: in its place, the words of each sentence.
+        named: code of the language that the user named, if any.
 
     Args:
         text: the text.
@@ -60,7 +61,7 @@ class TokenisedText:
         self.lines: Sequence[str] | None = None
         self.words: Sequence[Sequence[str]] | None = None
         self._places: list[Place] = []
-        self._named, self._language, self._finder, self._device = language, language or own, finder, device
+        self.named, self._language, self._finder, self._device = language, language or own, finder, device
         self._tokenised = self._was_asked = False
         self._without_predicates = 0
 
@@ -77,12 +78,12 @@ class TokenisedText:
         of = "raw text" if self.words is None else "the file"
         without = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
         is_english = self._tokenised and self._language == "en"
-        return [*(note_unspaced(self.text, self._named) if is_english else ()), *without]
+        return [*(note_unspaced(self.text, self.named) if is_english else ()), *without]
 
     def check_used(self) -> None:
         """Raise a ConfigError, after the task has read its input, if it did not need the language or the finder."""
-        if self._named is not None and not self._tokenised:
-            raise ConfigError(f"--language {self._named}: found no raw text for spaCy to tokenise here; omit it")
+        if self.named is not None and not self._tokenised:
+            raise ConfigError(f"--language {self.named}: found no raw text for spaCy to tokenise here; omit it")
         if self._finder is not None and not self._was_asked:
             raise ConfigError(f"--predicates {self._finder}: found no sentences here that need predicates; omit it")
 
@@ -127,7 +128,7 @@ class TokenisedText:
 
     @cached_property
     def _tokeniser(self) -> Any:
-        nlp = blank_tokeniser(self._language, "task.language" if self._named is None else "--language")
+        nlp = blank_tokeniser(self._language, "task.language" if self.named is None else "--language")
         nlp.add_pipe("sentencizer")
         return nlp
 
@@ -173,6 +174,8 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     raw.lines = _texts(task, path)
     if raw.lines is not None:
         raw.text = "\n".join(raw.lines)
+    elif raw.named is not None and _has_no_columns(task, path):
+        raw.text = "\n".join(read_lines(path))
     else:
         try:
             examples = read_inputs(task, str(file))
@@ -215,6 +218,17 @@ def _text(item: Any) -> str:
     if not isinstance(text, str):
         raise DataError("input", None, f"{item!r:.80}", f"{_TEXT}, as in the file's first line")
     return text
+
+
+def _has_no_columns(task: Task, path: Path) -> bool:
+    """True for lines of words, or of text without blanks between them, which only a named language tells apart."""
+    if not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs) or not path.is_file():
+        return False
+    lines = read_head(path).filled
+    if not lines or lines[0].lstrip()[0] in "{[" or any("\t" in line for line in lines):
+        return False
+    widths = {len(line.split()) for line in lines}
+    return widths == {1} or (len(widths) > 1 and is_mostly_unspaced("".join(lines)))
 
 
 def _is_raw(task: Task, path: Path) -> bool:

@@ -417,7 +417,7 @@ def test_spans_in_text_without_blanks_are_told_of_the_language(tmp_path):
     chinese = read_tagged(config(scheme="bio", language="zh"), path, gold=True)
     assert "warning" not in chinese.said and chinese.sentences[0].tags[:2] == ("B-PER", "I-PER")
     path.write_text(lines({"text": "Anna left", "label": [[0, 4, "PER"], [0, 6, "PER"]]}))
-    with pytest.raises(DataError, match="separate entities$"):
+    with pytest.raises(DataError, match=r"separate entities$"):
         read_tagged(config(scheme="bio"), path, gold=True)
 
 
