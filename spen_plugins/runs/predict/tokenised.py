@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from spen_plugins.batch import TextInputs
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.formats import JSON_LINES, is_prose, read_head
+from spen_plugins.data.formats import JSON_LINES, Head, is_prose, read_head
 from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.offset_items import blank_tokeniser
 from spen_plugins.data.sentences.roles import FileExamples
+from spen_plugins.data.sentences.tagged import has_no_columns
 from spen_plugins.data.text import RawText, decoded, read_lines, recode_file, shorten, split_lines
 from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.errors import ConfigError, DataError
@@ -63,6 +64,7 @@ class TokenisedText:
         self._places: list[Place] = []
         self.named, self._language, self._finder, self._device = language, language or own, finder, device
         self._tokenised = self._was_asked = False
+        self._installed: str | None = None
         self._without_predicates = 0
 
     def describe(self) -> str:
@@ -77,8 +79,13 @@ class TokenisedText:
         count = self._without_predicates
         of = "raw text" if self.words is None else "the file"
         without = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
-        is_english = self._tokenised and self._language == "en"
-        return [*(note_unspaced(self.text, self.named) if is_english else ()), *without]
+        notes = note_unspaced(self.text, self.named) if self._tokenised and self._language == "en" else []
+        if self._installed is not None:
+            remedy = f"by {self._installed}; --predicates RUN names a model of another language or domain"
+            without = [f"{note} {remedy}" for note in without]
+            if self._language not in self._installed.split("-"):
+                notes.append(f"warning: the text is in {self._language}, but its predicates are found {remedy}")
+        return [*notes, *without]
 
     def check_used(self) -> None:
         """Raise a ConfigError, after the task has read its input, if it did not need the language or the finder."""
@@ -116,7 +123,8 @@ class TokenisedText:
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """The words that are predicates, from 0, of each sentence."""
         self._was_asked = True
-        finder = load(_find_installed() if self._finder is None else self._finder, self._device)
+        run, self._installed = _find_installed() if self._finder is None else (self._finder, None)
+        finder = load(run, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
                 f"--predicates {finder.folder.path}: its tags have no predicates; `spen-run predicates` trains a run"
@@ -174,7 +182,7 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     raw.lines = _texts(task, path)
     if raw.lines is not None:
         raw.text = "\n".join(raw.lines)
-    elif raw.named is not None and _has_no_columns(task, path):
+    elif raw.named and _is_raw(task, path, has_no_columns) and not isinstance(task.inputs, TextInputs):
         raw.text = "\n".join(read_lines(path))
     else:
         try:
@@ -220,25 +228,14 @@ def _text(item: Any) -> str:
     return text
 
 
-def _has_no_columns(task: Task, path: Path) -> bool:
-    """True for lines of words, or of text without blanks between them, which only a named language tells apart."""
-    if not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs) or not path.is_file():
-        return False
-    lines = read_head(path).filled
-    if not lines or lines[0].lstrip()[0] in "{[" or any("\t" in line for line in lines):
-        return False
-    widths = {len(line.split()) for line in lines}
-    return widths == {1} or (len(widths) > 1 and is_mostly_unspaced("".join(lines)))
-
-
-def _is_raw(task: Task, path: Path) -> bool:
+def _is_raw(task: Task, path: Path, fits: Callable[[Head], bool] = is_prose) -> bool:
     if not isinstance(task, ReadsText) or not path.is_file() or path.suffix.lower() == ".csv":
         return False  # the task's reader says what a CSV file lacks
-    return is_prose(read_head(path))
+    return fits(read_head(path))
 
 
-def _find_installed() -> Path:
-    """The run of an installed plugin that finds predicates."""
+def _find_installed() -> tuple[Path, str]:
+    """The run of an installed plugin that finds predicates, and the name of the plugin's package."""
     registry = Registry()
     plugins = registry.providers("model").get(ROLES, [])
     if not plugins:
@@ -246,4 +243,5 @@ def _find_installed() -> Path:
         raise ConfigError(f"the input has no predicates marked; {_HOW}{broken}")
     if len(plugins) > 1:
         raise ConfigError(f"several plugins find predicates ({', '.join(plugins)}); name a run: --predicates RUN")
-    return Path(registry.resolve("model", f"{plugins[0]}.{ROLES}")()) / "predicates"
+    type_ = f"{plugins[0]}.{ROLES}"
+    return Path(registry.resolve("model", type_)()) / "predicates", registry.plugin(type_).distribution

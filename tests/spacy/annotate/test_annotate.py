@@ -744,6 +744,20 @@ def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: P
     assert not invoke(runs["fine"], english, out=tmp_path / "english").stderr
 
 
+def test_the_installed_model_of_predicates_is_named(runs: dict[str, Path], tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    (folder / "predicates").symlink_to(runs["predicates"])
+    monkeypatch.setattr("spen_spacy.annotate.pipeline.find_installed", lambda *_: folder)
+    by = "predicates are found by spen-en; --predicates RUN names a model of another language or domain"
+    path = text_file(tmp_path, ["Anna sent a letter."])
+    assert f"note: {by}" in invoke(runs["srl"], path, out=tmp_path / "a").stderr
+    done = invoke(runs["srl"], path, out=tmp_path / "b", language="de")
+    assert f"warning: the text is in de, but {by}" in done.stderr
+    done = invoke(runs["srl"], path, out=tmp_path / "c", predicates=runs["predicates"])
+    assert done.exit_code == 0 and not done.stderr
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
     """Rules that other processes can load, and shards to be written to `there`; those of one process are in `here`."""
