@@ -261,11 +261,15 @@ def test_folders_that_are_no_finished_runs(folder, tmp_path: Path, capsys: pytes
         ({"name": "en_mine_"}, "--name en_mine_"),
         ({"name": "en__mine"}, "--name en__mine"),
         ({"lang": "klingon"}, "--lang klingon: spaCy has no such language"),
+        ({"lang": "ja"}, "spaCy has no tokeniser for ja here: .*SudachiPy"),
         ({"version": "one"}, r"--version one: expected a version .* 1\.0\.0"),
         ({"version": "1.0-beta"}, r"--version 1\.0-beta: .* 1\.0b0"),
     ],
 )
-def test_settings_that_make_no_package(folder, tmp_path: Path, settings: dict[str, str], message: str) -> None:
+def test_settings_that_make_no_package(
+    folder, tmp_path: Path, settings: dict[str, str], message: str, monkeypatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sudachipy", None)
     with pytest.raises(ConfigError, match=message):
         package([folder("run", **NER)], settings.pop("name", "en_mine"), tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
