@@ -20,6 +20,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_spacy import spen_command
 from spen_spacy.annotate.pipeline import find_pipeline
+from spen_spacy.packaging.card import card
 from spen_spacy.packaging.command import package
 from spen_spacy.packaging.meta import performance, requirements, sources, tag_attributes
 from spen_spacy.packaging.runs import Component, choose_components
@@ -129,6 +130,9 @@ def test_the_card_says_what_one_must_know(packaged: Path, runs: dict[str, Path])
     assert "| validation | 0.0123 | 0.0456 | 263 |" in text and "1.250" in text
     assert "Scores are with gold predicates" in text and 'spacy.load("en_mine")' in text
     assert str(runs["ner"].parent) not in text and "{" not in text.replace("```", "")
+    assert '("Anna sent the old farmer in Boston a letter.")' in text
+    german = json.loads((packaged / "meta.json").read_text()) | {"lang": "de"}
+    assert 'spacy.load("de_mine")("…")' in card(german, "de_mine", choose_components([str(runs["ner"])]))
 
 
 def test_configs_of_the_runs_are_in_the_package_and_their_machine_is_not(packaged: Path, runs: dict[str, Path]) -> None:

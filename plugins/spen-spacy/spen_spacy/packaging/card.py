@@ -38,8 +38,8 @@ NOT_DEFINITIONS = ("split", "threshold")
 def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component]) -> str:
     """The card, in Markdown; `full_name` is the name for `spacy.load`, language included."""
     about = meta["description"] or f"A spaCy pipeline: {', '.join(component.name for component in components)}."
-    lines = [f"# {full_name} {meta['version']}", "", about, "", *_use(full_name, components), "", "## Components", ""]
-    lines += ["| component | factory | gives |", "|---|---|---|"]
+    lines = [f"# {full_name} {meta['version']}", "", about, "", *_use(full_name, components, meta.get("lang", "en"))]
+    lines += ["", "## Components", "", "| component | factory | gives |", "|---|---|---|"]
     lines += [f"| `{c.name}` | `{c.factory}` | {_does(c)} |" for c in components]
     for component in components:
         for part, run in component.runs.items():
@@ -51,11 +51,12 @@ def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component
     return "\n".join(lines) + "\n"
 
 
-def _use(full_name: str, components: Sequence[Component]) -> list[str]:
+def _use(full_name: str, components: Sequence[Component], lang: str) -> list[str]:
     last = components[-1]
     attribute = "tag_" if last.factory == "spen_pos" and tag_attributes(last.run) == "tag" else "pos_"
     shown = SHOWS[last.factory].replace("{attribute}", attribute)
-    code = ["import spacy", "", f'doc = spacy.load("{full_name}")("Anna sent the old farmer in Boston a letter.")']
+    text = "Anna sent the old farmer in Boston a letter." if lang == "en" else "…"
+    code = ["import spacy", "", f'doc = spacy.load("{full_name}")("{text}")']
     return ["```python", *code, f"print({shown})", "```"]
 
 
