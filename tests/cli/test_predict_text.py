@@ -89,7 +89,7 @@ def test_no_predicate_in_raw_text_is_said(runs, monkeypatch):
     assert not done.stdout and done.stderr.endswith("no predicate found in 1 sentence of raw text\n")
     done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!", *finder)
     assert done.stdout and not done.stderr
-    monkeypatch.setattr(tokenised, "_find_installed", lambda: (runs["predicates"], "spen-en"))
+    monkeypatch.setattr(tokenised, "_find_installed_run", lambda: (runs["predicates"], "spen-en"))
     by = "by spen-en; --predicates RUN names a model of another language or domain\n"
     done = spen("predict", runs["srl"], "--text", "Anna left. Yes!")
     assert done.stderr == f"no predicate found in 2 sentences of raw text {by}"
