@@ -52,7 +52,7 @@ Predicates = Annotated[
 Language = Annotated[
     str | None,
     typer.Option(
-        help="Language code of raw text, which selects spaCy's tokeniser (default: en).",
+        help="Language code of raw text, which selects spaCy's tokeniser (default: the run's task.language, or en).",
         show_default=False,
     ),
 ]
@@ -138,7 +138,8 @@ def predict(
     from spen_plugins.runs.predict import tokenised, writing
 
     with loading(run, keys, device, refine, precision) as predictor:
-        source = tokenised.TokenisedText("", language, predicates, device)
+        run_language = predictor.folder.config()["task"].get("language", "en")
+        source = tokenised.TokenisedText("", language, predicates, device, run_language)
         writer = writing.make_writer(predictor, form, out, energy)
         say_all(writing.choose_labels_shown(predictor, every, form))
         if text is not None or str(file) == "-":

@@ -115,6 +115,6 @@ def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
     if mean < CLAUSE or not is_mostly_unspaced("".join(words)):
         return []
     return [
-        f"warning: the words of {path} have {mean:.0f} characters on average. If it is raw text, pass it by --text "
-        "or on standard input, with its language (--language zh, ja, th, …)"
+        f"warning: the words of {path} have {mean:.0f} characters on average. If it is raw text, name its "
+        "language (--language zh, ja, th, …)"
     ]

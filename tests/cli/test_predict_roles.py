@@ -87,7 +87,7 @@ def test_tasks_of_predicates(task: str) -> None:
 def test_texts_of_lines_are_raw(runs: dict[str, Path]) -> None:
     texts = ["Anna  sent it. Yes!", "", "Bob\nsaw her"]
     done = spen("predict", runs["srl"], lines(*({"sentence": text} for text in texts)))
-    assert done.stderr == "in.jsonl: read as JSONL of raw texts (sentence), tokenised by spaCy's rules\n"
+    assert done.stderr == "in.jsonl: read as JSONL of raw texts (sentence), tokenised by spaCy's rules for en\n"
     found = answers(done)
     assert [(a["line"], texts[a["line"] - 1][a["start_char"] : a["end_char"]]) for a in found] == [
         (1, "Anna  sent it."),

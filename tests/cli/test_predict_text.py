@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -40,9 +41,29 @@ def test_raw_text_is_tokenised_by_spacys_rules(runs):
     Path("notes.txt").write_text(f"Anna doesn't know Mr. Smith.\n\n{RAW.split('. ')[2]}")
     done = spen("predict", runs["ner"], "notes.txt")
     assert words_of(done) == SENTENCES
-    assert done.stderr == "notes.txt: read as raw text, tokenised by spaCy's rules\n"
+    assert done.stderr == "notes.txt: read as raw text, tokenised by spaCy's rules for en\n"
     german = spen("predict", runs["ner"], "--language", "de", "--text", "Das ist z.B. gut.")
     assert words_of(german) == [["Das", "ist", "z.B.", "gut", "."]]
+
+
+def with_language(run: Path, language: str) -> Path:
+    """A copy of a run, as if it was trained with `task.language`."""
+    copy = Path(shutil.copytree(run, Path(f"in_{language}")))
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "task": {**config["task"], "language": language}}))
+    return copy
+
+
+def test_raw_text_is_in_the_language_of_the_run(runs):
+    german, text = with_language(runs["ner"], "de"), "Das ist z.B. gut."
+    assert words_of(spen("predict", german, "--text", text)) == [["Das", "ist", "z.B.", "gut", "."]]
+    assert "B." in words_of(spen("predict", german, "--text", text, "--language", "en"))[0]
+    Path("one.txt").write_text(text)
+    assert spen("predict", german, "one.txt").stderr == "one.txt: read as raw text, tokenised by spaCy's rules for de\n"
+    chinese = spen("predict", with_language(runs["ner"], "zh"), "--text", UNSPACED[0])
+    assert words_of(chinese) == [list(UNSPACED[0])] and not chinese.stderr
+    unknown = spen("predict", with_language(runs["ner"], "qq"), "--text", text, status=2)
+    assert "task.language qq: spaCy has no tokeniser" in unknown.stderr
 
 
 def test_a_file_in_the_tasks_format_is_no_raw_text(runs):
@@ -68,6 +89,13 @@ def test_no_predicate_in_raw_text_is_said(runs, monkeypatch):
     assert not done.stdout and done.stderr.endswith("no predicate found in 1 sentence of raw text\n")
     done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!", *finder)
     assert done.stdout and not done.stderr
+    monkeypatch.setattr(tokenised, "_find_installed_run", lambda: (runs["predicates"], "spen-en"))
+    by = "by spen-en; --predicates RUN names a model of another language or domain\n"
+    done = spen("predict", runs["srl"], "--text", "Anna left. Yes!")
+    assert done.stderr == f"no predicate found in 2 sentences of raw text {by}"
+    assert not spen("predict", runs["srl"], "--text", "Anna sent it.").stderr
+    done = spen("predict", runs["srl"], "--text", "Anna sent it.", "--language", "de")
+    assert done.stdout and done.stderr == f"warning: the text is in de, but its predicates are found {by}"
 
 
 UNSPACED = ("李四昨天去了上海。", "猫はソファで寝ています。", "แมวนอนอยู่บนโซฟา")
@@ -96,6 +124,11 @@ def test_words_of_a_text_without_blanks_are_not_warned_of(runs):
     assert "warning" not in spen("predict", runs["ner"], "words.txt").stderr
     chinese = spen("predict", runs["ner"], "--text", UNSPACED[0], "--language", "zh")
     assert words_of(chinese) == [list(UNSPACED[0])] and not chinese.stderr
+    for more in ("", "她有 iPhone 15。\n"):  # with a named language, a file of one column is raw text
+        Path("zh.txt").write_text(UNSPACED[0] + f"\n{more}", encoding="utf-8")
+        chinese = spen("predict", runs["ner"], "zh.txt", "--language", "zh")
+        assert words_of(chinese)[0] == list(UNSPACED[0])
+        assert chinese.stderr == "zh.txt: read as raw text, tokenised by spaCy's rules for zh\n"
 
 
 def test_predicates_are_found_by_a_run(runs):
@@ -172,7 +205,7 @@ def test_tables_of_texts_are_predicted(runs):
 
 
 def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
-    for run, said in (("text", "one text per line"), ("ner", "tokenised by spaCy's rules")):
+    for run, said in (("text", "one text per line"), ("ner", "tokenised by spaCy's rules for en")):
         raw = TokenisedText("We won the match.\n")
         sp.load(runs[run]).task.read_text(raw)
         assert raw.describe() == f"read as raw text, {said}"
@@ -180,8 +213,9 @@ def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
 
 def test_options_without_effect_are_said(runs):
     Path("words").write_text("Anna\nleft\n.\n")
+    Path("tagged").write_text("Anna\tO\nleft\tO\n.\tO\n")
     for words, says in (
-        (["words", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
+        (["tagged", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
         (["words", "--predicates", runs["predicates"]], "found no sentences here that need predicates; omit it"),
         (["--text", "x", "--predicates", "none"], "--predicates none: found no sentences here that need predicates"),
         (["words", "--energy", "--format", "conll"], "--format conll can't hold"),

@@ -12,7 +12,8 @@ from typing import Any
 
 from spen_plugins.data.schemes import Span
 from spen_plugins.data.sentences.items import FORM, bad, tags_of
-from spen_plugins.errors import ConfigError, explain_missing
+from spen_plugins.data.texts.words import is_mostly_unspaced
+from spen_plugins.errors import ConfigError, DataError, explain_missing
 
 
 def blank_tokeniser(language: str, setting: str) -> Any:
@@ -89,18 +90,25 @@ def _convert_lists(value: Mapping[str, Any], words: str, places: Any) -> dict[st
 
 
 def _convert_text(value: Mapping[str, Any], places: Any, moved: list[str]) -> dict[str, Any]:
-    text = value["text"]
+    text, hint = value["text"], ""
     if "tokens" in value:
         bounds = _find_bounds(text, value["tokens"])
     else:
         bounds = [(t.idx, t.idx + len(t)) for t in _make_tokeniser(places.language)(text) if not t.is_space]
+        if places.language == "en" and is_mostly_unspaced(text):
+            hint = "; the text is tokenised as English: set task.language=ja (or zh, th, …)"
     form: dict[str, Any] = {"words": [text[start:end] for start, end in bounds]}
     key = next((key for key in (places.tags, *SPANS) if key in value), None)
     if key is not None and places.scheme != "none":
         if not isinstance(value[key], (list, type(None))):
             raise bad(f"{key} {value[key]!r:.80}", f"a list of spans, {SPAN}")
-        spans = [_find_word_span(text, span, bounds, moved) for span in value[key] or []]
-        form["tags"] = tags_of(spans, "entity", len(bounds), places.scheme)
+        widened: list[str] = []
+        spans = [_find_word_span(text, span, bounds, widened) for span in value[key] or []]
+        moved += [description + hint for description in widened]
+        try:
+            form["tags"] = tags_of(spans, "entity", len(bounds), places.scheme)
+        except DataError as error:
+            raise bad(error.found, error.expected + hint) from None
     return form
 
 

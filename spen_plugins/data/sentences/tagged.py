@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.data.disk.shards import check_in_memory, is_sharded, shards
-from spen_plugins.data.formats import JSON_LINES, Format, is_prose, read_head, recognise
+from spen_plugins.data.formats import JSON_LINES, Format, Head, is_prose, read_head, recognise
 from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.data.sentences.conllu import read_conllu
@@ -20,6 +20,7 @@ from spen_plugins.data.sentences.offset_items import WORDS, own_form
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.data.sentences.tagged_rows import TOKEN_ROWS, read_token_rows, tagged_rows
 from spen_plugins.data.text import open_text
+from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import from_json
 
@@ -158,6 +159,14 @@ def read_words(places: Any, path: Path) -> TagFile:
     words = None if uses_default else places.words
     tags = places.tags if name == "columns" and isinstance(places.tags, int) else None
     return read_tagged(replace(places, format=name, words=words, tags=tags), path, gold=False)
+
+
+def has_no_columns(head: Head) -> bool:
+    """True for lines of words, or of text without blanks between them, which only a named language tells apart."""
+    if not head.filled or head.filled[0].lstrip()[0] in "{[" or any("\t" in line for line in head.filled):
+        return False
+    widths = {len(line.split()) for line in head.filled}
+    return widths == {1} or (len(widths) > 1 and is_mostly_unspaced("".join(head.filled)))
 
 
 def _find_format(format_name: str, path: Path, columns: Sequence[int | str]) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from spen_plugins.batch import TextInputs
 from spen_plugins.data.catalogue import locate
-from spen_plugins.data.formats import JSON_LINES, is_prose, read_head
+from spen_plugins.data.formats import JSON_LINES, Head, is_prose, read_head
 from spen_plugins.data.records import read_json_lines
 from spen_plugins.data.sentences.offset_items import blank_tokeniser
 from spen_plugins.data.sentences.roles import FileExamples
+from spen_plugins.data.sentences.tagged import has_no_columns
 from spen_plugins.data.text import RawText, decoded, read_lines, recode_file, shorten, split_lines
 from spen_plugins.data.texts.words import is_mostly_unspaced
 from spen_plugins.errors import ConfigError, DataError
@@ -39,39 +40,57 @@ class TokenisedText:
         text: the text.
         lines: the texts of lines of JSON, in place of the text.
         words: the words of each sentence, in place of the text.
+        named: code of the language that the user named, if any.
 
     Args:
         text: the text.
-        language: code of the language whose spaCy tokeniser is used; None: English.
+        language: code of the language whose spaCy tokeniser is used, if the user named one.
         finder: run folder of a tagger of predicates; None: that of an installed plugin.
         device: the tagger's device.
+        run_language: code of the run's own language, which is used if `language` is None.
     """
 
-    def __init__(self, text: str, language: str | None = None, finder: Path | None = None, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        text: str,
+        language: str | None = None,
+        finder: Path | None = None,
+        device: str = "cpu",
+        run_language: str = "en",
+    ) -> None:
         self.text = text
         self.lines: Sequence[str] | None = None
         self.words: Sequence[Sequence[str]] | None = None
         self._places: list[Place] = []
-        self._language, self._finder, self._device = language, finder, device
+        self.named, self._language, self._finder, self._device = language, language or run_language, finder, device
         self._is_tokenised = self._was_asked = False
+        self._installed: str | None = None
         self._sentences_without_predicates = 0
 
     def describe(self) -> str:
         """A sentence on the form of the text."""
         form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
-        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._is_tokenised else "one text per line")
+        return f"read as {form}, " + (
+            f"tokenised by spaCy's rules for {self._language}" if self._is_tokenised else "one text per line"
+        )
 
     def notes(self) -> list[str]:
-        """Notes for the user, after the task has read its input: on text without spaces, and on missing predicates."""
+        """Notes for the user, after the task has read its input: on text without spaces, and on predicates."""
         count = self._sentences_without_predicates
         source = "raw text" if self.words is None else "the file"
         predicate_notes = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {source}"] if count else []
-        return [*(note_unspaced(self.text, self._language) if self._is_tokenised else ()), *predicate_notes]
+        notes = note_unspaced(self.text, self.named) if self._is_tokenised and self._language == "en" else []
+        if self._installed is not None:
+            remedy = f"by {self._installed}; --predicates RUN names a model of another language or domain"
+            predicate_notes = [f"{note} {remedy}" for note in predicate_notes]
+            if self._language not in self._installed.split("-"):
+                notes.append(f"warning: the text is in {self._language}, but its predicates are found {remedy}")
+        return [*notes, *predicate_notes]
 
     def check_used(self) -> None:
         """Raise a ConfigError, after the task has read its input, if the task did not need the language or finder."""
-        if self._language is not None and not self._is_tokenised:
-            raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
+        if self.named is not None and not self._is_tokenised:
+            raise ConfigError(f"--language {self.named}: found no raw text for spaCy to tokenise here; omit it")
         if self._finder is not None and not self._was_asked:
             raise ConfigError(f"--predicates {self._finder}: found no sentences here that need predicates; omit it")
 
@@ -106,7 +125,8 @@ class TokenisedText:
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """The positions of each sentence's predicates, from 0."""
         self._was_asked = True
-        finder = load(_find_installed_run() if self._finder is None else self._finder, self._device)
+        run, self._installed = _find_installed_run() if self._finder is None else (self._finder, None)
+        finder = load(run, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
                 f"--predicates {finder.folder.path}: its tags have no predicates; `spen-run predicates` trains a run"
@@ -118,7 +138,7 @@ class TokenisedText:
 
     @cached_property
     def _tokeniser(self) -> Any:
-        nlp = blank_tokeniser(self._language or "en", "--language")
+        nlp = blank_tokeniser(self._language, "task.language" if self.named is None else "--language")
         nlp.add_pipe("sentencizer")
         return nlp
 
@@ -164,6 +184,8 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     raw.lines = _read_texts(task, path)
     if raw.lines is not None:
         raw.text = "\n".join(raw.lines)
+    elif raw.named and _is_raw(task, path, has_no_columns) and not isinstance(task.inputs, TextInputs):
+        raw.text = "\n".join(read_lines(path))
     else:
         try:
             examples = read_inputs(task, str(file))
@@ -208,14 +230,14 @@ def _extract_text(item: Any) -> str:
     return text
 
 
-def _is_raw(task: Task, path: Path) -> bool:
+def _is_raw(task: Task, path: Path, fits: Callable[[Head], bool] = is_prose) -> bool:
     if not isinstance(task, ReadsText) or not path.is_file() or path.suffix.lower() == ".csv":
         return False  # the task's reader reports errors of CSV files
-    return is_prose(read_head(path))
+    return fits(read_head(path))
 
 
-def _find_installed_run() -> Path:
-    """The run of an installed plugin that finds predicates."""
+def _find_installed_run() -> tuple[Path, str]:
+    """The run of an installed plugin that finds predicates, and the name of the plugin's package."""
     registry = Registry()
     plugins = registry.providers("model").get(ROLES, [])
     if not plugins:
@@ -223,4 +245,5 @@ def _find_installed_run() -> Path:
         raise ConfigError(f"the input has no predicates marked; {_PREDICATES_ADVICE}{notes}")
     if len(plugins) > 1:
         raise ConfigError(f"several plugins find predicates ({', '.join(plugins)}); name a run: --predicates RUN")
-    return Path(registry.resolve("model", f"{plugins[0]}.{ROLES}")()) / "predicates"
+    type_ = f"{plugins[0]}.{ROLES}"
+    return Path(registry.resolve("model", type_)()) / "predicates", registry.plugin(type_).distribution

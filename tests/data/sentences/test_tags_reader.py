@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -403,6 +404,22 @@ def test_spans_inside_words_are_widened_with_a_warning(tmp_path):
     found = read_tagged(config(scheme="bio"), path, gold=True)
     assert found.sentences[0].tags == ("B-PER", "I-PER", "O", "B-LOC", "I-LOC")
     assert found.description.endswith("warning: 1 span was widened to word boundaries, such as 'New Yor' to 'New York'")
+
+
+def test_spans_in_text_without_blanks_are_told_of_the_language(tmp_path):
+    path, text = tmp_path / "a.jsonl", "李雷昨天去了广州。"
+    path.write_text(lines({"text": text, "label": [[0, 2, "PER"]]}))
+    hint = r"; the text is tokenised as English: set task\.language=ja \(or zh, th, …\)$"
+    english = read_tagged(config(scheme="bio"), path, gold=True)
+    assert re.search(f"such as '李雷' to '{text[:-1]}'{hint}", english.description)
+    path.write_text(lines({"text": text, "label": [[0, 2, "PER"], [6, 8, "LOC"]]}))
+    with pytest.raises(DataError, match=f"PER and LOC, which share word 0; expected separate entities{hint}"):
+        read_tagged(config(scheme="bio"), path, gold=True)
+    chinese = read_tagged(config(scheme="bio", language="zh"), path, gold=True)
+    assert "warning" not in chinese.description and chinese.sentences[0].tags[:2] == ("B-PER", "I-PER")
+    path.write_text(lines({"text": "Anna left", "label": [[0, 4, "PER"], [0, 6, "PER"]]}))
+    with pytest.raises(DataError, match=r"separate entities$"):
+        read_tagged(config(scheme="bio"), path, gold=True)
 
 
 def test_lists_under_names_of_the_users(tmp_path):

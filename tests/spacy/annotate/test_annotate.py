@@ -8,6 +8,7 @@ import io
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -732,10 +733,29 @@ def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: P
         assert done.exit_code == 0 and (warning in done.stderr) == warned
     done = invoke(runs["fine"], path, out=tmp_path / "named", language="zh")
     assert done.exit_code == 0 and not done.stderr
+    chinese = Path(shutil.copytree(runs["fine"], tmp_path / "chinese"))
+    config = json.loads((chinese / "config.json").read_text())
+    (chinese / "config.json").write_text(json.dumps({**config, "task": {**config["task"], "language": "zh"}}))
+    done = invoke(chinese, path, out=tmp_path / "own")
+    assert done.exit_code == 0 and not done.stderr
     spacy.blank("en").to_disk(tmp_path / "blank")  # a pipeline has its own language
     assert not invoke(tmp_path / "blank", path, out=tmp_path / "other").stderr
     english = text_file(tmp_path, ["Anna wrote 上海 on a wall."])
     assert not invoke(runs["fine"], english, out=tmp_path / "english").stderr
+
+
+def test_the_installed_model_of_predicates_is_named(runs: dict[str, Path], tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    (folder / "predicates").symlink_to(runs["predicates"])
+    monkeypatch.setattr("spen_spacy.annotate.pipeline.find_installed", lambda *_: folder)
+    by = "predicates are found by spen-en; --predicates RUN names a model of another language or domain"
+    path = text_file(tmp_path, ["Anna sent a letter."])
+    assert f"note: {by}" in invoke(runs["srl"], path, out=tmp_path / "a").stderr
+    done = invoke(runs["srl"], path, out=tmp_path / "b", language="de")
+    assert f"warning: the text is in de, but {by}" in done.stderr
+    done = invoke(runs["srl"], path, out=tmp_path / "c", predicates=runs["predicates"])
+    assert done.exit_code == 0 and not done.stderr
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_spacy import spen_command
+from spen_spacy.annotate.pipeline import find_pipeline
+from spen_spacy.packaging.card import card
 from spen_spacy.packaging.command import package
 from spen_spacy.packaging.meta import performance, requirements, sources, tag_attributes
 from spen_spacy.packaging.runs import Component, choose_components
@@ -128,6 +130,9 @@ def test_the_card_says_what_one_must_know(packaged: Path, runs: dict[str, Path])
     assert "| validation | 0.0123 | 0.0456 | 263 |" in text and "1.250" in text
     assert "Scores are with gold predicates" in text and 'spacy.load("en_mine")' in text
     assert str(runs["ner"].parent) not in text and "{" not in text.replace("```", "")
+    assert '("Anna sent the old farmer in Boston a letter.")' in text
+    german = json.loads((packaged / "meta.json").read_text()) | {"lang": "de"}
+    assert 'spacy.load("de_mine")("…")' in card(german, "de_mine", choose_components([str(runs["ner"])]))
 
 
 def test_configs_of_the_runs_are_in_the_package_and_their_machine_is_not(packaged: Path, runs: dict[str, Path]) -> None:
@@ -260,11 +265,15 @@ def test_folders_that_are_no_finished_runs(folder, tmp_path: Path, capsys: pytes
         ({"name": "en_mine_"}, "--name en_mine_"),
         ({"name": "en__mine"}, "--name en__mine"),
         ({"lang": "klingon"}, "--lang klingon: spaCy has no such language"),
+        ({"lang": "ja"}, "spaCy has no tokeniser for ja here: .*SudachiPy"),
         ({"version": "one"}, r"--version one: expected a version .* 1\.0\.0"),
         ({"version": "1.0-beta"}, r"--version 1\.0-beta: .* 1\.0b0"),
     ],
 )
-def test_settings_that_make_no_package(folder, tmp_path: Path, settings: dict[str, str], message: str) -> None:
+def test_settings_that_make_no_package(
+    folder, tmp_path: Path, settings: dict[str, str], message: str, monkeypatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sudachipy", None)
     with pytest.raises(ConfigError, match=message):
         package([folder("run", **NER)], settings.pop("name", "en_mine"), tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
@@ -311,6 +320,19 @@ def test_of_two_components_of_a_kind_the_second_scores_under_its_name(folder) ->
     assert performance(made) == {"ents_f": 0.25, "more_ents_f": 0.5}
 
 
+def test_a_package_has_the_language_of_its_runs(packaged: Path, folder, tmp_path: Path, capsys) -> None:
+    assert json.loads((packaged / "meta.json").read_text())["lang"] == "en"
+    words = [folder("tags", **NER, language="en"), "german=" + folder("run", **NER, language="de")]
+    for lang, full in ((None, "de_mine"), ("en", "en_mine")):
+        with pytest.raises(ConfigError, match="'inference_net' is missing"):
+            package(words, "mine", tmp_path / "out", lang)
+        said = capsys.readouterr().err
+        assert f"note: the package is called {full}:" in said
+        assert ("run has task.language=de, but --lang en tokenises its text" in said) == (lang == "en")
+    assert find_pipeline(words[1].partition("=")[2], None, None, None).language == "de"
+    assert find_pipeline(words[0], None, None, None).language == "en"
+
+
 def test_the_command_line_gives_the_function_its_arguments() -> None:
     app = typer.Typer()
     app.command()(package)
@@ -334,7 +356,6 @@ def test_the_plugin_registers_the_command(folder) -> None:
     assert spen_command()["package"] == "spen_spacy.packaging.command:package"
     done = spen("package", folder("run", weights=False, **NER), "--name", "mine", status=1)
     assert "error: " in done.stderr and "has no weights yet" in done.stderr
-    assert "note: the package is called en_mine" in done.stderr
 
 
 def test_its_help_and_that_of_the_plugin_import_no_spacy() -> None:

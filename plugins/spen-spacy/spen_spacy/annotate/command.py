@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spen_plugins import ConfigError, locked
+from spen_plugins import ConfigError, Registry, locked
 from spen_spacy.annotate import options
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def annotate(
     if to == "parquet":
         parquet.require()
     source = find_pipeline(pipeline, predicates, language, device or ("cuda" if gpus else None), precision)
+    if predicates is None and len(source.runs) > 1:
+        _note_finder(source.language)
     format, sources, skipped = find_sources(inputs, kind, out)
     _note_skipped(skipped)
     reading = Reading(format, documents, text)
@@ -114,6 +116,17 @@ def _follow(steps: Generator[Done, None, None], job: Job, plan: Plan, unfinished
     remove_unfinished(Path(job.out))
     shards = f"{len(plan.shards)} shard{'s' * (len(plan.shards) != 1)}"
     typer.echo(f"{job.out}: all of {shards}{note_failed(job, plan.shards)}")
+
+
+def _note_finder(language: str) -> None:
+    """Say which installed model finds the predicates; a warning if it is of another language."""
+    registry = Registry()
+    finder = registry.plugin(f"{registry.providers('model')['spen_srl'][0]}.spen_srl").distribution
+    start = "note:" if language in finder.split("-") else f"warning: the text is in {language}, but"
+    typer.echo(
+        f"{start} predicates are found by {finder}; --predicates RUN names a model of another language or domain",
+        err=True,
+    )
 
 
 def _note_skipped(skipped: Sequence[Path]) -> None:

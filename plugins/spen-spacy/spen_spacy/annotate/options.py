@@ -116,5 +116,8 @@ PredicatesRun = Annotated[
 ]
 LanguageOption = Annotated[
     str | None,
-    typer.Option(show_default=False, help="For a run: language code of spaCy's tokeniser (default: en)."),
+    typer.Option(
+        show_default=False,
+        help="For a run: language code of spaCy's tokeniser (default: the run's task.language, or en).",
+    ),
 ]

@@ -14,7 +14,7 @@ from spacy.language import Language
 from spen_plugins import ConfigError, RunError, RunFolder, SpenError, __version__, did_you_mean, sha256
 from spen_spacy.component import Component
 from spen_spacy.packaging.package import make_pipeline
-from spen_spacy.packaging.runs import choose_components, choose_factory
+from spen_spacy.packaging.runs import choose_components, choose_factory, choose_language
 from spen_spacy.places import find_installed
 
 NOT_HASHED = frozenset(
@@ -106,11 +106,12 @@ def find_pipeline(
             runs.append(str(Path(predicates).expanduser().resolve()))
         elif choose_factory(RunFolder.open(path)) == "spen_srl":
             runs.append(str(find_installed("--predicates", "spen_srl") / "predicates"))
+        language = language or choose_language(map(RunFolder.open, map(Path, runs)))
         try:
-            spacy.util.get_lang_class(language or "en")
+            spacy.util.get_lang_class(language)
         except ImportError as error:
             raise ConfigError(f"--language {language}: spaCy has no such language (en, de, …; xx for any)") from error
-        return Pipeline(runs[0], tuple(runs), language or "en", device, precision)
+        return Pipeline(runs[0], tuple(runs), language, device, precision)
     for option, value in (("--predicates", predicates), ("--language", language)):
         if value is not None:
             raise ConfigError(f"{option} {value}: {source} is not a run folder; a pipeline has its own")

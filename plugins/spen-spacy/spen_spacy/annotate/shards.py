@@ -87,7 +87,7 @@ def describe_failed(count: int, where: str) -> str:
 
 def note_unspaced(nlp: Language, job: Job, shards: Sequence[Shard], language: str | None) -> list[str]:
     """A warning if the first documents of shards have no blanks between words; see `spen_plugins.note_unspaced`."""
-    if not job.pipeline.tags_words:
+    if not job.pipeline.tags_words or job.pipeline.language != "en":
         return []
     documents = islice((document for shard in shards for document in _read(nlp, job, shard)), FIRST)
     return sp.note_unspaced(

@@ -43,7 +43,7 @@ def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component
         "",
         description,
         "",
-        *_write_use(full_name, components),
+        *_write_use(full_name, components, meta.get("lang", "en")),
         "",
         "## Components",
         "",
@@ -62,11 +62,12 @@ def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component
     return "\n".join(lines) + "\n"
 
 
-def _write_use(full_name: str, components: Sequence[Component]) -> list[str]:
+def _write_use(full_name: str, components: Sequence[Component], lang: str) -> list[str]:
     last = components[-1]
     attribute = "tag_" if last.factory == "spen_pos" and tag_attributes(last.run) == "tag" else "pos_"
     expression = SHOWS[last.factory].replace("{attribute}", attribute)
-    code = ["import spacy", "", f'doc = spacy.load("{full_name}")("Anna sent the old farmer in Boston a letter.")']
+    text = "Anna sent the old farmer in Boston a letter." if lang == "en" else "…"
+    code = ["import spacy", "", f'doc = spacy.load("{full_name}")("{text}")']
     return ["```python", *code, f"print({expression})", "```"]
 
 

@@ -28,7 +28,12 @@ Name = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder in which to create the package's folder, NAME-VERSION.")]
-Lang = Annotated[str, typer.Option(help="Language code; selects spaCy's tokeniser.")]
+Lang = Annotated[
+    str | None,
+    typer.Option(
+        show_default=False, help="Language code; selects spaCy's tokeniser (default: the runs' task.language, or en)."
+    ),
+]
 VersionOption = Annotated[str, typer.Option("--version", help="The package's version.")]
 Licence = Annotated[str, typer.Option(show_default=False, help="The package's licence.")]
 Build = Annotated[
@@ -50,7 +55,7 @@ def package(
     runs: Runs,
     name: Name,
     out: Out = Path("packages"),
-    lang: Lang = "en",
+    lang: Lang = None,
     version: VersionOption = "0.0.0",
     licence: Licence = "",
     build: Build = "wheel",
@@ -65,15 +70,21 @@ def package(
     # Prints and returns the path of the wheel, the sdist or the folder. A bad name, runs that make no pipeline, a
     # package that exists already and a run that can't be loaded are errors before anything is written.
     from spen_spacy.packaging import package as packager
-    from spen_spacy.packaging.runs import choose_components
+    from spen_spacy.packaging.runs import choose_components, choose_language
 
+    components = choose_components(runs, predicates)
+    folders = [run for component in components for run in component.runs.values()]
+    lang = lang or choose_language(folders)
     full_name = packager.full_name(name, lang, _note)
     packager.check(lang, version)
     target = out / f"{full_name}-{version}"
     if target.exists():
         raise ConfigError(f"{target} exists already; nothing was written. Use another --version or --out, or remove it")
-    components = choose_components(runs, predicates)
-    for run in (run for component in components for run in component.runs.values()):
+    for run in folders:
+        if (language := choose_language([run])) not in ("en", lang):
+            typer.echo(
+                f"warning: {run.path} has task.language={language}, but --lang {lang} tokenises its text", err=True
+            )
         if run.metrics() is None:
             _note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")
     entries = {"lang": lang, "name": full_name.removeprefix(f"{lang}_"), "version": version, "license": licence}

@@ -77,7 +77,10 @@ def make_pipeline(
     components: Sequence[Component], lang: str, settings: Mapping[str, str] | None = None
 ) -> spacy.Language:
     """Makes the pipeline and loads its models, so that errors of a run come early; all components have `settings`."""
-    nlp = spacy.blank(lang)
+    try:
+        nlp = spacy.blank(lang)
+    except ImportError as error:  # of a package that the language's tokeniser requires
+        raise sp.ConfigError(f"spaCy has no tokeniser for {lang} here: {str(error).splitlines()[0]}") from error
     for component in components:
         nlp.add_pipe(component.factory, name=component.name, config={**component.config, **(settings or {})})
     return nlp

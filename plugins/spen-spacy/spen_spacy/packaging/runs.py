@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,12 @@ def choose_factory(run: RunFolder) -> str:
             f"tagging, srl, {TASK}, text or {PARSING}, or a plugin's whose class inherits from sp.ReadsDocs"
         )
     return factories[kind]
+
+
+def choose_language(runs: Iterable[RunFolder]) -> str:
+    """Language code of the tokeniser that divided the runs' texts: the first one besides en, the default."""
+    languages = [run.config()["task"].get("language", "en") for run in runs]
+    return next((language for language in languages if language != "en"), "en")
 
 
 def _choose_one(runs: Sequence[RunFolder], factories: Collection[str]) -> RunFolder | None:
