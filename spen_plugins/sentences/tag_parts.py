@@ -72,7 +72,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         if files
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
-    notes = [note for part in PARTS for note in warn_of_blank_tags(*found.parts[part])] if files else []
+    notes = [note for part in PARTS for note in warn_of_blank_tags(*found.parts[part], config.tags)] if files else []
     if files and config.scheme == "none":
         notes += warn_of_spans(*found.parts["train"])
     found = found._replace(notes=[*found.notes, *notes])
