@@ -11,13 +11,14 @@ predicate, so that arguments share no words; later pieces of one have the role C
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spen_plugins.data.formats import Head
-from spen_plugins.data.schemes import write_owner_tags, write_span_tags
+from spen_plugins.data.schemes import spans, write_owner_tags, write_span_tags
+from spen_plugins.data.sentences.columns import cell
 from spen_plugins.data.sentences.conllu import Word, conllu_sentences
 from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence
 from spen_plugins.errors import DataError
@@ -145,9 +146,9 @@ def _plus(path: Path, words: Sequence[Word]) -> list[Proposition]:
         frame = next((word.fields[name] for name in _PREDICATE if name in word.fields), "_")
         if frame in UNMARKED:
             continue
-        spans = word.fields.get("up:argspans")
-        if spans is not None:
-            tags = write_span_tags(len(words), i, [*_places(path, word, spans, place)])
+        arguments = word.fields.get("up:argspans")
+        if arguments is not None:
+            tags = write_span_tags(len(words), i, [*_places(path, word, arguments, place)])
             found.append(_proposition(word, i, frame, tags))
             continue
         roles = ["_"] * len(words)
@@ -199,3 +200,22 @@ def _heads(path: Path, words: Sequence[Word]) -> list[int | None]:
             raise DataError(path, word.line, f"{head!r} as a word's head", f"a number from 0 to {len(words)}")
         found.append(place[int(head)])
     return found
+
+
+def write_conllu_roles(sentences: Iterable[Sentence]) -> str:
+    """CoNLL-U Plus with Universal PropBank's fields: the predicate's sense, or else its lemma, in UP:PRED; a verb of
+    several words has spans of role V."""
+    lines = ["# global.columns = ID FORM UP:PRED UP:ARGSPANS"]
+    for sentence in sentences:
+        if sentence.name:
+            lines.append(f"# sent_id = {sentence.name}")
+        found = {p.predicate: p for p in sentence.propositions}
+        for i, word in enumerate(sentence.words):
+            pred, args = "_", []
+            if i in found:
+                pred = cell(found[i].roleset or found[i].lemma or "?")
+                kept = [s for s in spans(found[i].tags or (), "bio") if s != ("V", i, i + 1)]
+                args = [f"{span.type}:{span.start + 1}-{span.end}" for span in kept]
+            lines.append("\t".join([str(i + 1), cell(word) or "_", pred, "|".join(args) or "_"]))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)
