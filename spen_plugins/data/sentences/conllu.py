@@ -73,9 +73,11 @@ def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -
                 raise ConfigError(f"task.{key}: found {field!r}; expected a field of {what}: {', '.join(known)}.{near}")
 
 
-def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[tuple[str | None, list[Word]]]:
+def conllu_sentences(
+    path: Path, columns: Sequence[str] = ("id", *FIELDS), left_out: list[Word] | None = None
+) -> Iterator[tuple[str | None, list[Word]]]:
     """Names and words of the sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns, `columns` where
-    it does not; ranges and empty nodes are left out."""
+    it does not; ranges and empty nodes go to the list `left_out`, with the number 0."""
     lines = read_lines(path)
     named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
     known = columns if named is None else [name.lower() for name in named]
@@ -94,6 +96,8 @@ def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> It
                 raise DataError(path, number, shorten(line), wanted)
             if found[1]:
                 words.append(Word(number, int(found[1]), fields))
+            elif left_out is not None:
+                left_out.append(Word(number, 0, fields))
         else:
             if words:
                 yield name, words

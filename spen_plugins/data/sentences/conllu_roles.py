@@ -75,7 +75,8 @@ def read_conll_2009(path: Path) -> list[Sentence]:
 
 def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
     """All sentences of a file, and what was recognised."""
-    sentences = list(conllu_sentences(path))
+    left_out: list[Word] = []
+    sentences = list(conllu_sentences(path, left_out=left_out))
     known = {field for _, words in sentences for word in words for field in word.fields}
     if not sentences or "form" not in known:
         wanted = "a field FORM; merge a file without words with its treebank (Universal PropBank's merge_ud_up.py)"
@@ -84,6 +85,9 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
         read, name = _plus, "CoNLL-U Plus with UP fields (Universal PropBank 2)"
         if "up:argspans" not in known:
             name += _SUBTREES
+        if lost := [word.line for word in left_out if _frame(word) not in UNMARKED]:
+            count = f"{len(lost):,} predicate{'s' * (len(lost) > 1)}"
+            name += f", without {count} at multiword ranges or empty nodes (first in line {lost[0]})"
     elif any("Args=" in word.fields.get("misc", "") for _, words in sentences for word in words):
         read, name = _misc, f"CoNLL-U with Args= in MISC (Universal PropBank 1){_SUBTREES}"
     else:
@@ -143,7 +147,7 @@ def _plus(path: Path, words: Sequence[Word]) -> list[Proposition]:
     place = {word.id: i for i, word in enumerate(words)}
     found = []
     for i, word in enumerate(words):
-        frame = next((word.fields[name] for name in _PREDICATE if name in word.fields), "_")
+        frame = _frame(word)
         if frame in UNMARKED:
             continue
         arguments = word.fields.get("up:argspans")
@@ -158,6 +162,10 @@ def _plus(path: Path, words: Sequence[Word]) -> list[Proposition]:
     return found
 
 
+def _frame(word: Word) -> str:
+    return next((word.fields[name] for name in _PREDICATE if name in word.fields), "_")
+
+
 def _places(path: Path, word: Word, cell: str, place: Mapping[int, int]) -> list[tuple[str, int, int]]:
     """Role, first and last word of each of `A0:1-2|A1:4`."""
     found = []
@@ -166,7 +174,7 @@ def _places(path: Path, word: Word, cell: str, place: Mapping[int, int]) -> list
         ends = [int(n) if n.isdigit() else -1 for n in span.split("-")]
         if not role or len(ends) > 2 or not {*ends} <= place.keys() or ends[0] > ends[-1]:
             wanted = f"ROLE:first-last with words from 1 to {max(place)}, separated by |"
-            raise DataError(path, word.line, f"the argument {part!r}", wanted)
+            raise DataError(path, word.line, f"the argument {part!r}{' at an empty node' * ('.' in span)}", wanted)
         found.append((role, place[ends[0]], place[ends[-1]]))
     return found
 
