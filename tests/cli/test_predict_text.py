@@ -378,6 +378,15 @@ def test_tags_are_read_back(tmp_path, form, tags):
     assert found.names == example.names and found.entry.words == example.entry.words
 
 
+def test_conllu_keeps_the_other_lines_and_fields_of_its_file(tmp_path):
+    path = tmp_path / "in.conllu"
+    path.write_text(f"# sent_id = 1\n1-2\tIm\t_\t_\t_\t_\t_\t_\t_\t_\n{POS}")
+    task = loaded("tagging", train=str(path), validation=str(path))
+    [example] = examples = task.read_inputs(str(path))
+    prediction = {"words": list(example.entry.words), "tags": list(task.read(str(path))[0].names)}
+    assert task.formats()["conllu"]([prediction], examples) == path.read_text()
+
+
 def write_to(task: sp.Task, form: str, predictions: list, examples: list, path: Path) -> None:
     if form == "jsonl":
         path.write_text("".join(json.dumps(one) + "\n" for one in predictions))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spen_plugins.data.sentences.columns import TaggedSentence, cell
 from spen_plugins.data.text import read_lines, shorten
@@ -79,8 +79,7 @@ def conllu_sentences(
     """Names and words of the sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns, `columns` where
     it does not; ranges and empty nodes go to the list `left_out`, with the number 0."""
     lines = read_lines(path)
-    named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
-    known = columns if named is None else [name.lower() for name in named]
+    known = _known_columns(lines, columns)
     name, words = None, []
     for number, line in enumerate([*map(str.strip, lines), ""], 1):
         if line.startswith("#"):
@@ -102,6 +101,11 @@ def conllu_sentences(
             if words:
                 yield name, words
             name, words = None, []
+
+
+def _known_columns(lines: Sequence[str], columns: Sequence[str]) -> Sequence[str]:
+    named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
+    return columns if named is None else [name.lower() for name in named]
 
 
 def _values(path: Path, words: Sequence[Word], name: str) -> tuple[str, ...]:
@@ -126,4 +130,28 @@ def write_conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str
             cells = {"form": cell(word) or _BLANK} | dict(zip(fields, tag.split("+", len(fields) - 1), strict=False))
             lines.append("\t".join([str(i), *(cells.get(name) or _BLANK for name in FIELDS)]))
         lines.append("")
+    return "".join(line + "\n" for line in lines)
+
+
+class ConlluExamples(list[Any]):
+    """The examples of all sentences of a CoNLL-U file."""
+
+    def __init__(self, examples: Iterable[Any], path: Path) -> None:
+        super().__init__(examples)
+        self.path = path
+
+
+def fill_conllu(path: Path, sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
+    """The text of a CoNLL-U file with other tags of its sentences, as `write_conllu`, and all else as it is."""
+    lines, fields = read_lines(path), tags.split("+")
+    known = _known_columns(lines, ("id", *FIELDS))
+    if not {*fields} <= {*known}:
+        return write_conllu(sentences, tags)
+    for (_, words), sentence in zip(conllu_sentences(path), sentences, strict=True):
+        for word, tag in zip(words, sentence.tags or (), strict=True):
+            cells = re.split(r"(\t| {2,})", lines[word.line - 1].strip())
+            cells += ["\t", _BLANK] * (len(known) - len(cells[::2]))
+            for field, value in zip(fields, tag.split("+", len(fields) - 1), strict=False):
+                cells[2 * known.index(field)] = value or _BLANK
+            lines[word.line - 1] = "".join(cells)
     return "".join(line + "\n" for line in lines)
