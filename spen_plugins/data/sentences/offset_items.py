@@ -129,6 +129,10 @@ def _word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> Span:
     if not (type(start) is type(end) is int and isinstance(label, str) and label and 0 <= start < end <= len(text)):
         raise bad(f"the span {span!r:.80} in a text of {len(text)} characters", SPAN)
     part = text[start:end]
+    own = span.get("text") if isinstance(span, Mapping) and "labels" in span else None  # of Label Studio
+    if isinstance(own, str) and _without_blanks(own) != _without_blanks(part):
+        wanted = "offsets that count characters (code points, not UTF-16) from 0 and fit the span's text"
+        raise bad(f"the span {own!r:.80} from {start} to {end}, where the text has {part!r:.80}", wanted)
     start, end = end - len(part.lstrip()), start + len(part.rstrip())
     inside = [i for i, (first, last) in enumerate(bounds) if first < end and last > start]
     if not inside:
@@ -137,6 +141,10 @@ def _word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> Span:
     if (first, last) != (start, end):
         moved.append(f"{text[start:end]!r} to {text[first:last]!r}")
     return Span(label, inside[0], inside[-1] + 1)
+
+
+def _without_blanks(text: str) -> str:
+    return "".join(text.replace("\\n", " ").split())  # Label Studio may write a line break as two characters
 
 
 def _of_table(span: Any) -> tuple[Any, Any, Any]:

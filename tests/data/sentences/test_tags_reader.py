@@ -385,7 +385,7 @@ OFFSETS = {
         "annotations": [
             {
                 "result": [
-                    {"value": {"start": 0, "end": 4, "labels": ["PER"]}},
+                    {"value": {"start": 0, "end": 4, "text": "Anna ", "labels": ["PER"]}},
                     {"value": {"start": 14, "end": 22, "labels": ["LOC"]}},
                 ]
             }
@@ -412,6 +412,18 @@ def test_spans_inside_words_are_widened_with_a_warning(tmp_path):
     found = read_tagged(config(scheme="bio"), path, gold=True)
     assert found.sentences[0].tags == ("B-PER", "I-PER", "O", "B-LOC", "I-LOC")
     assert found.said.endswith("warning: 1 span was widened to word boundaries, such as 'New Yor' to 'New York'")
+
+
+def test_offsets_that_contradict_the_text_of_their_span_are_refused(tmp_path):
+    value = {"start": 3, "end": 7, "text": "Anna", "labels": ["PER"]}  # counted in UTF-16
+    item = {"data": {"text": "👍 Anna fährt."}, "annotations": [{"result": [{"value": value}]}]}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([item]))
+    with pytest.raises(
+        DataError, match=r"item 1 with the span 'Anna' from 3 to 7, where the text has 'nna '; expected"
+    ):
+        read_tagged(config(scheme="bio"), path, gold=True)
+    assert read_words(config(), path).sentences[0].words == ("👍", "Anna", "fährt", ".")
 
 
 def test_lists_under_names_of_the_users(tmp_path):
