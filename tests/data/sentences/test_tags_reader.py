@@ -109,7 +109,7 @@ def test_a_word_without_annotation_is_no_tag(tmp_path, settings, says):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"tags": "pos"}, r"task\.tags: found 'pos'; expected a field of spaCy's docs: form, .* Did you mean"),
+        ({"tags": "pos"}, r"task\.tags: found 'pos'; expected a field of spaCy's docs: form, .* Did you mean 'upos'"),
         ({"tags": "ents"}, r"set task\.scheme=bio"),
         ({"tags": 1}, r"task\.tags: found 1, but .* is read as DocBin; expected the name of a field"),
     ],
