@@ -182,7 +182,7 @@ def test_a_format_is_recognised_by_its_content(write, name):
         found = read_roles(path)
         check(found)
         assert found.format.startswith(format_)
-        assert found.said == f"read as {found.format}: 3 sentences, 3 predicates"
+        assert found.description == f"read as {found.format}: 3 sentences, 3 predicates"
 
 
 GIVE = json.dumps({"words": ["Anna", "gave"], "predicates": [{"index": 1, "sense": "give.01", "lemma": "give"}]})
@@ -313,7 +313,7 @@ def test_predicates_at_ranges_and_empty_nodes_are_counted(write, number):
     file = read_roles(write(UP_2.replace("4\ta\ta", f"{lost}4\ta\ta")))
     assert (
         "(Universal PropBank 2), without 1 predicate at multiword ranges or empty nodes (first in line 6): 3"
-        in file.said
+        in file.description
     )
     assert [s.propositions for s in file.sentences] == [s.propositions for s in read_roles(write(UP_2)).sentences]
 
