@@ -41,11 +41,11 @@ def write(tmp_path: Path, monkeypatch):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "base.libsonnet").write_text("{ n: 3 }")
 
-    def file(name: str, text: str) -> Path:
+    def write_file(name: str, text: str) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
         return Path(name)
 
-    return file
+    return write_file
 
 
 @pytest.fixture
@@ -97,17 +97,17 @@ def test_dotted_names_override_the_evaluated_config(function):
     assert config["trainer"]["list"] == [1, 9]
 
 
-def test_files_named_by_an_override_are_data_files_where_there_would_be_a_corpus(write, function):
+def test_files_named_by_an_override_replace_the_default_corpus(write, function):
     assert evaluate(function, {"task.train": "a"})["task"] == {
         "type": "multilabel",
-        "corpus": "files",  # what this config makes of data=files
+        "corpus": "files",  # the value that this config gives to data=files
         "nested": {"deep": 1},
         "train": "a",
     }
-    for given in ({"data": "mine", "task.train": "a"}, {"data": "mine", "task.file": "a"}):
-        assert evaluate(function, given)["task"]["corpus"] == "mine"
-    for given in ({"task.train": "null"}, {"task.test": "a"}):
-        assert evaluate(function, given)["task"]["corpus"] == "sample"
+    for arguments in ({"data": "mine", "task.train": "a"}, {"data": "mine", "task.file": "a"}):
+        assert evaluate(function, arguments)["task"]["corpus"] == "mine"
+    for arguments in ({"task.train": "null"}, {"task.test": "a"}):
+        assert evaluate(function, arguments)["task"]["corpus"] == "sample"
     path = write("own.jsonnet", "function(data='x') { task: { train: data, labels: data } }")
     assert evaluate(path, {"task.train": "a"})["task"] == {"train": "a", "labels": "x"}
 
@@ -120,12 +120,12 @@ def test_overrides_make_what_a_config_leaves_to_defaults(function):
 
 
 @pytest.mark.parametrize("name", ["note", "note.a"])
-def test_a_key_of_the_config_can_be_overridden_whatever_it_is(function, name):
+def test_any_key_of_the_config_can_be_overridden(function, name):
     assert evaluate(function, {name: "5"})["note"] in (5, {"a": 5, "b": [2, 3]})
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("dta", "unknown argument 'dta'. Did you mean 'data'? Arguments: data, n, table, text, seed."),
         ("deep", "unknown argument 'deep'. Did you mean 'task.nested.deep'?"),
@@ -135,14 +135,14 @@ def test_a_key_of_the_config_can_be_overridden_whatever_it_is(function, name):
         ("trainer.list.2", "'2' is not an index of a list of 2"),
     ],
 )
-def test_names_that_are_wrong(function, name, said):
+def test_unknown_names_are_rejected(function, name, message):
     with pytest.raises(ConfigError) as error:
         evaluate(function, {name: "1"})
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert str(error.value).startswith("x.jsonnet: ")
 
 
-def test_an_argument_without_default_that_is_missing(write):
+def test_a_required_argument_is_missing(write):
     path = write("r.jsonnet", "function(data, n=1) { data: data }")
     with pytest.raises(ConfigError, match=r"r\.jsonnet: the argument 'data' has no default; give data="):
         evaluate(path)
@@ -157,7 +157,7 @@ def test_a_jsonnet_object_takes_overrides_only(write):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("a.jsonnet", "{\n  a: 1,,\n}", "a.jsonnet:2: syntax error"),
         ("a.jsonnet", "function(x=1)\n  { a: error 'unknown data %s' % x }", "a.jsonnet:2: unknown data 1"),
@@ -176,26 +176,26 @@ def test_a_jsonnet_object_takes_overrides_only(write):
         ("a.json", '{"a": ' + "[" * 100_000, "a.json: can't be evaluated: it is nested too deeply"),
     ],
 )
-def test_files_that_are_wrong_say_where(write, name, text, said):
+def test_errors_in_files_name_their_place(write, name, text, message):
     with pytest.raises(ConfigError) as error:
         evaluate(write(name, text))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
     path = write("a.jsonnet", "{ a: " + "[" * 20)  # takes hours
     main = threading.main_thread().ident
-    # A shell in the background hands on that it is ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Processes that a shell starts in the background inherit an ignored SIGINT.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         threading.Timer(0.2, signal.pthread_kill, [main, signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
             evaluate(path)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
 
 
-def test_an_error_in_a_library_names_it_but_for_those_that_ship(write, tmp_path):
+def test_an_error_in_a_library_names_it_unless_it_ships(write, tmp_path):
     (tmp_path / "lib" / "bad.libsonnet").write_text("{\n  from(all, x, name):: error 'unknown method %s' % x,\n}")
     for library, message in (
         ("bad", "lib/bad.libsonnet:2: unknown method zz"),
@@ -209,7 +209,7 @@ def test_an_error_in_a_library_names_it_but_for_those_that_ship(write, tmp_path)
         assert str(error.value) == message
 
 
-def test_files_that_are_not_there(write):
+def test_missing_files(write):
     write("srl_seal.jsonnet", "{}")
     with pytest.raises(ConfigError, match=r"srl_sael\.jsonnet does not exist\. Did you mean 'srl_seal\.jsonnet'\?"):
         evaluate("srl_sael.jsonnet")
@@ -217,7 +217,7 @@ def test_files_that_are_not_there(write):
         evaluate("lib")
 
 
-def test_a_config_is_utf_8_perhaps_with_a_byte_order_mark(tmp_path):
+def test_a_config_is_utf_8_with_or_without_a_byte_order_mark(tmp_path):
     for suffix in ("json", "jsonnet"):
         (tmp_path / f"b.{suffix}").write_bytes(b'\xef\xbb\xbf{"seed": 3}')
         assert evaluate(tmp_path / f"b.{suffix}") == {"seed": 3}
@@ -226,7 +226,7 @@ def test_a_config_is_utf_8_perhaps_with_a_byte_order_mark(tmp_path):
         evaluate(tmp_path / "b.json")
 
 
-def test_yaml_means_what_it_says(write):
+def test_yaml_values_are_read_literally(write):
     text = "precision: no\nlr: 1e-3\nn: 010\nt: 1:30\nd: 2020-01-01\nb: true\ne:\nf: .5\ng: -3\nh: 'x'\ni: [~, 1.]\n"
     assert evaluate(write("a.yaml", text), {"seed": "4", "n": "2"}) == {
         "precision": "no",
@@ -249,15 +249,15 @@ def test_a_table_of_yaml_with_two_names_is_two_tables(write):
     assert config == {"trainer": {"net": {"lr": 2}}, "energy": {"net": {"lr": 1}}}
 
 
-def test_words_of_a_command_line():
+def test_arguments_of_a_command_line():
     assert parse_arguments(["a=1", "b.c=x=y", "d="]) == {"a": "1", "b.c": "x=y", "d": ""}
-    for words, said in (
+    for arguments, message in (
         [["a"], "expected name=value"],
         [["=1"], "expected name=value"],
         [["a=1", "a=2"], "given twice"],
     ):
-        with pytest.raises(ConfigError, match=said):
-            parse_arguments(words)
+        with pytest.raises(ConfigError, match=message):
+            parse_arguments(arguments)
 
 
 def test_parameters_with_defaults_and_comments(function):
@@ -270,17 +270,17 @@ def test_parameters_with_defaults_and_comments(function):
     ]
 
 
-def test_parameters_of_what_takes_none(write):
+def test_parameters_of_configs_without_any(write):
     assert parameters(write("o.jsonnet", "{}")) == []
     assert parameters(write("o.json", "{}")) == []
     assert [p.default for p in parameters(write("r.jsonnet", "function(data) {}"))] == [None]
 
 
-def test_the_tables_are_those_of_an_experiment():
+def test_tables_match_an_experiments_fields():
     assert set(TABLES) == set(ExperimentConfig.model_fields)
 
 
-def test_documentation_of_keys_stands_below_them_here_or_in_a_base() -> None:
+def test_keys_are_documented_below_them_or_in_a_base_class() -> None:
     class Base(sp.Config):
         """Two lines,
 one of them at the margin."""  # fmt: skip
@@ -290,13 +290,13 @@ one of them at the margin."""  # fmt: skip
         b: int = 2
         ...
 
-    class Own(Base):
+    class Derived(Base):
         c: int = 3
         """Third,
         on two lines."""
         a: int = 4
 
-    assert [(field.name, field.doc) for field in fields(Own)] == [
+    assert [(field.name, field.doc) for field in fields(Derived)] == [
         ("a", "First."),
         ("b", ""),
         ("c", "Third,\non two lines."),

@@ -1,4 +1,4 @@
-"""The shipped configs: every data set with every method is a valid experiment, and says what its table says."""
+"""The shipped configs: every data set with every method is a valid experiment with the documented settings."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ CASES = [
         for schedule in ("light", "released")
     ),
 ]
-"""Those of the other data sets with the released schedule are `RELEASED`."""
+"""`RELEASED` has the other data sets with the released schedule."""
 BASELINES = ("cross_entropy", "crf")
 ONE_NET = ("margin", "perceptron", "contrastive", "slack")
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
 METHODS = (*BASELINES, *ONE_NET, "compound", "nce", "static_crf", "unrolled", *IMPLICIT)
 ENERGIES = ("chain", "ge_a", "ge_b", "ge_c", "skip_chain", "high_order")
 DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "gum", "wikigold", "files")}
-EVERY = [(path, data) for path, names in DATA.items() for data in names]
-MINE = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
+TAGGER_CASES = [(path, data) for path, names in DATA.items() for data in names]
+USER_FILES = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
 
 
 def experiment(path: Path, **arguments: str) -> dict:
@@ -52,8 +52,8 @@ def experiment(path: Path, **arguments: str) -> dict:
     return check(evaluate(path, arguments), path, REGISTRY).table()
 
 
-def player(trainer: dict, name: str) -> dict:
-    """The settings of a player that the released numbers have."""
+def select_settings(trainer: dict, name: str) -> dict:
+    """The settings of a player that the released numbers specify."""
     return {key: trainer[name][key] for key in ("type", "lr", "weight_decay")}
 
 
@@ -137,19 +137,19 @@ RELEASED = [
 @pytest.mark.parametrize("row", RELEASED, ids=lambda row: "-".join(row[:2]))
 def test_released_hyper_parameters_are_the_authors(row: tuple) -> None:
     data, method, (layers, width), dropout, wide, λ1, λ2, perceptron, k, std, energy_lr, net_lr, decay, steps = row
-    given = {"data": data, "method": method, "schedule": "released"}
-    config = experiment(MLC, **given)
+    arguments = {"data": data, "method": method, "schedule": "released"}
+    config = experiment(MLC, **arguments)
     trainer, features = config["trainer"], config["features"]
     assert (features["hidden"], features["dropout"], trainer["batch_size"]) == ([width] * layers, dropout, 32)
     if method == "cross_entropy":
-        assert player(trainer, "net") == {"type": "adamw", "lr": net_lr, "weight_decay": decay}
+        assert select_settings(trainer, "net") == {"type": "adamw", "lr": net_lr, "weight_decay": decay}
         assert (trainer["rounds"], trainer["net"]["steps"]) == steps == (1, 1)
         return
-    assert player(trainer, "energy") == {"type": "adamw", "lr": energy_lr, "weight_decay": decay}
-    assert player(trainer, "net") == {"type": "adamw", "lr": net_lr, "weight_decay": decay}
+    assert select_settings(trainer, "energy") == {"type": "adamw", "lr": energy_lr, "weight_decay": decay}
+    assert select_settings(trainer, "net") == {"type": "adamw", "lr": net_lr, "weight_decay": decay}
     assert (trainer["energy_weight"], trainer["cross_entropy_weight"]) == (λ1, λ2)
     assert config["energy"] == {"type": "seal.labels", "hidden": wide}
-    loss = evaluate(MLC, given)["energy_loss"]
+    loss = evaluate(MLC, arguments)["energy_loss"]
     assert (loss.get("samples"), loss.get("std"), loss.get("perceptron_weight")) == (k, std, None)
     # "12:5" is 5 rounds of 12 updates of the energy and 1 of the net; for margins the net is the inner player.
     energy_steps, net_steps = steps
@@ -157,7 +157,7 @@ def test_released_hyper_parameters_are_the_authors(row: tuple) -> None:
     assert (trainer["rounds"], trainer["energy"]["steps"], trainer["net"]["steps"]) == turns
     assert trainer["first"] == ("net" if method == "margin" else "energy")
     if method == "margin":
-        compound = experiment(MLC, **given | {"method": "margin_compound"})
+        compound = experiment(MLC, **arguments | {"method": "margin_compound"})
         assert compound.pop("energy_loss") == loss | {
             "type": "seal.margin_compound",
             "perceptron_weight": perceptron,
@@ -166,16 +166,21 @@ def test_released_hyper_parameters_are_the_authors(row: tuple) -> None:
         assert compound == config
 
 
-def test_light_bibtex_has_rates_of_its_own() -> None:
+def test_light_bibtex_has_its_own_rates() -> None:
     trainer = experiment(MLC, data="bibtex")["trainer"]
     assert (trainer["energy"]["steps"], trainer["net"]["steps"], trainer["energy"]["lr"]) == (1, 1, 6e-4)
     plain = experiment(MLC, data="bibtex", method="cross_entropy")
     assert (plain["trainer"]["net"]["lr"], plain["features"]["dropout"]) == (5e-4, 0.5)
 
 
-OF_PLAYERS = ("trainer.energy.lr", "trainer.energy_weight", "trainer.cross_entropy_weight", "trainer.energy_dropout")
+PLAYER_SETTINGS = (
+    "trainer.energy.lr",
+    "trainer.energy_weight",
+    "trainer.cross_entropy_weight",
+    "trainer.energy_dropout",
+)
 USELESS = [
-    *((path, method, name) for path, method in ((MLC, "cross_entropy"), (SRL, "crf")) for name in OF_PLAYERS),
+    *((path, method, name) for path, method in ((MLC, "cross_entropy"), (SRL, "crf")) for name in PLAYER_SETTINGS),
     *((MLC, method, "energy_loss.samples") for method in ("margin", "margin_compound", "regression")),
     *((SRL, method, "energy_loss.std") for method in ("margin", "margin_compound", "regression")),
     (MLC, "regression_s", "energy_loss.redraw"),
@@ -185,15 +190,20 @@ USELESS = [
 
 
 @pytest.mark.parametrize(("path", "method", "name"), USELESS)
-def test_a_number_that_would_do_nothing_is_an_error(path: Path, method: str, name: str) -> None:
-    """A method's tables know their keys; the message lists them."""
+def test_an_unused_number_is_an_error(path: Path, method: str, name: str) -> None:
+    """A method's tables have fixed keys; the message lists them."""
     table, _, key = name.rpartition(".")
-    known = {"trainer": r"\bepochs\b", "trainer.energy": r"\bnet\b", "energy_loss": "Known", "features": r"\bhidden\b"}
-    with pytest.raises(ConfigError, match=known.get(table, r"\bmethod\b")) as error:
+    patterns = {
+        "trainer": r"\bepochs\b",
+        "trainer.energy": r"\bnet\b",
+        "energy_loss": "Known",
+        "features": r"\bhidden\b",
+    }
+    with pytest.raises(ConfigError, match=patterns.get(table, r"\bmethod\b")) as error:
         experiment(path, method=method, **{name: "3"})
     unknown = "trainer.energy" if table == "trainer.energy" else name
-    found = re.search(rf"unknown (?:key|argument) '{unknown}'\.(.*)", str(error.value), re.DOTALL)
-    assert found and re.search(rf"\b{key}: ", found[1]) is None
+    match = re.search(rf"unknown (?:key|argument) '{unknown}'\.(.*)", str(error.value), re.DOTALL)
+    assert match and re.search(rf"\b{key}: ", match[1]) is None
 
 
 @pytest.mark.parametrize("name", ["energy_loss.samples", "energy_loss.std", "energy.hidden"])
@@ -204,32 +214,32 @@ def test_a_method_without_an_energy_has_no_table_for_one(path: Path, name: str) 
 
 
 @pytest.mark.parametrize("method", ["cross_entropy", "crf"])
-def test_an_energy_is_of_methods_that_have_one(method: str) -> None:
+def test_energy_is_only_for_methods_with_an_energy(method: str) -> None:
     with pytest.raises(ConfigError, match=f"method={method} has no energy; omit energy="):
         evaluate(SRL, {"method": method, "energy": "local"})
 
 
-def test_a_method_whose_plugin_is_missing(site) -> None:
-    """Its refusal names what to install; the other methods go on."""
-    bare = Registry([str(site.path)])
+def test_a_method_with_a_missing_plugin(site) -> None:
+    """The error names the package to install; the other methods still work."""
+    core_registry = Registry([str(site.path)])
     for path, method, plugin in ((MLC, "nce", "seal"), (SRL, "ranking", "seal"), (POS, "compound", "infnet")):
-        check(evaluate(path, {"method": "cross_entropy"}), path, bare)
+        check(evaluate(path, {"method": "cross_entropy"}), path, core_registry)
         with pytest.raises(
             PluginError, match=rf"the plugin '{plugin}', which is not installed.*pip install spen-{plugin}"
         ):
-            check(evaluate(path, {"method": method}), path, bare)
+            check(evaluate(path, {"method": method}), path, core_registry)
 
 
 @pytest.mark.parametrize("data", [None, "files"])
 @pytest.mark.parametrize("path", [MLC, SRL])
-def test_files_named_by_overrides_take_the_place_of_the_corpus(path: Path, data: str | None) -> None:
-    given = {"task.train": "a.conll", "task.validation": "b.conll", "task.test": "c.conll"}
-    config = experiment(path, **given, **({"data": data} if data else {}))
+def test_files_named_by_overrides_replace_the_corpus(path: Path, data: str | None) -> None:
+    arguments = {"task.train": "a.conll", "task.validation": "b.conll", "task.test": "c.conll"}
+    config = experiment(path, **arguments, **({"data": data} if data else {}))
     task = config["task"]
     assert (task["train"], task["validation"], task["test"]) == ("a.conll", "b.conll", "c.conll")
     assert task["corpus"] is None
-    wanted = experiment(path, data="files")  # and so are the other defaults
-    assert {k: v for k, v in config.items() if k != "task"} == {k: v for k, v in wanted.items() if k != "task"}
+    expected = experiment(path, data="files")  # the other defaults are equal, too
+    assert {k: v for k, v in config.items() if k != "task"} == {k: v for k, v in expected.items() if k != "task"}
 
 
 def test_one_file_named_by_overrides() -> None:
@@ -240,9 +250,9 @@ def test_one_file_named_by_overrides() -> None:
 
 @pytest.mark.parametrize("name", ["mine.ARFF", "mine.conll05", "./mine", "my/file", "x.y"])
 @pytest.mark.parametrize(("path", "key"), [(MLC, "file"), (SRL, "train")])
-def test_a_dot_or_a_slash_makes_a_file(path: Path, key: str, name: str) -> None:
-    rest = {"validation": "b"} if path == SRL else {}
-    assert experiment(path, data=name, **rest)["task"][key] == name
+def test_a_dot_or_a_slash_names_a_file(path: Path, key: str, name: str) -> None:
+    fields = {"validation": "b"} if path == SRL else {}
+    assert experiment(path, data=name, **fields)["task"][key] == name
 
 
 @pytest.mark.parametrize("path", [MLC, SRL])
@@ -251,13 +261,13 @@ def test_an_unknown_data_set_may_have_been_a_file(path: Path) -> None:
         evaluate(path, {"data": "mine"})
 
 
-def test_a_training_file_goes_with_the_others() -> None:
+def test_validation_and_test_require_a_training_file() -> None:
     assert evaluate(SRL, {"data": "a.conll"})["task"] == {"type": "srl", "file": "a.conll"}
     with pytest.raises(ConfigError, match=r"validation= and test= require a training file"):
         evaluate(SRL, {"test": "c.conll"})
-    given = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
-    experiment(SRL, **given)
-    task = evaluate(SRL, given)["task"]
+    arguments = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
+    experiment(SRL, **arguments)
+    task = evaluate(SRL, arguments)["task"]
     assert task == {"type": "srl", "train": "a.conll", "validation": "b.conll", "test": "c.conll"}
 
 
@@ -277,19 +287,21 @@ def test_a_bilstm_learns_from_a_sum_over_tokens_and_a_pretrained_encoder_from_th
 
 
 def test_the_released_schedule_of_role_labelling_is_for_pretrained_encoders() -> None:
-    def samples(**given: str) -> int:
-        return experiment(SRL, data="ewt", encoder="bert-base-cased", method="nce", **given)["energy_loss"]["samples"]
+    def samples(**arguments: str) -> int:
+        return experiment(SRL, data="ewt", encoder="bert-base-cased", method="nce", **arguments)["energy_loss"][
+            "samples"
+        ]
 
-    mine = {"energy_loss.samples": "9"}
-    assert (samples(schedule="released"), samples(), samples(schedule="released", **mine)) == (400, 20, 9)
+    override = {"energy_loss.samples": "9"}
+    assert (samples(schedule="released"), samples(), samples(schedule="released", **override)) == (400, 20, 9)
     with pytest.raises(ConfigError, match=r"schedule=released requires a pretrained encoder"):
         evaluate(SRL, {"schedule": "released"})
 
 
 def test_the_default_is_what_validation_chose() -> None:
     files = {"data": "a.tsv", "validation": "b.tsv", "test": "c.tsv"}
-    for config, own in ((ROLES, "crf"), (TEXT, "cross_entropy")):
-        assert evaluate(config, files) == evaluate(config, {**files, "method": own})
+    for config, default in ((ROLES, "crf"), (TEXT, "cross_entropy")):
+        assert evaluate(config, files) == evaluate(config, {**files, "method": default})
     assert evaluate(ROLES) == evaluate(ROLES, {"method": "crf"})
     assert evaluate(TEXT) == evaluate(TEXT, {"method": "nce"})  # the embedded sample shows an energy
     nce = evaluate(ROLES, {"data": "ewt", "method": "nce"})
@@ -304,7 +316,7 @@ def test_srl_seal_is_roles_by_nce(arguments: dict[str, str]) -> None:
     assert [p.name for p in parameters(SRL)] == [p.name for p in parameters(ROLES)]
 
 
-def test_own_files_go_in_by_path() -> None:
+def test_user_files_are_given_by_path() -> None:
     task = experiment(MLC, data="mine.arff", split="mine.json")["task"]
     assert (task["file"], task["split"]) == ("mine.arff", "mine.json")
 
@@ -320,7 +332,7 @@ def test_encoder_is_a_bilstm_or_the_name_or_folder_of_a_model() -> None:
 def test_encoder_as_a_table() -> None:
     config = experiment(SRL, encoder='{"type": "encoder", "encoder": "gru", "hidden": 16}')
     assert [config["features"][key] for key in ("type", "encoder", "hidden")] == ["encoder", "gru", 16]
-    small = experiment(SRL)  # it starts from nothing, as a BiLSTM does
+    small = experiment(SRL)  # it is untrained, like a BiLSTM
     assert {k: v for k, v in config.items() if k != "features"} == {k: v for k, v in small.items() if k != "features"}
     assert experiment(SRL, encoder='{"type": "transformer", "model": "m"}') == experiment(SRL, encoder="m")
     with pytest.raises(ConfigError, match="features"):
@@ -330,7 +342,7 @@ def test_encoder_as_a_table() -> None:
 
 
 def test_texts_by_a_pretrained_encoder() -> None:
-    """It reads them as they are."""
+    """The encoder reads texts without normalisation."""
     config = experiment(TEXT, encoder="minilm")
     assert (config["features"]["model"], config["features"]["pooling"]) == ("minilm", "mean")
     assert (config["task"]["lowercase"], config["task"]["punctuation"]) == (False, True)
@@ -362,18 +374,18 @@ def test_energy_by_name_or_as_a_table() -> None:
         (PREDICATES, "method", BASELINES),
     ],
 )
-def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: str, names: tuple[str, ...]) -> None:
+def test_unknown_names_are_rejected_with_the_known_ones(path: Path, argument: str, names: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=rf"unknown {argument} \"nonsense\"; known: ") as error:
         evaluate(path, {argument: "nonsense"})
     assert all(name in str(error.value) for name in names)
 
 
 @pytest.mark.parametrize(
-    ("path", "typed", "meant"),
+    ("path", "typed", "method"),
     [(NER, "infnet", "compound"), (MLC, "seal", "nce"), (SRL, "ce", "cross_entropy"), (MLC, "marginn", "margin")],
 )
-def test_a_method_by_another_name_or_misspelt_is_answered_with_ours(path: Path, typed: str, meant: str) -> None:
-    with pytest.raises(ConfigError, match=rf"known: .*\. Did you mean '{meant}'\?$"):
+def test_other_or_misspelt_method_names_get_a_suggestion(path: Path, typed: str, method: str) -> None:
+    with pytest.raises(ConfigError, match=rf"known: .*\. Did you mean '{method}'\?$"):
         evaluate(path, {"method": typed})
 
 
@@ -384,21 +396,21 @@ GROUPS = yaml.safe_load((ROOT / "tools/results/results.yaml").read_text(encoding
 def test_every_row_of_the_results_is_an_experiment(name: str) -> None:
     group = GROUPS[name]
     for row in group["rows"].values():
-        given = {**group.get("arguments", {}), **(row.get("arguments") or {})}
-        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+        arguments = {**group.get("arguments", {}), **(row.get("arguments") or {})}
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
         experiment(find(Path(Path(group["config"]).stem)), **texts)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_arguments_are_few_choices_each_with_a_default_and_documentation(path: Path) -> None:
-    known = parameters(path)
-    assert 0 < len(known) <= 17
-    assert [parameter.name for parameter in known if parameter.default is None or not parameter.doc] == []
+    arguments = parameters(path)
+    assert 0 < len(arguments) <= 17
+    assert [parameter.name for parameter in arguments if parameter.default is None or not parameter.doc] == []
 
 
 @pytest.mark.parametrize("config", ["configs/labels.jsonnet", "configs/texts.jsonnet"])
 @pytest.mark.parametrize(
-    ("given", "decided"),
+    ("arguments", "decision"),
     [
         ({"data": "a.csv", "test": "b.csv"}, ("validation", "validation")),
         ({"data": "files"}, ("validation", "validation")),
@@ -408,20 +420,20 @@ def test_arguments_are_few_choices_each_with_a_default_and_documentation(path: P
         ({"data": "a.csv", "test": "b.csv", "threshold": "0.5", "decode": "validation"}, (0.5, "validation")),
     ],
 )
-def test_label_sets_of_own_files_are_decided_on_as_validation_says(
-    config: str, given: dict[str, str], decided: tuple[object, str | None]
+def test_label_sets_of_user_files_are_decoded_by_validation(
+    config: str, arguments: dict[str, str], decision: tuple[object, str | None]
 ) -> None:
-    task = evaluate(config, given)["task"]
-    assert (task["threshold"], task.get("decode")) == decided
+    task = evaluate(config, arguments)["task"]
+    assert (task["threshold"], task.get("decode")) == decision
 
 
 @pytest.mark.parametrize("config", ["configs/labels.jsonnet", "configs/texts.jsonnet"])
-def test_a_threshold_that_would_not_count_is_an_error(config: str) -> None:
+def test_an_unused_threshold_is_an_error(config: str) -> None:
     with pytest.raises(ConfigError, match=r"threshold=0\.4 requires decode=threshold or decode=validation"):
         evaluate(config, {"data": "a.csv", "test": "b.csv", "threshold": "0.4", "decode": "expected_f1"})
 
 
-def test_published_rows_are_decided_on_at_one_half() -> None:
+def test_published_data_sets_use_the_threshold_one_half() -> None:
     for data in ("sample", "bibtex", "cal500"):
         task = evaluate("configs/labels.jsonnet", {"data": data})["task"]
         assert (task["threshold"], task.get("decode")) == (0.5, None)
@@ -430,17 +442,17 @@ def test_published_rows_are_decided_on_at_one_half() -> None:
 # Taggers
 
 
-def checked(path: Path, **arguments: str) -> dict:
+def check_config(path: Path, **arguments: str) -> dict:
     """The evaluated config, once it has been checked."""
     config = evaluate(path, arguments)
     check(config, path, REGISTRY)
     return config
 
 
-@pytest.mark.parametrize(("path", "data"), EVERY)
+@pytest.mark.parametrize(("path", "data"), TAGGER_CASES)
 def test_every_data_set_with_every_method_of_taggers_is_an_experiment(path: Path, data: str) -> None:
     for method in METHODS:
-        config = checked(path, data=data, method=method)
+        config = check_config(path, data=data, method=method)
         assert ("energy" in config) == (method not in BASELINES)
         net = {"crf": "crf", "unrolled": "e2e.unrolled"}.get(method, "independent")
         assert config["inference_net"]["type"] == net
@@ -459,25 +471,25 @@ def test_every_data_set_with_every_method_of_taggers_is_an_experiment(path: Path
             assert config["trainer"]["type"] == "infnet.joint"
 
 
-def paths(table: dict) -> set[str]:
+def list_paths(table: dict) -> set[str]:
     """Every `data:` path below a table."""
-    found: set[str] = set()
+    names: set[str] = set()
     for value in table.values():
-        found |= paths(value) if isinstance(value, dict) else {value} if str(value).startswith("data:") else set()
-    return found
+        names |= list_paths(value) if isinstance(value, dict) else {value} if str(value).startswith("data:") else set()
+    return names
 
 
-@pytest.mark.parametrize(("path", "data"), EVERY)
+@pytest.mark.parametrize(("path", "data"), TAGGER_CASES)
 def test_the_catalogue_has_every_file(path: Path, data: str) -> None:
-    known = {f"data:{file}" for entry in CATALOGUE.values() for file in entry.paths}
-    found = paths(checked(path, data=data))
-    assert found <= known
-    assert len(found) >= (0 if data in ("sample", "files") else 3)
+    files = {f"data:{file}" for entry in CATALOGUE.values() for file in entry.paths}
+    names = list_paths(check_config(path, data=data))
+    assert names <= files
+    assert len(names) >= (0 if data in ("sample", "files") else 3)
 
 
 def test_splits_of_twitter() -> None:
-    def files(**given: str) -> list[str]:
-        task = checked(POS, data="twitter_pos", **given)["task"]
+    def files(**arguments: str) -> list[str]:
+        task = check_config(POS, data="twitter_pos", **arguments)["task"]
         return [task[part].rpartition("/")[2] for part in ("train", "validation", "test")]
 
     assert files() == files(split="standard") == ["oct27.train", "oct27.dev", "daily547.conll"]
@@ -489,9 +501,9 @@ def test_splits_of_twitter() -> None:
 
 
 def test_tags_and_formats() -> None:
-    assert "tags" not in checked(POS, data="ewt")["task"]  # those of .conllu files are upos
-    assert checked(POS, data="ewt", tags="xpos")["task"]["tags"] == "xpos"
-    assert checked(POS, **MINE, tags="1")["task"] == {
+    assert "tags" not in check_config(POS, data="ewt")["task"]  # the default for .conllu files is upos
+    assert check_config(POS, data="ewt", tags="xpos")["task"]["tags"] == "xpos"
+    assert check_config(POS, **USER_FILES, tags="1")["task"] == {
         "type": "tagging",
         "class_weight": None,
         "train": "a.conll",
@@ -500,9 +512,9 @@ def test_tags_and_formats() -> None:
         "tags": 1,
     }
     for data in DATA[NER]:
-        task = checked(NER, data=data)["task"]
+        task = check_config(NER, data=data)["task"]
         assert (task["scheme"], task["encoding"]) == ("iob1" if data == "wikigold" else "bio", "bioes")
-    assert checked(NER, data="wnut17")["task"]["test"].endswith("emerging.test.annotated")
+    assert check_config(NER, data="wnut17")["task"]["test"].endswith("emerging.test.annotated")
 
 
 WORDS = {"affix_dim", "case_dim", "char_dim", "word_dim"}
@@ -511,8 +523,8 @@ WORDS = {"affix_dim", "case_dim", "char_dim", "word_dim"}
 def test_levels_of_features() -> None:
     """The settings that the paper calls NER, NER+ and NER++."""
 
-    def features(level: str, **given: str) -> dict:
-        table = checked(NER, data="btc", features=level, **given)["features"]
+    def features(level: str, **arguments: str) -> dict:
+        table = check_config(NER, data="btc", features=level, **arguments)["features"]
         return {key: value for key, value in table.items() if key in {*WORDS, "vectors", "clusters"}}
 
     words, plus, plusplus, affixes, everything = map(features, ("words", "plus", "plusplus", "affixes", "all"))
@@ -521,14 +533,14 @@ def test_levels_of_features() -> None:
     assert {key for key in WORDS if plus[key]} == {"case_dim"} and plus["vectors"]["tune"] is True
     assert {key for key in WORDS if plusplus[key]} == {"case_dim", "char_dim"} and "clusters" not in plusplus
     assert {key for key in WORDS if everything[key]} == WORDS - {"word_dim"} and everything["clusters"]
-    assert everything["vectors"]["tune"] is False  # names in tweets would be learned by heart
-    tweets = checked(POS, data="twitter_pos")["features"]
+    assert everything["vectors"]["tune"] is False  # names in tweets would be memorised
+    tweets = check_config(POS, data="twitter_pos")["features"]
     assert all(tweets[key] for key in WORDS) and tweets["vectors"]["tune"] is True
-    learned = features("words", vectors="none")
-    assert {key for key in WORDS if learned[key]} == {"word_dim"} and "vectors" not in learned
+    trained_vectors = features("words", vectors="none")
+    assert {key for key in WORDS if trained_vectors[key]} == {"word_dim"} and "vectors" not in trained_vectors
     assert features("words", clusters="mine")["clusters"]["file"] == "mine"
-    mine = features("plus", vectors="./mine.txt")["vectors"]
-    assert (mine["file"], mine["fold"]) == ("./mine.txt", "fallback")
+    vectors = features("plus", vectors="./mine.txt")["vectors"]
+    assert (vectors["file"], vectors["fold"]) == ("./mine.txt", "fallback")
     with pytest.raises(
         ConfigError, match=r"unknown features \"nonsense\"; known: affixes, all, paper, plus, plusplus, words"
     ):
@@ -550,30 +562,30 @@ def test_the_papers_tagger_of_tweets() -> None:
 
 
 def test_columns() -> None:
-    def columns(**given: str) -> dict | None:
-        return checked(NER, **given)["task"].get("columns")
+    def columns(**arguments: str) -> dict | None:
+        return check_config(NER, **arguments)["task"].get("columns")
 
     assert columns() == {"pos": 1, "chunk": 2}
     assert columns(features="words") is columns(data="btc") is None
-    assert columns(**MINE, columns='{"pos": 1}') == {"pos": 1}
-    task = checked(NER, data="btc", columns_from="with/pos")["task"]
+    assert columns(**USER_FILES, columns='{"pos": 1}') == {"pos": 1}
+    task = check_config(NER, data="btc", columns_from="with/pos")["task"]
     assert [task[part] for part in ("train", "validation", "test")] == [
         "with/pos/train.conll",
         "with/pos/dev.conll",
         "with/pos/test.conll",
     ]
     assert task["columns"] == {"pos": 1}
-    for given in ({"columns": '{"pos": 1}', **MINE}, {"columns_from": "x", "data": "btc"}):
+    for arguments in ({"columns": '{"pos": 1}', **USER_FILES}, {"columns_from": "x", "data": "btc"}):
         with pytest.raises(ConfigError, match="columns= requires features=plus or above"):
-            evaluate(NER, {"features": "words", **given})
+            evaluate(NER, {"features": "words", **arguments})
     with pytest.raises(ConfigError, match="columns_from= requires a data set known by name"):
         evaluate(NER, {"columns_from": "x"})
 
 
 @pytest.mark.parametrize("path", [POS, NER])
 def test_energies(path: Path) -> None:
-    found = {name: checked(path, energy=name)["energy"] for name in ENERGIES}
-    terms = {name: set(table.get("terms", ())) for name, table in found.items()}
+    energies = {name: check_config(path, energy=name)["energy"] for name in ENERGIES}
+    terms = {name: set(table.get("terms", ())) for name, table in energies.items()}
     assert terms == {
         "chain": set(),
         "ge_a": {"chain", "tags"},
@@ -582,24 +594,28 @@ def test_energies(path: Path) -> None:
         "skip_chain": {"chain", "skips"},
         "high_order": {"chain", "windows"},
     }
-    both = ["forward", "backward"]
-    assert [found[name]["terms"]["tags"]["directions"] for name in ("ge_a", "ge_b", "ge_c")] == [both[:1], both, both]
-    assert [found[name].get("weights") for name in ("chain", "ge_a", "ge_c")] == [
+    directions = ["forward", "backward"]
+    assert [energies[name]["terms"]["tags"]["directions"] for name in ("ge_a", "ge_b", "ge_c")] == [
+        directions[:1],
+        directions,
+        directions,
+    ]
+    assert [energies[name].get("weights") for name in ("chain", "ge_a", "ge_c")] == [
         None,
         {"tags": 0.1},
         {"tags": 0.1, "words": 0.1},
     ]
-    weights = checked(path, energy="ge_c", **{"energy.weights.words": "0.2"})["energy"]["weights"]
+    weights = check_config(path, energy="ge_c", **{"energy.weights.words": "0.2"})["energy"]["weights"]
     assert weights == {"tags": 0.1, "words": 0.2}
-    # The models with words see each word alone, and as much of it as the others but for characters.
-    words = found["ge_c"]["terms"]["words"]["features"]
+    # The models with words see each word alone, with the others' features except characters.
+    words = energies["ge_c"]["terms"]["words"]["features"]
     assert (words["type"], words["encoder"], words["char_dim"]) == ("encoder", "pass_through", 0)
-    assert words["case_dim"] == checked(path)["features"]["case_dim"] > 0
-    assert checked(path, energy='{"type": "infnet.skip_chain"}')["energy"] == {"type": "infnet.skip_chain"}
+    assert words["case_dim"] == check_config(path)["features"]["case_dim"] > 0
+    assert check_config(path, energy='{"type": "infnet.skip_chain"}')["energy"] == {"type": "infnet.skip_chain"}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         *(
             ({"method": method, "energy": "ge_a"}, f"method={method} has no energy; omit energy=")
@@ -612,9 +628,9 @@ def test_energies(path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("path", [POS, NER])
-def test_an_argument_that_would_do_nothing_is_an_error(path: Path, given: dict[str, str], message: str) -> None:
+def test_an_unused_argument_is_an_error(path: Path, arguments: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        evaluate(path, given)
+        evaluate(path, arguments)
 
 
 UNKNOWN = [
@@ -626,46 +642,52 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("given", "key", "table"), UNKNOWN)
+@pytest.mark.parametrize(("arguments", "key", "table"), UNKNOWN)
 @pytest.mark.parametrize("path", [POS, NER])
-def test_a_key_that_would_do_nothing_is_an_error(path: Path, given: dict[str, str], key: str, table: str) -> None:
+def test_an_unused_key_is_an_error(path: Path, arguments: dict[str, str], key: str, table: str) -> None:
     with pytest.raises(ConfigError, match=rf"unknown key '{table}\.{key}'\..* Known keys of {table}: "):
-        checked(path, **given)
+        check_config(path, **arguments)
 
 
 @pytest.mark.parametrize("name", ["separated", "shared", "stacked", "stacked_bilstm"])
 def test_cost_nets(name: str) -> None:
-    given = {"energy_loss.cost_net.type": f"infnet.{name}"}
-    assert checked(POS, **given)["energy_loss"]["cost_net"] == {"type": f"infnet.{name}"}
+    arguments = {"energy_loss.cost_net.type": f"infnet.{name}"}
+    assert check_config(POS, **arguments)["energy_loss"]["cost_net"] == {"type": f"infnet.{name}"}
 
 
 @pytest.mark.parametrize("path", [POS, NER])
 def test_encoders(path: Path) -> None:
-    config = checked(path, encoder="bert-base-cased", energy="ge_c")
+    config = check_config(path, encoder="bert-base-cased", energy="ge_c")
     assert config["features"] == {"type": "transformer", "model": "bert-base-cased"}
     net, energy = config["trainer"]["net"], config["trainer"]["energy"]
     assert "columns" not in config["task"] and net["lr"] * net["groups"]["features"] <= 1e-4
     assert energy["lr"] * energy["groups"]["terms.chain.features"] <= 1e-4
-    read = checked(path, encoder=json.dumps({"type": "bilstm", "reader": {"type": "transformer", "model": "m"}}))
-    assert read["trainer"]["net"]["groups"] == read["trainer"]["energy"]["groups"] == {"features.reader": 0.05}
-    other = checked(path, encoder="m", energy='{"type": "linear_chain"}')["trainer"]["energy"]
-    assert other["lr"] <= 1e-4 and not other.get("groups"), "whose encoder has an unknown name"
-    table = checked(path, encoder='{"type": "encoder", "encoder": "gru", "hidden": 16}')["features"]
+    config_of_reader = check_config(
+        path, encoder=json.dumps({"type": "bilstm", "reader": {"type": "transformer", "model": "m"}})
+    )
+    assert (
+        config_of_reader["trainer"]["net"]["groups"]
+        == config_of_reader["trainer"]["energy"]["groups"]
+        == {"features.reader": 0.05}
+    )
+    energy_of_table = check_config(path, encoder="m", energy='{"type": "linear_chain"}')["trainer"]["energy"]
+    assert energy_of_table["lr"] <= 1e-4 and not energy_of_table.get("groups"), "whose encoder has an unknown name"
+    table = check_config(path, encoder='{"type": "encoder", "encoder": "gru", "hidden": 16}')["features"]
     assert (table["type"], table["encoder"], table["hidden"]) == ("encoder", "gru", 16)
-    assert table["char_dim"] == checked(path)["features"]["char_dim"]
+    assert table["char_dim"] == check_config(path)["features"]["char_dim"]
 
 
 def test_predicates_by_data_and_method() -> None:
-    tasks = {data: checked(PREDICATES, data=data)["task"] for data in ("sample", "ewt", "files")}
+    tasks = {data: check_config(PREDICATES, data=data)["task"] for data in ("sample", "ewt", "files")}
     assert all((task["type"], task["scheme"]) == ("tagging", "bio") for task in tasks.values())
     assert tasks["sample"]["corpus"] == "predicates" and "format" not in tasks["sample"]
     assert tasks["ewt"]["format"] == tasks["files"]["format"] == "predicates"
     assert tasks["ewt"]["train"] == evaluate(ROOT / "configs/srl_seal.jsonnet", {"data": "ewt"})["task"]["train"]
-    mine = checked(PREDICATES, **MINE)["task"]
-    assert (mine["train"], mine["validation"], mine["test"]) == ("a.conll", "b.conll", "c.conll")
-    crf = checked(PREDICATES, data="ewt", method="crf")
+    task = check_config(PREDICATES, **USER_FILES)["task"]
+    assert (task["train"], task["validation"], task["test"]) == ("a.conll", "b.conll", "c.conll")
+    crf = check_config(PREDICATES, data="ewt", method="crf")
     assert crf["inference_net"] == {"type": "crf"} and "energy" not in crf
-    assert checked(PREDICATES)["inference_net"] == {"type": "independent"}
+    assert check_config(PREDICATES)["inference_net"] == {"type": "independent"}
 
 
 def test_predicates_of_the_embedded_corpus_are_learned_in_seconds(tmp_path: Path) -> None:

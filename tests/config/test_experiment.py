@@ -1,4 +1,4 @@
-"""Experiments: what is said before any data are read, and what is built."""
+"""Experiments: errors before any data are read, and the parts that are built."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def registry(site) -> Registry:
     return Registry([str(site.path)])
 
 
-def config(**changes):
-    whole = {
+def make_config(**changes):
+    table = {
         "task": {"type": "toy.task"},
         "features": {"type": "toy.features"},
         "inference_net": {"type": "toy.net"},
@@ -101,11 +101,11 @@ def config(**changes):
         "trainer": {"type": "toy.game"},
         **changes,
     }
-    return {key: value for key, value in whole.items() if value is not ...}
+    return {key: value for key, value in table.items() if value is not ...}
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         (
             'features={"type": "mlp", "dropout": 8, "hidden": [4]}',
@@ -123,14 +123,14 @@ def config(**changes):
         ("task.at=[0]", "'task.at.0': found 0"),
     ],
 )
-def test_numbers_out_of_range(table, said):
-    ours = evaluate("labels", parse_arguments([table]))
-    with pytest.raises(ConfigError, match=re.escape(said)):
-        check(ours, "my.jsonnet", Registry())
+def test_numbers_out_of_range(table, message):
+    config = evaluate("labels", parse_arguments([table]))
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        check(config, "my.jsonnet", Registry())
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "said"),
+    ("changes", "error", "message"),
     [
         ({"trainr": {}}, ConfigError, "unknown key 'trainr'. Did you mean 'trainer'?"),
         ({"task": ...}, ConfigError, "'task' is missing"),
@@ -182,15 +182,15 @@ def test_numbers_out_of_range(table, said):
         ),
     ],
 )
-def test_what_is_wrong_is_said_before_any_data_are_read(registry, changes, error, said):
-    with pytest.raises(error) as caught:
-        check(config(**changes), "my.jsonnet", registry)
-    assert said in str(caught.value)
-    assert str(caught.value).startswith("my.jsonnet: ")
+def test_errors_are_raised_before_data_are_read(registry, changes, error, message):
+    with pytest.raises(error) as info:
+        check(make_config(**changes), "my.jsonnet", registry)
+    assert message in str(info.value)
+    assert str(info.value).startswith("my.jsonnet: ")
 
 
 def test_a_checked_config_is_complete_and_checks_again(registry):
-    experiment = check(config(energy={"type": "toy.energy", "features": {"type": "toy.features"}}), "x", registry)
+    experiment = check(make_config(energy={"type": "toy.energy", "features": {"type": "toy.features"}}), "x", registry)
     table = experiment.table()
     assert table["task"] == {"type": "toy.task", "labels": 3}
     assert table["energy"] == {"type": "toy.energy", "depth": 1, "features": {"type": "toy.features", "width": 5}}
@@ -201,54 +201,54 @@ def test_a_checked_config_is_complete_and_checks_again(registry):
     assert check(json.loads(json.dumps(table)), "x", registry) == experiment
 
 
-def test_a_null_survives_being_written(registry):
-    experiment = check(config(trainer={"type": "toy.game", "patience": None}), "x", registry)
-    again = check(json.loads(json.dumps(experiment.table())), "x", registry)
-    assert again.trainer.config.patience is None
+def test_a_null_survives_a_round_trip(registry):
+    experiment = check(make_config(trainer={"type": "toy.game", "patience": None}), "x", registry)
+    restored = check(json.loads(json.dumps(experiment.table())), "x", registry)
+    assert restored.trainer.config.patience is None
 
 
 def test_every_table_is_parsed_once(registry, monkeypatch):
     parsed = []
     parse = Registry.parse
 
-    def counting(self, kind, spec, where, source):
+    def count(self, kind, spec, where, source):
         parsed.append(where)
         return parse(self, kind, spec, where, source)
 
-    monkeypatch.setattr(Registry, "parse", counting)
-    own = {"type": "toy.energy", "features": {"type": "toy.features"}}
-    build(check(config(energy=own), "x", registry))
+    monkeypatch.setattr(Registry, "parse", count)
+    energy = {"type": "toy.energy", "features": {"type": "toy.features"}}
+    build(check(make_config(energy=energy), "x", registry))
     tables = ["task", "trainer", "features", "inference_net", "energy", "energy.features", "energy_loss"]
     assert parsed == tables
 
 
-def test_each_net_has_features_of_its_own(registry):
-    own = {"type": "toy.energy", "features": {"type": "toy.features", "width": 9}}
-    built = build(check(config(energy=own), "x", registry))
+def test_each_net_has_its_own_features(registry):
+    energy_table = {"type": "toy.energy", "features": {"type": "toy.features", "width": 9}}
+    built = build(check(make_config(energy=energy_table), "x", registry))
     net, energy = built.model.inference_net, built.model.energy
     assert (net.features.output_dim, energy.features.output_dim) == (5, 9)
     assert built.task.indexers == {"width 5": 5, "width 9": 9}
     assert built.model.energy_loss.features is None
-    same = build(check(config(), "x", registry)).model
-    assert same.energy.features is not same.inference_net.features
-    assert not torch.equal(same.energy.features.layer.weight, same.inference_net.features.layer.weight)
+    other_model = build(check(make_config(), "x", registry)).model
+    assert other_model.energy.features is not other_model.inference_net.features
+    assert not torch.equal(other_model.energy.features.layer.weight, other_model.inference_net.features.layer.weight)
 
 
-def test_the_net_starts_alike_whatever_the_energy(registry):
-    def first(**changes):
-        net = build(check(config(**changes), "x", registry)).model.inference_net
+def test_the_net_starts_the_same_with_any_energy(registry):
+    def initial_weights(**changes):
+        net = build(check(make_config(**changes), "x", registry)).model.inference_net
         return torch.cat([p.flatten() for p in net.parameters()])
 
-    start = first(seed=3)
+    start = initial_weights(seed=3)
     torch.rand(5)
-    assert torch.equal(start, first(seed=3))
-    assert torch.equal(start, first(seed=3, energy={"type": "toy.other"}))
-    assert torch.equal(start, first(seed=3, energy=..., energy_loss=..., trainer={"type": "toy.plain"}))
-    assert not torch.equal(start, first(seed=4))
+    assert torch.equal(start, initial_weights(seed=3))
+    assert torch.equal(start, initial_weights(seed=3, energy={"type": "toy.other"}))
+    assert torch.equal(start, initial_weights(seed=3, energy=..., energy_loss=..., trainer={"type": "toy.plain"}))
+    assert not torch.equal(start, initial_weights(seed=4))
 
 
 def test_a_restored_task_is_not_loaded(registry):
-    experiment = check(config(), "x", registry)
+    experiment = check(make_config(), "x", registry)
     task = make_task(experiment)
     task.restore({"labels": 2})
     loads = type(task).loads
@@ -261,5 +261,5 @@ def test_a_restored_task_is_not_loaded(registry):
 
 
 def test_warm_starts_by_net(registry):
-    experiment = check(config(init={"energy": "runs/a"}), "x", registry)
+    experiment = check(make_config(init={"energy": "runs/a"}), "x", registry)
     assert dict(experiment.init.items()) == {"energy": "runs/a"}

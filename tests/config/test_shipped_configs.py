@@ -20,26 +20,26 @@ NAMES = sorted(path.stem for path in [*ROOT.glob("configs/*.jsonnet"), *ROOT.glo
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_all_configs_ship():
     assert shipped.names() == NAMES
-    listed = spen("configs").output.splitlines()
-    assert [line.split()[0] for line in listed] == NAMES
-    assert all(len(line.split()) > 4 for line in listed)  # with a word on what it trains
+    lines = spen("configs").output.splitlines()
+    assert [line.split()[0] for line in lines] == NAMES
+    assert all(len(line.split()) > 4 for line in lines)  # with a description
 
 
-def test_plugins_ship_configs(elsewhere, monkeypatch, tmp_path_factory):
+def test_plugins_ship_configs(folder, monkeypatch, tmp_path_factory):
     def install(plugin, text, name="leaves"):
         site = tmp_path_factory.mktemp("site")
-        folder = site / f"spen_{plugin}" / "configs"
-        folder.mkdir(parents=True)
-        (folder / f"{name}.jsonnet").write_text(text)
-        (folder / "srl_seal.jsonnet").write_text("{ seed: 9 }")
-        (folder.parent / "__init__.py").write_text("raise ValueError('imported')")
+        config_folder = site / f"spen_{plugin}" / "configs"
+        config_folder.mkdir(parents=True)
+        (config_folder / f"{name}.jsonnet").write_text(text)
+        (config_folder / "srl_seal.jsonnet").write_text("{ seed: 9 }")
+        (config_folder.parent / "__init__.py").write_text("raise ValueError('imported')")
         info = site / f"spen_{plugin}-1.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: spen-{plugin}\nVersion: 1\n")
@@ -52,18 +52,18 @@ def test_plugins_ship_configs(elsewhere, monkeypatch, tmp_path_factory):
     assert evaluate("leaves") == {"seed": 7, "big": True}
     assert evaluate("srl_seal")["task"]["type"] == "srl"  # the core's own
     assert "leaves" in spen("configs").output
-    copied = shipped.copy("leaves", elsewhere / "mine")
-    assert [path.relative_to(elsewhere / "mine").as_posix() for path in copied] == [
+    paths = shipped.copy("leaves", folder / "mine")
+    assert [path.relative_to(folder / "mine").as_posix() for path in paths] == [
         "leaves.jsonnet",
         "lib/choose.libsonnet",
     ]
     install("twig", "import 'leaves.jsonnet'", "twigs")  # of another plugin
     assert evaluate("twigs") == evaluate("leaves")
-    copied = shipped.copy("twigs", elsewhere / "mine")
-    assert [path.name for path in copied] == ["twigs.jsonnet", "leaves.jsonnet", "choose.libsonnet"]
+    paths = shipped.copy("twigs", folder / "mine")
+    assert [path.name for path in paths] == ["twigs.jsonnet", "leaves.jsonnet", "choose.libsonnet"]
     install("other", "{}")
-    listed = spen("configs").output
-    assert "leaves" in listed and "ships with two plugins" in listed
+    output = spen("configs").output
+    assert "leaves" in output and "ships with two plugins" in output
     with pytest.raises(ConfigError, match=r"'leaves' ships with two plugins; give the path of one: .*acme.*other"):
         evaluate("leaves")
 
@@ -74,10 +74,10 @@ def test_a_config_is_found_by_its_name(name):
     assert "method" in [parameter.name for parameter in parameters(name)]
 
 
-def test_a_file_of_ones_own_comes_first(elsewhere):
-    (elsewhere / "srl_seal.jsonnet").write_text("{ seed: 7 }")
+def test_a_users_file_comes_first(folder):
+    (folder / "srl_seal.jsonnet").write_text("{ seed: 7 }")
     assert evaluate("srl_seal.jsonnet") == {"seed": 7}
-    (elsewhere / "labels").mkdir()
+    (folder / "labels").mkdir()
     assert evaluate("labels")["task"]["type"] == "multilabel"
     with pytest.raises(ConfigError, match=r"not exist\. 'srl_seal' ships with the package: give that name alone"):
         evaluate("configs/srl_seal.jsonnet")
@@ -85,33 +85,33 @@ def test_a_file_of_ones_own_comes_first(elsewhere):
         evaluate("srl_sel")
 
 
-def test_a_config_of_ones_own_imports_a_shipped_one(elsewhere):
-    (elsewhere / "mine.jsonnet").write_text(
+def test_a_users_config_imports_a_shipped_one(folder):
+    (folder / "mine.jsonnet").write_text(
         "local srl = import 'srl_seal.jsonnet';\nfunction(method='crf') srl(method=method) + { seed: 5 }"
     )
     assert evaluate("mine.jsonnet") == evaluate("srl_seal", {"method": "crf", "seed": "5"})
-    (elsewhere / "trees.jsonnet").write_text("local parsing = import 'parsing.jsonnet';\nparsing() { seed: 5 }")
+    (folder / "trees.jsonnet").write_text("local parsing = import 'parsing.jsonnet';\nparsing() { seed: 5 }")
     assert evaluate("trees.jsonnet") == evaluate("parsing", {"seed": "5"})  # a plugin's
-    (elsewhere / "trees.jsonnet").write_text("import 'parsin.jsonnet'")
+    (folder / "trees.jsonnet").write_text("import 'parsin.jsonnet'")
     with pytest.raises(ConfigError, match=r"resolve parsin\.jsonnet .*\. Did you mean 'parsing\.jsonnet'\?"):
         evaluate("trees.jsonnet")
 
 
-def test_copies_say_the_same_and_replace_nothing(elsewhere):
+def test_copies_are_equivalent_and_replace_nothing(folder):
     for name in NAMES:  # into one folder
         assert spen("configs", "copy", name, "mine").output.splitlines()[0] == f"mine/{name}.jsonnet"
         assert evaluate(f"mine/{name}.jsonnet") == evaluate(name)
     spen("configs", "copy", "srl_seal", "mine")
-    (elsewhere / "mine/srl_seal.jsonnet").write_text("{}")
-    changed = spen("configs", "copy", "srl_seal", "mine", status=2)
-    assert "with other contents" in changed.output
-    assert (elsewhere / "mine/srl_seal.jsonnet").read_text() == "{}"
+    (folder / "mine/srl_seal.jsonnet").write_text("{}")
+    result = spen("configs", "copy", "srl_seal", "mine", status=2)
+    assert "with other contents" in result.output
+    assert (folder / "mine/srl_seal.jsonnet").read_text() == "{}"
     assert "Did you mean 'srl_seal'?" in spen("configs", "copy", "srl_sael", "mine", status=2).output
 
 
-def test_wheel_and_sdist_hold_configs_and_sample_corpora(elsewhere):
-    """Both are built as pip builds them, from what git knows and the link that a checkout has."""
-    source = elsewhere / "source"
+def test_wheel_and_sdist_hold_configs_and_sample_corpora(folder):
+    """Both are built as pip builds them, from tracked files and the link that a checkout has."""
+    source = folder / "source"
     source.mkdir()
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -121,15 +121,15 @@ def test_wheel_and_sdist_hold_configs_and_sample_corpora(elsewhere):
     build = "from setuptools import build_meta as b; b.build_wheel('out'); b.build_sdist('out')"
     subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
     [wheel], [sdist] = (source / "out").glob("*.whl"), (source / "out").glob("*.tar.gz")
-    wanted = {str(path.relative_to(ROOT / "configs")) for path in (ROOT / "configs").rglob("*") if path.is_file()}
+    expected = {str(path.relative_to(ROOT / "configs")) for path in (ROOT / "configs").rglob("*") if path.is_file()}
     corpora = {path.name for path in (ROOT / "spen_plugins/samples").iterdir() if path.suffix not in (".py", "")}
     with zipfile.ZipFile(wheel) as file:
         samples = {name.rpartition("/")[2] for name in file.namelist() if name.startswith("spen_plugins/samples/")}
-        inside = {
+        configs = {
             name.partition("/configs/")[2] for name in file.namelist() if name.startswith("spen_plugins/configs/")
         }
-    assert inside == wanted and corpora and corpora <= samples
+    assert configs == expected and corpora and corpora <= samples
     with tarfile.open(sdist) as file:
         assert corpora <= {Path(m.name).name for m in file.getmembers() if "/spen_plugins/samples/" in m.name}
         members = [m for m in file.getmembers() if "/spen_plugins/configs/" in m.name and m.isfile()]
-    assert {member.name.partition("/configs/")[2] for member in members} == wanted
+    assert {member.name.partition("/configs/")[2] for member in members} == expected

@@ -1,4 +1,4 @@
-"""Optimal completion distillation: targets by enumeration, the loss of sequences that are drawn, nets that learn it."""
+"""Optimal completion distillation: targets by enumeration, the loss of sampled sequences, nets that learn it."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from tests.exact.toys import all_sets
 from tests.seal.toys import batch_of, make
 
 
-def test_targets_are_uniform_over_the_labels_that_are_left() -> None:
+def test_targets_are_uniform_over_the_remaining_labels() -> None:
     sets = all_sets(3) > 0.5
     for gold in sets:
         targets = find_targets(sets.unsqueeze(1), gold[None, None])[:, 0]
-        for written, found in zip(sets, targets, strict=True):
-            left = [i for i in range(3) if gold[i] and not written[i]] or [3]
-            wanted = torch.zeros(4)
-            wanted[left] = 1 / len(left)
-            torch.testing.assert_close(found, wanted)
+        for written_set, target in zip(sets, targets, strict=True):
+            remaining = [i for i in range(3) if gold[i] and not written_set[i]] or [3]
+            expected = torch.zeros(4)
+            expected[remaining] = 1 / len(remaining)
+            torch.testing.assert_close(target, expected)
 
 
 def test_the_loss_is_the_mean_over_sequences() -> None:
-    """Of all sequences with their probabilities, the Kullback-Leibler divergence at each step up to the end."""
+    """The expectation over all sequences sums the Kullback-Leibler divergence of each step up to the end."""
     q, batch, _ = proposed(3, order="none")
-    wanted, sequences = batch.gold[..., q.order] > 0.5, sequences_of(3)
+    gold, sequences = batch.gold[..., q.order] > 0.5, sequences_of(3)
     log_p, exact = find_log_p(q, sequences).detach(), 0
     for number, sequence in enumerate(sequences.tolist()):
         state, loss = q.writer.begin(q.memory), 0
         for label in sequence:
             step = torch.log_softmax(state.scores, 2)
-            targets = find_targets(state.written, wanted).double()
+            targets = find_targets(state.written, gold).double()
             loss = loss + torch.where(targets > 0, targets * (targets.log() - step), 0).sum((1, 2))
             if label == 3:
                 break
             state = q.writer.write(q.memory, state, torch.full((4, 1), label))
         exact = exact + log_p[:, number].exp() * loss
     torch.manual_seed(0)
-    drawn = torch.stack([completion_loss(q, batch.gold, 3) for _ in range(400)]).detach()
-    spread = drawn.std(0) / 400**0.5
-    assert ((drawn.mean(0) - exact.detach()).abs() < 5 * spread + 1e-9).all()
+    losses = torch.stack([completion_loss(q, batch.gold, 3) for _ in range(400)]).detach()
+    spread = losses.std(0) / 400**0.5
+    assert ((losses.mean(0) - exact.detach()).abs() < 5 * spread + 1e-9).all()
 
 
 def test_one_example_is_learned() -> None:

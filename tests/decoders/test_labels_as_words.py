@@ -23,7 +23,7 @@ from tests.seal.toys import make
 IDLE = ("features.reader.token_part", "features.reader.mark_parts")
 
 
-def chain(labels: int, batch: int = 3) -> LabelChain:
+def make_chain(labels: int, batch: int = 3) -> LabelChain:
     torch.manual_seed(labels)
     logits = 2 * torch.randn(batch, 1, labels, dtype=torch.double)
     transitions = 2 * torch.randn(2, 2, dtype=torch.double)
@@ -32,39 +32,41 @@ def chain(labels: int, batch: int = 3) -> LabelChain:
 
 
 @pytest.mark.parametrize("labels", [1, 2, 4])
-def test_a_chain_is_that_of_all_sets(labels: int) -> None:
-    q, y = chain(labels), all_sets(labels)
+def test_a_chain_matches_enumeration(labels: int) -> None:
+    q, y = make_chain(labels), all_sets(labels)
     ordered = y[:, q.order].long()
     links = q.transitions[ordered[:, :-1], ordered[:, 1:]].sum(1)
-    for each, factor in ((q, 1.0), (q.tempered(2.0), 0.5)):
+    for proposal, factor in ((q, 1.0), (q.tempered(2.0), 0.5)):
         score = factor * (q.logits[:, 0] @ y.t() + links)
         log_p = score.log_softmax(1)
-        torch.testing.assert_close(each.log_z, score.logsumexp(1))
-        torch.testing.assert_close(each.log_prob(y.expand(3, -1, -1)), log_p, rtol=0, atol=1e-12)
-        torch.testing.assert_close(each.mean[:, 0], log_p.exp() @ y, rtol=0, atol=1e-12)
-        assert torch.equal(each.mode[:, 0], y[log_p.argmax(1)])
-        sets, log_q = each.k_best(2)
+        torch.testing.assert_close(proposal.log_z, score.logsumexp(1))
+        torch.testing.assert_close(proposal.log_prob(y.expand(3, -1, -1)), log_p, rtol=0, atol=1e-12)
+        torch.testing.assert_close(proposal.mean[:, 0], log_p.exp() @ y, rtol=0, atol=1e-12)
+        assert torch.equal(proposal.mode[:, 0], y[log_p.argmax(1)])
+        sets, log_q = proposal.k_best(2)
         torch.testing.assert_close(log_q, log_p.topk(2, 1).values.detach())
-        torch.testing.assert_close(each.log_prob(sets).detach(), log_q)
-        check_draws(each, log_p.exp().detach())
+        torch.testing.assert_close(proposal.log_prob(sets).detach(), log_q)
+        check_draws(proposal, log_p.exp().detach())
     torch.testing.assert_close(q.map_rows(lambda values: values[1:]).mean, q.mean[1:])
     assert not q.detach().log_prob(y.expand(3, -1, -1)).requires_grad
 
 
 def test_the_set_of_an_input_does_not_depend_on_its_batch() -> None:
-    q = chain(12, batch=1)
-    many = q.map_rows(lambda values: values.expand(9, -1, -1).contiguous())
-    assert many.label_powers(torch.ones(1)) is None
-    assert torch.equal(find_best_sets(many), find_best_sets(q).expand(9, -1))
+    q = make_chain(12, batch=1)
+    batched = q.map_rows(lambda values: values.expand(9, -1, -1).contiguous())
+    assert batched.label_powers(torch.ones(1)) is None
+    assert torch.equal(find_best_sets(batched), find_best_sets(q).expand(9, -1))
 
 
 def test_a_chain_without_transitions_has_independent_labels() -> None:
-    q = chain(5)
-    flat = LabelChain(q.space, q.logits, transitions=torch.zeros(2, 2, dtype=torch.double), order=q.order)
-    other, y = q.space.independent(q.logits), all_sets(5).expand(3, -1, -1)
-    torch.testing.assert_close(flat.log_prob(y), other.log_prob(y))
-    torch.testing.assert_close(flat.log_prob(y * 0.3), other.log_prob(y * 0.3))
-    torch.testing.assert_close(flat.mean, other.mean)
+    q = make_chain(5)
+    without_transitions = LabelChain(
+        q.space, q.logits, transitions=torch.zeros(2, 2, dtype=torch.double), order=q.order
+    )
+    independent, y = q.space.independent(q.logits), all_sets(5).expand(3, -1, -1)
+    torch.testing.assert_close(without_transitions.log_prob(y), independent.log_prob(y))
+    torch.testing.assert_close(without_transitions.log_prob(y * 0.3), independent.log_prob(y * 0.3))
+    torch.testing.assert_close(without_transitions.mean, independent.mean)
 
 
 @pytest.mark.parametrize(("cls", "settings"), [(SeqTag, {}), (SeqTag, {"chain": True}), (Laco, {})])
@@ -93,15 +95,17 @@ def test_attention_that_is_the_same_everywhere_is_a_mean() -> None:
 def test_pairs_of_labels() -> None:
     gold = torch.tensor([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]).bool()
     torch.manual_seed(0)
-    drawn = [draw_pairs(gold, torch.rand(4, 3)) for _ in range(200)]
-    seen = [{(*pairs[row].tolist(), bool(together[row])) for pairs, together, _ in drawn} for row in range(4)]
-    both = {(0, 2, True), (2, 0, True)}
-    assert seen[0] == both | {(a, b, False) for a in (0, 2) for b in (1, 3)}
-    assert seen[1] == {(1, b, False) for b in (0, 2, 3)}
-    assert seen[3] == {(a, b, True) for a in range(4) for b in range(4) if a != b}
-    assert all(exists.tolist() == [True, True, False, True] for _, _, exists in drawn)
+    draws = [draw_pairs(gold, torch.rand(4, 3)) for _ in range(200)]
+    pairs_of_rows = [
+        {(*pairs[row].tolist(), bool(is_together[row])) for pairs, is_together, _ in draws} for row in range(4)
+    ]
+    positive = {(0, 2, True), (2, 0, True)}
+    assert pairs_of_rows[0] == positive | {(a, b, False) for a in (0, 2) for b in (1, 3)}
+    assert pairs_of_rows[1] == {(1, b, False) for b in (0, 2, 3)}
+    assert pairs_of_rows[3] == {(a, b, True) for a in range(4) for b in range(4) if a != b}
+    assert all(exists.tolist() == [True, True, False, True] for _, _, exists in draws)
     assert draw_pairs(torch.ones(1, 1).bool(), torch.rand(1, 3))[2].tolist() == [False]
-    share = sum(bool(together[0]) for _, together, _ in drawn) / 200
+    share = sum(bool(is_together[0]) for _, is_together, _ in draws) / 200
     assert 0.35 < share < 0.65
 
 

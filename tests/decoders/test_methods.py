@@ -17,8 +17,8 @@ from tests.exact.toys import all_sets
 from tests.loaded import experiment, loaded
 from tests.seal.toys import Table
 
-WRITES = {"inference_net.dim": 8, "inference_net.embedding": 4, "inference_net.samples": 4}
-READS = {"features.longest": 8, "features.reader.hidden": 4, "features.reader.word_dim": 8}
+WRITER = {"inference_net.dim": 8, "inference_net.embedding": 4, "inference_net.samples": 4}
+READER = {"features.longest": 8, "features.reader.hidden": 4, "features.reader.word_dim": 8}
 FEW = {"trainer.epochs": 1, "trainer.epoch_updates_at_most": 5}
 
 
@@ -29,8 +29,8 @@ def train(config: str, out: Path, **settings: object) -> tuple[RunFolder, sp.Pre
 
 @pytest.mark.parametrize("method", ["seq2seq", "ocd", "seqtag_crf", "laco"])
 def test_a_run_predicts_as_it_was_scored(method: str, tmp_path: Path) -> None:
-    more = {**READS, **(WRITES if method in ("seq2seq", "ocd") else {})}
-    folder, predictor = train("texts", tmp_path / "run", method=method, **more)
+    settings = {**READER, **(WRITER if method in ("seq2seq", "ocd") else {})}
+    folder, predictor = train("texts", tmp_path / "run", method=method, **settings)
     task = loaded("text", corpus="sample")
     gold = [{task.space.labels[i] for i in example.gold.tolist()} for example in task.part("test")]
     answers = predictor.predict_examples(task.part("test"))
@@ -40,8 +40,8 @@ def test_a_run_predicts_as_it_was_scored(method: str, tmp_path: Path) -> None:
 
 
 def test_vectors_are_texts_of_one_word(tmp_path: Path) -> None:
-    more = {"features.hidden": [8], "inference_net.predicts": "mode", **WRITES}
-    folder, predictor = train("labels", tmp_path / "run", method="sgm", **more)
+    settings = {"features.hidden": [8], "inference_net.predicts": "mode", **WRITER}
+    folder, predictor = train("labels", tmp_path / "run", method="sgm", **settings)
     task = loaded("multilabel", corpus="sample")
     examples = task.part("test")[:20]
     with torch.no_grad():
@@ -55,8 +55,8 @@ def test_vectors_are_texts_of_one_word(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sets_of_highest_expected_f1_are_those_of_samples(tmp_path: Path) -> None:
-    more = {"features.hidden": [8], "task.decode": "expected_f1", "task.decode_temperature": 1.0, **WRITES}
-    folder, _ = train("labels", tmp_path / "run", method="seq2seq", **more)
+    settings = {"features.hidden": [8], "task.decode": "expected_f1", "task.decode_temperature": 1.0, **WRITER}
+    folder, _ = train("labels", tmp_path / "run", method="seq2seq", **settings)
     assert "1000 samples" in folder.metrics()["protocol"]["threshold"]
 
 
@@ -66,7 +66,7 @@ def test_sequences_are_the_noise_of_nce(tmp_path: Path) -> None:
         "texts",
         tmp_path / "run",
         method="nce_seq2seq",
-        **{**READS, **WRITES, "energy.hidden": 4, "energy_loss.samples": 3},
+        **{**READER, **WRITER, "energy.hidden": 4, "energy_loss.samples": 3},
     )
     assert folder.config()["energy"]["features"]["pooling"] == "max"
     assert {"net", "energy"} <= folder.metrics()["test"]["nll"].keys()
@@ -74,7 +74,7 @@ def test_sequences_are_the_noise_of_nce(tmp_path: Path) -> None:
 
 
 def test_samples_weighted_by_an_energy_decide() -> None:
-    """The sets of highest expected F1 under exp(−E), of all sets with their exact probabilities."""
+    """They choose the sets of highest expected F1 under exp(−E), as all sets with exact probabilities do."""
     from spen_plugins.scores.expected_f1 import find_best_set
 
     _, batch, net = proposed(3)
@@ -87,12 +87,12 @@ def test_samples_weighted_by_an_energy_decide() -> None:
     chooser.choose({"weight": 0.0, "temperature": 1.0})
     log_q = net(batch.x).log_prob(y).detach()
     assert torch.equal(chooser(batch.x, energy.at(batch.x)).chosen[:, 0] > 0.5, find_best_set(y, log_q.exp()))
-    free = proposed(3, order="none")[2]
+    unordered = proposed(3, order="none")[2]
     with pytest.raises(ConfigError, match="only a bound"):
-        Reweight(Reweight.Config(), task, net=free)(batch.x, energy.at(batch.x))
+        Reweight(Reweight.Config(), task, net=unordered)(batch.x, energy.at(batch.x))
 
 
-def test_each_method_reads_what_it_needs() -> None:
+def test_each_method_gets_its_reader() -> None:
     pooled = experiment("texts", method="cross_entropy", encoder="bilstm")["features"]
     assert (pooled["type"], pooled["pooling"], pooled["reader"]["type"]) == ("decoders.words", "max", "bilstm")
     assert experiment("texts", method="sgm")["features"]["pooling"] == "none"

@@ -20,50 +20,50 @@ def network(cls: type, **settings) -> tuple[sp.FeatureNetwork, sp.Task]:
     config = BiLstm.Config(word_dim=5, affix_dim=4, hidden=3, layers=1, mark_dim=4, mark_state=False, dropout=0)
     torch.manual_seed(0)
     reader = BiLstm(config, inner)
-    made = cls(cls.Config(**settings), task, reader)
-    name, indexer = made.indexer()
+    features = cls(cls.Config(**settings), task, reader)
+    name, indexer = features.indexer()
     assert isinstance(indexer, Indexer) and "." not in name
     task.indexers = {name: indexer}
-    return made.eval(), task
+    return features.eval(), task
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_vectors_of_texts_obey_the_contract(pooling: str) -> None:
-    made, task = network(TextWords, pooling=pooling, longest=9)
-    check_feature_network(made, task)
+    features, task = network(TextWords, pooling=pooling, longest=9)
+    check_feature_network(features, task)
 
 
-def test_padding_changes_nothing_and_long_texts_are_cut() -> None:
-    made, task = network(TextWords, longest=5)
+def test_padding_changes_nothing_and_long_texts_are_truncated() -> None:
+    features, task = network(TextWords, longest=5)
     examples = [task.parse("one two"), task.parse("a b c d e f g"), task.parse("")]
-    words, mask = words_of(made, task.collate(examples).x)
+    words, mask = words_of(features, task.collate(examples).x)
     assert mask.sum(1).tolist() == [2, 5, 1] and words.shape == (3, 5, 6)
-    assert torch.equal(made(task.collate(examples).x), words * mask.unsqueeze(2))
+    assert torch.equal(features(task.collate(examples).x), words * mask.unsqueeze(2))
     for row, example in enumerate(examples):
-        alone, there = words_of(made, task.collate([example]).x)
-        torch.testing.assert_close(words[row, : alone.shape[1]], alone[0])
-        assert there.all()
+        single, single_mask = words_of(features, task.collate([example]).x)
+        torch.testing.assert_close(words[row, : single.shape[1]], single[0])
+        assert single_mask.all()
 
 
 def test_labels_follow_the_words_of_each_text() -> None:
-    made, task = network(LabelsAsWords, longest=5)
+    features, task = network(LabelsAsWords, longest=5)
     labels = len(task.space.labels)
     examples = [task.parse("one two"), task.parse("a b c d e f g"), task.parse("")]
-    words, is_word, vectors = made.split(task.collate(examples).x)
+    words, is_word, vectors = features.split(task.collate(examples).x)
     assert vectors.shape == (3, labels, 6) and is_word.sum(1).tolist() == [2, 5, 1]
-    assert not words[~is_word].any() and torch.equal(made(task.collate(examples).x), vectors)
+    assert not words[~is_word].any() and torch.equal(features(task.collate(examples).x), vectors)
     for row, example in enumerate(examples):
-        alone, _, its = made.split(task.collate([example]).x)
-        torch.testing.assert_close(its[0], vectors[row])
-        torch.testing.assert_close(alone[0, is_word[row].nonzero()[:, 0]], words[row][is_word[row]])
+        single, _, single_vectors = features.split(task.collate([example]).x)
+        torch.testing.assert_close(single_vectors[0], vectors[row])
+        torch.testing.assert_close(single[0, is_word[row].nonzero()[:, 0]], words[row][is_word[row]])
     assert (vectors[0].unsqueeze(0) - vectors[0].unsqueeze(1)).abs().sum(2).fill_diagonal_(1).min() > 0  # all differ
 
 
-def test_other_inputs_are_refused() -> None:
+def test_other_inputs_are_rejected() -> None:
     with pytest.raises(sp.ConfigError, match="requires texts as inputs"):
         TextWords(TextWords.Config(), ToyLabels())
     with pytest.raises(sp.ConfigError, match="requires a reader"):
         TextWords(TextWords.Config(), loaded("text", corpus="sample"))
-    made, task = network(LabelsAsWords)
+    features, task = network(LabelsAsWords)
     with pytest.raises(sp.ConfigError, match=r"requires features 'decoders\.words'"):
-        words_of(made, task.collate([task.parse("a")]).x)
+        words_of(features, task.collate([task.parse("a")]).x)

@@ -22,7 +22,7 @@ KINDS = [{}, {"global_temperature": 0.5}, {"order": "none"}]
 
 
 def proposed(labels: int = 3, **settings) -> tuple[LabelSequences, sp.Batch, SequenceNet]:
-    """The proposal of a net with weights that are far from even."""
+    """The proposal of a net whose weights are far from uniform."""
     task = ToyLabels(labels=labels)
     torch.manual_seed(labels)
     net, batch = make(SequenceNet, task, dim=5, embedding=4, **settings), batch_of(task)
@@ -33,7 +33,7 @@ def proposed(labels: int = 3, **settings) -> tuple[LabelSequences, sp.Batch, Seq
 
 
 def sequences_of(labels: int) -> Tensor:
-    """All sequences without repetitions, and the end, padded with it, `(sequence, step)`."""
+    """All sequences without repetitions, followed and padded by the end label, `(sequence, step)`."""
     orders = [p for n in range(labels + 1) for p in itertools.permutations(range(labels), n)]
     return torch.tensor([[*order, *[labels] * (labels + 1 - len(order))] for order in orders])
 
@@ -65,11 +65,11 @@ def test_a_set_has_the_probability_of_its_sequence(settings: dict) -> None:
     check_draws(q, log_p.exp(), n=5000)
     best, order = log_p.sort(1, descending=True)
     wide = replace(q, beam=16, _kept={})
-    found, log_q = wide.k_best(18)
+    sets, log_q = wide.k_best(18)
     torch.testing.assert_close(log_q[:, :16], best)
-    torch.testing.assert_close(found[:, :16], all_sets(4)[order])
-    assert (log_q[:, 16:] == -torch.inf).all() and torch.equal(found[:, 16:], found[:, :1].expand(-1, 2, -1))
-    torch.testing.assert_close(wide.mode, found[:, :1])
+    torch.testing.assert_close(sets[:, :16], all_sets(4)[order])
+    assert (log_q[:, 16:] == -torch.inf).all() and torch.equal(sets[:, 16:], sets[:, :1].expand(-1, 2, -1))
+    torch.testing.assert_close(wide.mode, sets[:, :1])
 
 
 def test_labels_in_any_order_have_a_bound() -> None:
@@ -79,19 +79,19 @@ def test_labels_in_any_order_have_a_bound() -> None:
     log_p, numbers = find_log_p(q, sequences).detach(), q.order.argsort()
     exact = []
     for y in all_sets(3):
-        wanted = set(numbers[y > 0].tolist())
-        same = torch.tensor([{n for n in s if n < 3} == wanted for s in sequences.tolist()])
-        exact.append(log_p[:, same].logsumexp(1))
+        expected = set(numbers[y > 0].tolist())
+        has_labels = torch.tensor([{n for n in s if n < 3} == expected for s in sequences.tolist()])
+        exact.append(log_p[:, has_labels].logsumexp(1))
     exact = torch.stack(exact, 1)
     bound = q.log_prob(all_sets(3).expand(4, -1, -1)).detach()
-    small = all_sets(3).sum(1) < 2
-    torch.testing.assert_close(bound[:, small], exact[:, small])
-    assert (bound[:, ~small] < exact[:, ~small]).all()
+    is_small = all_sets(3).sum(1) < 2
+    torch.testing.assert_close(bound[:, is_small], exact[:, is_small])
+    assert (bound[:, ~is_small] < exact[:, ~is_small]).all()
     check_draws(q, exact.exp(), n=5000)
     wide = replace(q, beam=16, _kept={})
-    found, log_q = wide.k_best(8)
+    sets, log_q = wide.k_best(8)
     torch.testing.assert_close(log_q, exact.sort(1, descending=True).values)
-    torch.testing.assert_close(found, all_sets(3)[exact.argsort(1, descending=True)])
+    torch.testing.assert_close(sets, all_sets(3)[exact.argsort(1, descending=True)])
 
 
 @pytest.mark.parametrize("settings", KINDS)
@@ -103,29 +103,29 @@ def test_the_mean_is_near_the_marginals_and_has_their_gradient(settings: dict) -
     torch.testing.assert_close(q.mean[:, 0], exact, rtol=0, atol=0.02)
     weights = torch.randn_like(exact)
     parameters = list(net.writer.parameters())
-    ours = torch.autograd.grad((q.mean[:, 0] * weights).sum(), parameters, retain_graph=True)
-    wanted = torch.autograd.grad((exact * weights).sum(), parameters)
-    for a, b in zip(ours, wanted, strict=True):
+    gradients = torch.autograd.grad((q.mean[:, 0] * weights).sum(), parameters, retain_graph=True)
+    expected = torch.autograd.grad((exact * weights).sum(), parameters)
+    for a, b in zip(gradients, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0.05 * max(1.0, float(b.abs().max())))
 
 
 def test_the_mean_of_the_first_step_is_exact_and_depends_on_no_other_draws() -> None:
     q, batch, net = proposed(3)
-    before = q.mean
+    mean = q.mean
     torch.rand(7)
-    torch.testing.assert_close(net(batch.x).mean, before, rtol=0, atol=0)
-    torch.testing.assert_close(net(batch.x).map_rows(lambda values: values[2:]).mean, before[2:])
+    torch.testing.assert_close(net(batch.x).mean, mean, rtol=0, atol=0)
+    torch.testing.assert_close(net(batch.x).map_rows(lambda values: values[2:]).mean, mean[2:])
 
 
 def test_temperatures_divide_the_scores_of_each_step() -> None:
     q, _, _ = proposed(3)
-    hot = q.tempered(2.0).tempered(2.0)
-    first = hot.log_prob(torch.zeros(4, 1, 3, dtype=torch.double))[:, 0]
+    tempered = q.tempered(2.0).tempered(2.0)
+    first = tempered.log_prob(torch.zeros(4, 1, 3, dtype=torch.double))[:, 0]
     scores = q.writer.begin(q.memory).scores[:, 0]
     torch.testing.assert_close(first, (scores / 4).log_softmax(1)[:, -1])
-    log_p = hot.log_prob(all_sets(3).expand(4, -1, -1)).detach()
+    log_p = tempered.log_prob(all_sets(3).expand(4, -1, -1)).detach()
     torch.testing.assert_close(log_p.exp().sum(1), torch.ones(4, dtype=torch.double))
-    check_draws(hot, log_p.exp(), n=5000)
+    check_draws(tempered, log_p.exp(), n=5000)
 
 
 def test_sequences_of_sets_are_in_order() -> None:
@@ -152,7 +152,7 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
 
 def test_dropout_is_drawn_once_for_a_proposal() -> None:
-    """Samples and probabilities are of one distribution, also in training."""
+    """Samples and probabilities come from one distribution, also in training."""
     _, batch, net = proposed(3, dropout=0.5)
     q = net.train()(batch.x)
     log_p = q.log_prob(all_sets(3).expand(4, -1, -1)).detach()
@@ -184,10 +184,10 @@ def test_sets_without_an_order_are_no_noise_of_nce() -> None:
     energy = make(Labels, task)
     with pytest.raises(sp.ConfigError, match=r"only a bound of ln q\(y\)"):
         make(Nce, task).terms(energy.at(batch.x), batch, q)
-    mixed = sp.Mixture.of([q, q])
-    assert not mixed.exact
+    mixture = sp.Mixture.of([q, q])
+    assert not mixture.exact
     with pytest.raises(sp.ConfigError, match="only a bound"):
-        mixed.density(batch.gold)
+        mixture.density(batch.gold)
 
 
 @pytest.mark.parametrize("settings", KINDS[:2])
@@ -204,7 +204,7 @@ def test_sequences_in_no_order_are_cut_after_the_largest_set() -> None:
     task.space = sp.LabelSet(task.space.labels, largest=1)
     batch, net = batch_of(task), make(SequenceNet, task, dim=5, embedding=4, order="none")
     with torch.no_grad():
-        net.writer.output.bias[-1] = -30.0  # never an end
+        net.writer.output.bias[-1] = -30.0  # the end is never written
     q = net(batch.x)
     assert (q.sample(50).sum(2) == 3).all() and (q.mode.sum(2) == 3).all()
     torch.testing.assert_close(q.mean.sum(2), torch.full((4, 1), 3.0, dtype=torch.double))

@@ -38,7 +38,7 @@ def task() -> RoleArcs:
     return task
 
 
-def energy_of(task: RoleArcs, **fields) -> Arcs:
+def make_energy(task: RoleArcs, **fields) -> Arcs:
     """An energy whose global terms matter."""
     energy = make(Arcs, task, **SMALL, **fields).double().eval()
     for value in energy.parameters():
@@ -62,11 +62,11 @@ def test_contract_on_a_bilstm(task):
 
 
 def test_the_energy_by_hand(task):
-    """With loops over arcs."""
-    energy = energy_of(task, sharpness=7.0)
+    """Loops over arcs."""
+    energy = make_energy(task, sharpness=7.0)
     batch = collate(task, pick_by_length(task, 3))
     y, f = relaxed(task.space, batch, 2), energy.encode(batch.x)
-    found = energy.at(batch.x)(y)
+    values = energy.at(batch.x)(y)
     role, core = energy.role, [task.space.tags.index(name) for name in task.inputs.core]
     assert core and (energy.core == torch.tensor(core)).all()
     for b, example in enumerate(pick_by_length(task, 3)):
@@ -86,8 +86,8 @@ def test_the_energy_by_hand(task):
             for kind, sums in enumerate((at_predicate, at_candidate, {0: sentence})):
                 count = (len(example.predicates), len(example.candidates), 1)[kind]
                 for number in range(count):
-                    given = sums.get(number, torch.zeros(2 * SMALL["width"], dtype=torch.double))
-                    h = energy.first[kind](given) + f.contexts[kind][b, 0, number]
+                    sums_of_kind = sums.get(number, torch.zeros(2 * SMALL["width"], dtype=torch.double))
+                    h = energy.first[kind](sums_of_kind) + f.contexts[kind][b, 0, number]
                     total = total + energy.tail[kind](h)[0]
             for (_, j), mass in masses.items():
                 total = total + energy.log_repeat[j].exp() * F.softplus(mass - 1, beta=7.0)
@@ -95,42 +95,42 @@ def test_the_energy_by_hand(task):
                 (p, c), (q, d) = example.pairs[i], example.pairs[j]
                 (first, last), (begin, end) = example.candidates[c], example.candidates[d]
                 if p == q and first <= end and begin <= last:
-                    both = 2 - y[b, s, i, 0] - y[b, s, j, 0] - 1
-                    total = total + energy.log_overlap.exp() * F.softplus(both, beta=7.0)
-            torch.testing.assert_close(found[b, s], total)
+                    excess = 2 - y[b, s, i, 0] - y[b, s, j, 0] - 1
+                    total = total + energy.log_overlap.exp() * F.softplus(excess, beta=7.0)
+            torch.testing.assert_close(values[b, s], total)
 
 
 def test_conflicts_are_the_overlaps_of_a_predicate(task):
     examples = pick_by_length(task, 3)
     batch = task.collate(examples)
     width = batch.x.mask.shape[1]
-    wanted = set()
+    expected = set()
     for b, example in enumerate(examples):
         for i, j in combinations(range(len(example.pairs)), 2):
             (p, c), (q, d) = example.pairs[i], example.pairs[j]
             (first, last), (begin, end) = example.candidates[c], example.candidates[d]
             if p == q and first <= end and begin <= last:
-                wanted.add((b * width + i, b * width + j))
-    one, other = conflicts(batch.x)
-    assert {tuple(sorted(two)) for two in zip(one.tolist(), other.tolist(), strict=True)} == wanted
-    assert len(one) == len(wanted)
+                expected.add((b * width + i, b * width + j))
+    firsts, seconds = conflicts(batch.x)
+    assert {tuple(sorted(pair)) for pair in zip(firsts.tolist(), seconds.tolist(), strict=True)} == expected
+    assert len(firsts) == len(expected)
 
 
 def test_the_order_of_pairs_does_not_matter(task):
-    energy, batch = energy_of(task), collate(task, pick_by_length(task, 3))
+    energy, batch = make_energy(task), collate(task, pick_by_length(task, 3))
     y = relaxed(task.space, batch, 2)
     order = torch.randperm(y.shape[2])
     inputs = {k: v[:, order] if k.startswith("pair_") else v for k, v in batch.x.inputs.items()}
-    moved = replace(batch.x, inputs=inputs, mask=batch.x.mask[:, order])
-    torch.testing.assert_close(energy.at(moved)(y[:, :, order]), energy.at(batch.x)(y))
+    permuted = replace(batch.x, inputs=inputs, mask=batch.x.mask[:, order])
+    torch.testing.assert_close(energy.at(permuted)(y[:, :, order]), energy.at(batch.x)(y))
 
 
 def test_padding_has_no_slope(task):
-    energy, batch = energy_of(task), collate(task, pick_by_length(task, 4))
+    energy, batch = make_energy(task), collate(task, pick_by_length(task, 4))
     y = relaxed(task.space, batch, 2).requires_grad_()
     [gradient] = torch.autograd.grad(energy.at(batch.x)(y).sum(), y)
-    outside = ~batch.x.mask[:, None, :, None].expand_as(gradient)
-    assert outside.any() and not gradient[outside].any() and gradient[~outside].any()
+    is_padding = ~batch.x.mask[:, None, :, None].expand_as(gradient)
+    assert is_padding.any() and not gradient[is_padding].any() and gradient[~is_padding].any()
 
 
 @pytest.mark.parametrize("icnn", [True, False])
@@ -138,13 +138,13 @@ def test_convex_along_segments(task, icnn):
     batch, worst = collate(task, pick_by_length(task, 3)), 0.0
     for seed in range(10):
         torch.manual_seed(seed)
-        energy = energy_of(task, icnn=icnn)
+        energy = make_energy(task, icnn=icnn)
         bound = energy.at(batch.x)
         a, b = (relaxed(task.space, batch, 1, seed=2 * seed + i) * 3 for i in range(2))
         s = torch.linspace(0, 1, 5, dtype=torch.float64)
-        between = bound(a + s[None, :, None, None] * (b - a))
-        excess = between - bound(a) - s * (bound(b) - bound(a))
-        worst = max(worst, float((excess / between.abs()).detach().max()))
+        values = bound(a + s[None, :, None, None] * (b - a))
+        excess = values - bound(a) - s * (bound(b) - bound(a))
+        worst = max(worst, float((excess / values.abs()).detach().max()))
     assert worst < 1e-9 if icnn else worst > 1e-6
 
 
@@ -156,10 +156,10 @@ def test_constraints_only_grow_with_a_second_argument(task):
     batch = collate(task, pick_by_length(task, 2)[:1])
     bound, example = energy.at(batch.x), pick_by_length(task, 2)[0]
     spans = [(p, *example.candidates[c]) for p, c in example.pairs.tolist()]
-    same = [i for i, span in enumerate(spans) if span[0] == spans[0][0]]
-    apart = next((i, j) for i, j in combinations(same, 2) if spans[i][2] < spans[j][1])
-    over = next((i, j) for i, j in combinations(same, 2) if spans[j][1] <= spans[i][2])
-    core, free = (task.space.tags.index(name) for name in ("ARG0", "ARGM-TMP"))
+    arcs = [i for i, span in enumerate(spans) if span[0] == spans[0][0]]
+    disjoint = next((i, j) for i, j in combinations(arcs, 2) if spans[i][2] < spans[j][1])
+    overlapping = next((i, j) for i, j in combinations(arcs, 2) if spans[j][1] <= spans[i][2])
+    core, modifier = (task.space.tags.index(name) for name in ("ARG0", "ARGM-TMP"))
 
     def cost(places, role) -> float:
         tags = torch.zeros(1, 1, len(spans), dtype=torch.long)
@@ -167,15 +167,15 @@ def test_constraints_only_grow_with_a_second_argument(task):
         y = task.space.one_hot(tags, batch.x.mask).double()
         return float((bound(y) - (bound.features.local * y[:, 0]).sum()).detach())
 
-    none = cost((), 0)
-    for places, role, wanted in (
-        (apart, free, 0),
-        (apart, core, 3),
-        (over, free, 3),
-        (over, core, 6),
-        (apart[:1], core, 0),
+    base = cost((), 0)
+    for places, role, expected in (
+        (disjoint, modifier, 0),
+        (disjoint, core, 3),
+        (overlapping, modifier, 3),
+        (overlapping, core, 6),
+        (disjoint[:1], core, 0),
     ):
-        assert cost(places, role) - none == pytest.approx(wanted, abs=0.2), (places, role)
+        assert cost(places, role) - base == pytest.approx(expected, abs=0.2), (places, role)
 
 
 def test_the_local_terms_are_a_copy_of_the_net(task):
@@ -199,7 +199,7 @@ def test_end_to_end(task):
 
 @pytest.mark.parametrize("method", ["spen", "spen_ssvm"])
 def test_a_run_with_trees(method, tmp_path):
-    """Trained, and then read from its folder by itself: scores are the same, without the trees they can't be."""
+    """A trained run, read from its folder alone, has the same scores, which it can't have without the trees."""
     make_task(tmp_path)
     arguments = {
         "data": str(tmp_path / "train"),
@@ -214,18 +214,18 @@ def test_a_run_with_trees(method, tmp_path):
     run = trained("arcs", tmp_path / "run", **arguments)
     predictor = sp.load(run)
     scores = json.loads((run / "metrics.json").read_text())["test"]
-    found = predictor.evaluate_file(str(tmp_path / "test"))
-    assert found["scores"] == scores and set(scores) >= {"span_f1", "f1_none", "f1_heuristic", "f1_ilp", "violations"}
-    assert found["protocol"]["candidates"].startswith("single words")
-    [answer] = predictor.predict(
+    report = predictor.evaluate_file(str(tmp_path / "test"))
+    assert report["scores"] == scores and set(scores) >= {"span_f1", "f1_none", "f1_heuristic", "f1_ilp", "violations"}
+    assert report["protocol"]["candidates"].startswith("single words")
+    [prediction] = predictor.predict(
         [{"words": ["She", "saw", "ships"], "predicates": [1], "heads": [1, -1, 1]}], energy=True
     )
-    assert answer["predicates"][0]["word"] == "saw" and isinstance(answer["energy"], float)
+    assert prediction["predicates"][0]["word"] == "saw" and isinstance(prediction["energy"], float)
     steps = list(predictor.trajectory_file(str(tmp_path / "test")))
     assert len(steps) == 11 and steps[-1]["score"] == scores["span_f1"]
 
 
-def test_another_task_is_refused():
+def test_other_tasks_are_rejected():
     for cls in (Arcs, ArcScorer):
         with pytest.raises(sp.ConfigError, match=r"Use task 'e2e\.arcs'"):
             make(cls, ToyTags())
@@ -249,10 +249,10 @@ def test_every_data_set_with_every_method_is_an_experiment(data, method):
         assert net["steps"] == (3 if data == "sample" else 10)
 
 
-def test_files_of_ones_own():
-    given = {"data": "a.conll", "validation": "b.conll", "trees": "t.conllu"}
-    task = evaluate("arcs", given)["task"]
+def test_user_files():
+    arguments = {"data": "a.conll", "validation": "b.conll", "trees": "t.conllu"}
+    task = evaluate("arcs", arguments)["task"]
     assert task == {"type": "e2e.arcs", "train": "a.conll", "validation": "b.conll", "trees": ["t.conllu"]}
     with pytest.raises(sp.ConfigError, match="trees= require a training file"):
         evaluate("arcs", {"trees": "t.conllu"})
-    assert evaluate("arcs", {**given, "encoder": "bert-base-cased"})["features"]["model"] == "bert-base-cased"
+    assert evaluate("arcs", {**arguments, "encoder": "bert-base-cased"})["features"]["model"] == "bert-base-cased"

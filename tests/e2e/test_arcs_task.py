@@ -30,21 +30,23 @@ TREES = (
 )  # fmt: skip
 
 
-def conllu(*sentences) -> str:
+def format_conllu(*sentences) -> str:
     lines = []
     for sentence in sentences:
-        lines += [f"{i}\t{w}\t_\t_\t_\t_\t{head}\t{of}\t_\t_" for i, (w, head, of) in enumerate(sentence, 1)]
+        lines += [
+            f"{i}\t{w}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_" for i, (w, head, relation) in enumerate(sentence, 1)
+        ]
         lines.append("")
     return "\n".join(lines) + "\n"
 
 
-def make(folder: Path, trees: str | None = conllu(*TREES), **fields) -> RoleArcs:
+def make(folder: Path, trees: str | None = format_conllu(*TREES), **fields) -> RoleArcs:
     for name, text in (("train", TRAIN), ("dev", TRAIN), ("test", TEST), ("trees.conllu", trees)):
         if text is not None:
             (folder / name).write_text(text)
-    given = {} if trees is None else {"trees": [str(folder / "trees.conllu")]}
+    tree_fields = {} if trees is None else {"trees": [str(folder / "trees.conllu")]}
     files = {"train": str(folder / "train"), "validation": str(folder / "dev"), "test": str(folder / "test")}
-    return loaded("e2e.arcs", **files, **given, **fields)
+    return loaded("e2e.arcs", **files, **tree_fields, **fields)
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def sample() -> RoleArcs:
     return loaded("e2e.arcs", corpus="sample")
 
 
-def says(task: RoleArcs, batch, *arcs: tuple[int, str, int, int, float]):
+def make_proposal(task: RoleArcs, batch, *arcs: tuple[int, str, int, int, float]):
     """A proposal of these arcs, (predicate in the batch's first row, role, first, last, logit); none elsewhere."""
     logits = torch.zeros(batch.gold.shape)
     logits[..., 0] = 5
@@ -68,7 +70,7 @@ def says(task: RoleArcs, batch, *arcs: tuple[int, str, int, int, float]):
     return task.space.independent(logits, batch.x.mask)
 
 
-def scores(task: RoleArcs, proposal, batch) -> dict:
+def score(task: RoleArcs, proposal, batch) -> dict:
     metric = task.metric()
     metric.update(proposal, batch)
     return metric.compute()
@@ -77,16 +79,16 @@ def scores(task: RoleArcs, proposal, batch) -> dict:
 def test_candidates_by_hand():
     # " It is a bad tradeoff , sadly " : tradeoff is the head of a copula
     heads = (5, 5, 5, 5, 5, -1, 7, 5, 5)
-    of = ("punct", "nsubj", "cop", "det", "amod", "root", "punct", "advmod", "punct")
-    found = tree_candidates(Tree(heads, of)).tolist()
+    relations = ("punct", "nsubj", "cop", "det", "amod", "root", "punct", "advmod", "punct")
+    candidates = tree_candidates(Tree(heads, relations)).tolist()
     words = [[i, i] for i in (1, 2, 3, 4, 5, 7)]
-    assert found == sorted([*words, [0, 8], [1, 7], [6, 7], [3, 7]])
+    assert candidates == sorted([*words, [0, 8], [1, 7], [6, 7], [3, 7]])
 
 
 def test_a_subtree_with_a_gap_is_no_candidate():
     # The subtree of the first word holds the third, but not the second.
-    found = tree_candidates(Tree((1, -1, 0, 1), ("a", "root", "b", "c"))).tolist()
-    assert found == [[0, 0], [0, 3], [1, 1], [2, 2], [3, 3]]
+    candidates = tree_candidates(Tree((1, -1, 0, 1), ("a", "root", "b", "c"))).tolist()
+    assert candidates == [[0, 0], [0, 3], [1, 1], [2, 2], [3, 3]]
 
 
 def test_all_spans():
@@ -97,7 +99,7 @@ def test_one_example_per_sentence(task):
     first, second = task.part("train")
     assert first.predicates.tolist() == [1, 3] and second.predicates.tolist() == [1]
     spans = [(p, *first.candidates[c]) for p, c in first.pairs.tolist()]
-    # came: left of it Ann; right of it what saw heads. No candidate holds its predicate.
+    # came: Ann to its left, the words below saw to its right. No candidate contains its predicate.
     assert spans == [
         *((0, a, b) for a, b in [(0, 0), (2, 2), (2, 5), (3, 3), (4, 4), (4, 5), (5, 5)]),
         *((1, a, b) for a, b in [(0, 0), (1, 1), (2, 2), (4, 4), (4, 5), (5, 5)]),
@@ -152,7 +154,7 @@ def test_ilp_against_enumeration(trial):
     assert allowed(p.argmax(1)) == (not any(map(len, find_violations(pairs, p.argmax(1), core))))
 
 
-def test_many_predicates_obey_and_are_solved_one_by_one_alike(monkeypatch):
+def test_many_predicates_match_solving_each_alone(monkeypatch):
     monkeypatch.setattr(arc_repair, "MANY", 300)
     rng = np.random.default_rng(0)
     n, core = 1000, np.arange(8) % 2 == 1
@@ -160,32 +162,32 @@ def test_many_predicates_obey_and_are_solved_one_by_one_alike(monkeypatch):
     pairs = Pairs(np.sort(rng.integers(0, 100, n)), first, first + rng.integers(0, 4, n))
     p = rng.dirichlet(np.ones(8), n)
     roles = solve_exactly(p, pairs, core)
-    for found in (roles, repair_roles(p, pairs, core, "heuristic")):
-        assert not any(map(len, find_violations(pairs, found, core)))
+    for assignment in (roles, repair_roles(p, pairs, core, "heuristic")):
+        assert not any(map(len, find_violations(pairs, assignment, core)))
     for predicate in (0, 50, 99):
-        mine = pairs.predicate == predicate
-        alone = solve_exactly(p[mine], pairs.take(mine), core)
-        values = [np.log(p[mine][np.arange(mine.sum()), r]).sum() for r in (roles[mine], alone)]
+        rows = pairs.predicate == predicate
+        solution = solve_exactly(p[rows], pairs.take(rows), core)
+        values = [np.log(p[rows][np.arange(rows.sum()), r]).sum() for r in (roles[rows], solution)]
         assert values[0] == pytest.approx(values[1], abs=1e-9)
 
 
 def test_the_heuristic_keeps_the_most_probable(task):
     batch = task.collate(task.part("train")[:1])
-    said = [(1, "A1", 4, 5, 8.0), (1, "A1", 4, 4, 9.0), (1, "A0", 0, 0, 7.0), (1, "A0", 1, 1, 6.0)]
-    proposal = says(task, batch, *said)
+    arcs = [(1, "A1", 4, 5, 8.0), (1, "A1", 4, 4, 9.0), (1, "A0", 0, 0, 7.0), (1, "A0", 1, 1, 6.0)]
+    proposal = make_proposal(task, batch, *arcs)
     spans = [(p, *batch.examples[0].candidates[c]) for p, c in batch.examples[0].pairs.tolist()]
 
     def chosen(y) -> list[tuple]:
-        found = y[0, 0].argmax(-1).tolist()
-        return [(*spans[i], task.space.tags[r]) for i, r in enumerate(found) if r]
+        roles = y[0, 0].argmax(-1).tolist()
+        return [(*spans[i], task.space.tags[r]) for i, r in enumerate(roles) if r]
 
     assert chosen(task.decode(proposal, batch.x)) == [(1, 0, 0, "A0"), (1, 4, 4, "A1")]
     assert len(chosen(task.decode(proposal))) == 4
-    found = scores(task, proposal, batch)
-    assert (found["violations"], found["overlaps"], found["repeats"]) == (0.5, 0.5, 0.5)
+    scores = score(task, proposal, batch)
+    assert (scores["violations"], scores["overlaps"], scores["repeats"]) == (0.5, 0.5, 0.5)
     # Gold: came A0 Ann, saw A0 Ann, saw A1 27 Ships.
-    assert found["f1_none"] == pytest.approx(2 * 2 / (4 + 3)) and found["f1_heuristic"] == found["span_f1"] == 2 / 5
-    assert found["f1_ilp"] == 2 / 5 and found["reach"] == 1
+    assert scores["f1_none"] == pytest.approx(2 * 2 / (4 + 3)) and scores["f1_heuristic"] == scores["span_f1"] == 2 / 5
+    assert scores["f1_ilp"] == 2 / 5 and scores["reach"] == 1
 
 
 def test_f1_is_that_of_task_srl(task, tmp_path):
@@ -193,51 +195,61 @@ def test_f1_is_that_of_task_srl(task, tmp_path):
     tags = loaded("srl", **{part: getattr(task.config, part) for part in ("train", "validation")})
     first, second, _ = tags.part("train")
     batch = task.collate(task.part("train")[:1])
-    found = scores(task, says(task, batch, (0, "A1", 0, 0, 9), (1, "A0", 0, 0, 9), (1, "A1", 5, 5, 9)), batch)
-    other = tags.collate([first, second])
-    logits = torch.zeros(other.gold.shape)
+    arc_scores = score(
+        task, make_proposal(task, batch, (0, "A1", 0, 0, 9), (1, "A0", 0, 0, 9), (1, "A1", 5, 5, 9)), batch
+    )
+    tag_batch = tags.collate([first, second])
+    logits = torch.zeros(tag_batch.gold.shape)
     for row, names in enumerate(("B-A1 B-V O O O O", "B-A0 O O B-V O B-A1")):
         for t, name in enumerate(names.split()):
             logits[row, 0, t, tags.space.tags.index(name)] = 9
     metric = tags.metric()
-    metric.update(tags.space.independent(logits, other.x.mask), other)
-    theirs = metric.compute()
+    metric.update(tags.space.independent(logits, tag_batch.x.mask), tag_batch)
+    tag_scores = metric.compute()
     for name in ("span_precision", "span_recall", "span_f1", "roles"):
-        assert found[name] == theirs[name], name
+        assert arc_scores[name] == tag_scores[name], name
 
 
 def test_gold_scores_what_candidates_reach(sample):
-    # Without C-X whose X is no candidate, as these count as an X.
-    whole = [e for e in sample.part("test") if all(len(a.pieces) == 1 for some in e.arguments for a in some)]
-    batch = sample.collate(whole[:60])
+    # Without a C-X whose X is no candidate, since these count as an X.
+    examples = [
+        e for e in sample.part("test") if all(len(a.pieces) == 1 for arguments in e.arguments for a in arguments)
+    ]
+    batch = sample.collate(examples[:60])
     proposal = sample.space.independent((batch.gold * 2 - 1) * 10, batch.x.mask)
-    found = scores(sample, proposal, batch)
-    assert found["span_precision"] == found["reached_f1"] == 1 and found["span_recall"] == found["reach"] < 1
-    assert found["violations"] == 0
+    scores = score(sample, proposal, batch)
+    assert scores["span_precision"] == scores["reached_f1"] == 1 and scores["span_recall"] == scores["reach"] < 1
+    assert scores["violations"] == 0
     metric = sample.metric()
     metric.update(proposal, batch)
     numerator, denominator = metric.ratios()
-    assert float(numerator.sum() / denominator.sum()) == pytest.approx(found["span_f1"])
+    assert float(numerator.sum() / denominator.sum()) == pytest.approx(scores["span_f1"])
 
 
 def test_discontinuous_arguments(sample):
     """A C-X belongs to the X before it, in gold as in predictions."""
-    example = next(e for e in sample.part("train") if any(len(a.pieces) > 1 for some in e.reached for a in some))
+    example = next(
+        e for e in sample.part("train") if any(len(a.pieces) > 1 for arguments in e.reached for a in arguments)
+    )
     batch = sample.collate([example])
     proposal = sample.space.independent((batch.gold * 2 - 1) * 10, batch.x.mask)
-    assert scores(sample, proposal, batch)["reached_f1"] == 1
+    assert score(sample, proposal, batch)["reached_f1"] == 1
     decisions = sample.decisions(proposal, batch)
-    assert decisions.right.all() and len(decisions.right) == sum(len(some) for some in example.reached)
-    [found] = sample.predictions(proposal, batch, [example])
-    roles = [argument["role"] for predicate in found["predicates"] for argument in predicate["arguments"]]
+    assert decisions.right.all() and len(decisions.right) == sum(len(arguments) for arguments in example.reached)
+    [prediction] = sample.predictions(proposal, batch, [example])
+    roles = [argument["role"] for predicate in prediction["predicates"] for argument in predicate["arguments"]]
     assert any(role.startswith("C-") for role in roles)
 
 
 def test_predictions(task):
     batch = task.collate(task.part("train")[:1])
-    [found] = task.predictions(says(task, batch, (1, "A1", 4, 5, 8), (1, "A0", 0, 0, 9)), batch, task.part("train")[:1])
-    assert [p["word"] for p in found["predicates"]] == ["came", "saw"] and found["predicates"][0]["arguments"] == []
-    a0, a1 = found["predicates"][1]["arguments"]
+    [prediction] = task.predictions(
+        make_proposal(task, batch, (1, "A1", 4, 5, 8), (1, "A0", 0, 0, 9)), batch, task.part("train")[:1]
+    )
+    assert [p["word"] for p in prediction["predicates"]] == ["came", "saw"] and prediction["predicates"][0][
+        "arguments"
+    ] == []
+    a0, a1 = prediction["predicates"][1]["arguments"]
     assert (a0["role"], a0["text"], a1["role"], a1["text"]) == ("A0", "Ann", "A1", "27 Ships")
     assert (a1["start"], a1["end"]) == (4, 6)
     assert a0["score"] > a1["score"] > 0.9
@@ -254,7 +266,7 @@ def test_parse(task):
 
 
 @pytest.mark.parametrize(
-    ("item", "says"),
+    ("item", "message"),
     [
         ({"words": "Bo saw"}, "predicates"),
         ({"words": ["Bo", "saw"], "predicates": [2]}, "0 to 1"),
@@ -266,28 +278,28 @@ def test_parse(task):
         ({"words": ["Bo", "saw"], "predicates": [1], "heads": [2, -1]}, "head 2 of 2 words at word 0"),
     ],
 )
-def test_a_wrong_item(task, item, says):
-    with pytest.raises(DataError, match=says):
+def test_invalid_items_are_rejected(task, item, message):
+    with pytest.raises(DataError, match=message):
         task.parse(item)
 
 
 def test_a_sentence_without_a_tree(tmp_path):
     with pytest.raises(DataError) as error:
-        make(tmp_path, trees=conllu(TREES[0], TREES[2]))
+        make(tmp_path, trees=format_conllu(TREES[0], TREES[2]))
     assert "train" in str(error.value) and "She saw ships" in str(error.value) and "task.trees" in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "line", "says"),
+    ("row", "line", "message"),
     [
         (("She", "x", "nsubj"), 8, "'x' as a word's head"),
         (("She", 9, "nsubj"), 8, "head 9 of 3 words"),
         (("She", 1, "nsubj"), 8, "its own ancestor"),
     ],
 )
-def test_a_wrong_tree(tmp_path, wrong, line, says):
-    with pytest.raises(DataError, match=f"line {line}.*{says}|:{line}.*{says}"):
-        make(tmp_path, trees=conllu(TREES[0], [wrong, *TREES[1][1:]], TREES[2]))
+def test_invalid_trees_are_rejected(tmp_path, row, line, message):
+    with pytest.raises(DataError, match=f"line {line}.*{message}|:{line}.*{message}"):
+        make(tmp_path, trees=format_conllu(TREES[0], [row, *TREES[1][1:]], TREES[2]))
 
 
 def test_a_file_that_is_no_conllu(tmp_path):
@@ -298,40 +310,43 @@ def test_a_file_that_is_no_conllu(tmp_path):
 
 
 def test_read_with_and_without_trees(task, tmp_path):
-    again = RoleArcs(task.config)
-    again.restore(json.loads(json.dumps(task.facts())))
-    wanted = task.part("test")[0]
-    [found] = again.read(task.config.test)
-    assert found.candidates.tolist() == wanted.candidates.tolist() and found.roles.tolist() == wanted.roles.tolist()
+    restored = RoleArcs(task.config)
+    restored.restore(json.loads(json.dumps(task.facts())))
+    expected = task.part("test")[0]
+    [example] = restored.read(task.config.test)
+    assert (
+        example.candidates.tolist() == expected.candidates.tolist()
+        and example.roles.tolist() == expected.roles.tolist()
+    )
     (tmp_path / "trees.conllu").unlink()
     with pytest.warns(UserWarning, match="1 of 1 sentences have no tree"):
-        [bare] = again.read(task.config.test)
-    assert len(bare.candidates) == 15
-    (tmp_path / "test.conllu").write_text(conllu(TREES[2]))
-    [beside] = again.read(task.config.test)
-    assert beside.candidates.tolist() == wanted.candidates.tolist()
+        [treeless] = restored.read(task.config.test)
+    assert len(treeless.candidates) == 15
+    (tmp_path / "test.conllu").write_text(format_conllu(TREES[2]))
+    [with_tree] = restored.read(task.config.test)
+    assert with_tree.candidates.tolist() == expected.candidates.tolist()
 
 
 def test_sentences_without_predicates_keep_their_trees(task, tmp_path):
-    wanted = task.part("test")[0]
+    expected = task.part("test")[0]
     file = tmp_path / "words.jsonl"
-    file.write_text(json.dumps({"words": wanted.entry.words}))
+    file.write_text(json.dumps({"words": expected.entry.words}))
     raw = TokenisedText("")
     raw.words = task.read(str(file)).words
-    raw.predicates = lambda sentences: [wanted.predicates.tolist()]
-    [found] = task.read_text(raw)
-    assert found.candidates.tolist() == wanted.candidates.tolist()
+    raw.predicates = lambda sentences: [expected.predicates.tolist()]
+    [example] = task.read_text(raw)
+    assert example.candidates.tolist() == expected.candidates.tolist()
 
 
-def test_roles_that_training_lacks_are_named(task):
+def test_roles_missing_from_training_are_reported(task):
     assert task.notes()[-1] == UNSEEN
 
 
-def test_checksums_have_the_trees(task):
+def test_checksums_include_the_trees(task):
     assert len(task.checksums()) == 4 and task.config.trees[0] in task.checksums()
 
 
-def test_nets_of_words_say_that_outputs_are_none(sample):
+def test_nets_of_words_reject_arcs(sample):
     features = BiLstm(BiLstm.Config(word_dim=3, hidden=2), sample)
     net = Independent(Independent.Config(), sample, features)
     with pytest.raises(ConfigError, match="not tags of words"):

@@ -19,41 +19,41 @@ from spen_plugins.testing.comparing import collate
 from tests.e2e.toys import images, make
 from tests.loaded import loaded, parsed
 
-denoising = partial(loaded, "images.denoising", corpus="sample")
+load_denoising = partial(loaded, "images.denoising", corpus="sample")
 ENERGIES = {"foe": FieldOfExperts, "deep_prior": DeepPrior, "residual_prior": ResidualPrior}
 SMALL = {"filters": 3, "size": 3, "weight": 0.3}
 
 
-def energy(name: str, task: sp.Task) -> sp.Energy:
+def make_energy(name: str, task: sp.Task) -> sp.Energy:
     return make(ENERGIES[name], task, **SMALL).double().eval()
 
 
-def unrolled(task: sp.Task, **fields) -> Unrolled:
+def make_unrolled(task: sp.Task, **fields) -> Unrolled:
     fields = {"steps": 2, "lr": 0.7, "momentum": 0.25, "rates": "learned", **fields}
     return Unrolled(Unrolled.Config(**fields), task, net=make(Input, task)).double().eval()
 
 
-def crops(*sizes: int) -> sp.Task:
+def make_crops(*sizes: int) -> sp.Task:
     """A task with small training images of several sizes."""
-    tasks = {size: denoising(crop=size) for size in sizes}
-    made = next(iter(tasks.values()))
-    examples = made.part("train")
+    tasks = {size: load_denoising(crop=size) for size in sizes}
+    first = next(iter(tasks.values()))
+    examples = first.part("train")
     rng = np.random.default_rng(0)
-    made._parts["train"] = [task.augment(e, rng) for task in tasks.values() for e in examples[:4]]
-    return made
+    first._parts["train"] = [task.augment(e, rng) for task in tasks.values() for e in examples[:4]]
+    return first
 
 
 @pytest.mark.parametrize("name", ["foe", "deep_prior"])
 def test_an_energy_by_hand(name: str) -> None:
     """Sums over pixels, (12) to (15), with a convolution written out as sums over shifted images."""
     toy, batch = images(((5, 6),))
-    made = energy(name, toy)
+    energy = make_energy(name, toy)
     y = torch.rand(2, 2, 5, 6, dtype=torch.float64)
 
     def softplus(values: torch.Tensor) -> torch.Tensor:
         return torch.log1p(torch.exp(25 * values)) / 25
 
-    def convolved(planes: torch.Tensor, layer: torch.nn.Conv2d) -> torch.Tensor:
+    def convolve(planes: torch.Tensor, layer: torch.nn.Conv2d) -> torch.Tensor:
         half = layer.weight.shape[-1] // 2
         padded = F.pad(planes, [half] * 4)
         out = 0 if layer.bias is None else layer.bias.view(-1, 1, 1)
@@ -66,36 +66,36 @@ def test_an_energy_by_hand(name: str) -> None:
         for s in range(2):
             plane = y[b, s].unsqueeze(0)
             if name == "foe":
-                a = convolved(plane, made.experts)
+                a = convolve(plane, energy.experts)
                 soft = (torch.log1p(torch.exp(25 * a)) + torch.log1p(torch.exp(-25 * a))) / 50
                 prior = soft.sum()
             else:
-                hidden = softplus(convolved(softplus(convolved(plane, made.first)), made.second))
-                prior = torch.einsum("c,crs->", made.last.weight[0, :, 0, 0], hidden)
-            wanted = 0.5 * (batch.x.inputs["image"][b] - y[b, s]).square().sum() + 0.3 * prior
-            assert made.at(batch.x)(y)[b, s].item() == pytest.approx(wanted.item(), rel=1e-6)
+                hidden = softplus(convolve(softplus(convolve(plane, energy.first)), energy.second))
+                prior = torch.einsum("c,crs->", energy.last.weight[0, :, 0, 0], hidden)
+            expected = 0.5 * (batch.x.inputs["image"][b] - y[b, s]).square().sum() + 0.3 * prior
+            assert energy.at(batch.x)(y)[b, s].item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-def net_and_energy(name: str, task: sp.Task):
+def make_net_and_energy(name: str, task: sp.Task):
     if name == "convnet":
         return make(Convnet, task, filters=3, size=3).double().eval(), None
-    return unrolled(task), energy(name, task)
+    return make_unrolled(task), make_energy(name, task)
 
 
 @pytest.mark.parametrize("name", [*ENERGIES, "convnet"])
 def test_an_image_alone_and_beside_larger_ones(name: str) -> None:
     """Outputs, energies and scores of an image don't depend on the padding that its batch gives it."""
-    task = denoising()
-    net, made = net_and_energy(name, task)
+    task = load_denoising()
+    net, energy = make_net_and_energy(name, task)
     rng = np.random.default_rng(0)
     sizes = ((9, 12), (12, 9), (14, 15), (5, 4))
     examples = [task.parse({"image": rng.uniform(0, 255, s), "clean": rng.uniform(0, 255, s)}) for s in sizes]
 
-    def predict(some):
-        batch = collate(task, some)
+    def predict(selected):
+        batch = collate(task, selected)
         with torch.no_grad():
-            proposal = net(batch.x, None if made is None else made.at(batch.x))
-            energies = None if made is None else made.at(batch.x)(proposal.mean)
+            proposal = net(batch.x, None if energy is None else energy.at(batch.x))
+            energies = None if energy is None else energy.at(batch.x)(proposal.mean)
         metric = task.metric()
         metric.update(proposal, batch)
         return proposal.mode[:, 0], energies, metric.ratios()[0]
@@ -107,7 +107,7 @@ def test_an_image_alone_and_beside_larger_ones(name: str) -> None:
         torch.testing.assert_close(outputs[i, :rows, :columns], alone[0], rtol=1e-12, atol=1e-12)
         assert not outputs[i, rows:].any() and not outputs[i, :, columns:].any()
         assert scores[i].item() == pytest.approx(score.item(), abs=1e-9)
-        if made is not None:
+        if energy is not None:
             assert energies[i].item() == pytest.approx(value.item(), rel=1e-12)
 
 
@@ -115,23 +115,23 @@ def test_an_image_alone_and_beside_larger_ones(name: str) -> None:
 def test_a_tiled_image_keeps_its_pixels_away_from_seams(name: str, reach: int) -> None:
     """Steps on a large image are those on a small one: energies are sums over pixels, not means, so that step sizes
     learned on crops fit whole images. `reach` is the distance from which a pixel's gradient depends on others."""
-    task = denoising()
-    net, made = net_and_energy(name, task)
-    steps = 1 if made is None else 2
+    task = load_denoising()
+    net, energy = make_net_and_energy(name, task)
+    steps = 1 if energy is None else 2
     tile = torch.rand(1, 26, 28, dtype=torch.float64)
 
     def predict(image):
         x = sp.X({"image": image}, None, 1)
         with torch.no_grad():
-            return net(x, None if made is None else made.at(x)).mean[0, 0]
+            return net(x, None if energy is None else energy.at(x)).mean[0, 0]
 
     large, small = predict(tile.repeat(1, 2, 3)), predict(tile)
     edge = reach * steps
     inside = small[edge:-edge, edge:-edge]
     for top in (0, 26):
         for left in (0, 28, 56):
-            found = large[top : top + 26, left : left + 28]
-            torch.testing.assert_close(found[edge:-edge, edge:-edge], inside, rtol=0, atol=1e-12)
+            piece = large[top : top + 26, left : left + 28]
+            torch.testing.assert_close(piece[edge:-edge, edge:-edge], inside, rtol=0, atol=1e-12)
     assert (large[:26, :28] - small).abs()[-1].max() > 1e-6, "at a seam the neighbours are others"
 
 
@@ -139,41 +139,41 @@ def test_a_tiled_image_keeps_its_pixels_away_from_seams(name: str, reach: int) -
 def test_one_step_from_the_noisy_image_moves_by_the_priors_gradient(name: str) -> None:
     """At y = x the data term has no slope."""
     toy, batch = images(((6, 7),))
-    made = energy(name, toy)
-    net = unrolled(toy, steps=1, rates="fixed", lr=0.5)
+    energy = make_energy(name, toy)
+    net = make_unrolled(toy, steps=1, rates="fixed", lr=0.5)
     y = batch.x.inputs["image"].unsqueeze(1).clone().requires_grad_()
-    (slope,) = torch.autograd.grad(made.prior(y, None).sum(), y)
-    found = net(batch.x, made.at(batch.x)).mean
-    torch.testing.assert_close(found, (y - 0.5 * made.log_weight.exp() * slope).detach(), rtol=1e-6, atol=1e-9)
+    (slope,) = torch.autograd.grad(energy.prior(y, None).sum(), y)
+    mean = net(batch.x, energy.at(batch.x)).mean
+    torch.testing.assert_close(mean, (y - 0.5 * energy.log_weight.exp() * slope).detach(), rtol=1e-6, atol=1e-9)
 
 
 def test_margins_of_images() -> None:
-    task = crops(7, 9)
+    task = make_crops(7, 9)
     cls, config = parsed("energy_loss", "ssvm", cost="l1")
-    check_energy_loss(cls(config, task), energy("foe", task), make(Convnet, task, filters=2, size=3), task)
+    check_energy_loss(cls(config, task), make_energy("foe", task), make(Convnet, task, filters=2, size=3), task)
 
 
 @pytest.mark.parametrize("name", ENERGIES)
 def test_loss_augmented_inference_stays_bounded(name: str) -> None:
     """E − Δ has a lowest point with c < 1: far away the data term's curvature 1 outweighs the margin's −c."""
     toy, batch = images(((6, 7),))
-    made = energy(name, toy)
-    far = 1e4 * torch.randn(2, 3, 6, 7, dtype=torch.float64)
-    values = made.at(batch.x)(far) - toy.space.cost(far, batch.gold, None)
+    energy = make_energy(name, toy)
+    distant = 1e4 * torch.randn(2, 3, 6, 7, dtype=torch.float64)
+    values = energy.at(batch.x)(distant) - toy.space.cost(distant, batch.gold, None)
     assert (values > 0).all()
 
 
-def test_the_step_that_is_tried_before_training_is_on_a_crop() -> None:
-    task, seen = denoising(crop=9), []
-    model = sp.Model(unrolled(task), energy("deep_prior", task), None).float()
-    model.inference_net.register_forward_pre_hook(lambda _, given: seen.append(given[0].inputs["image"].shape))
+def test_the_trial_step_before_training_uses_a_crop() -> None:
+    task, shapes = load_denoising(crop=9), []
+    model = sp.Model(make_unrolled(task), make_energy("deep_prior", task), None).float()
+    model.inference_net.register_forward_pre_hook(lambda _, args: shapes.append(args[0].inputs["image"].shape))
     cls, config = parsed("trainer", "e2e.unroll")
     cls(config).stages(model, task)[0].start(model)
-    assert seen == [(1, 9, 9)]
+    assert shapes == [(1, 9, 9)]
 
 
 def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:
-    task = denoising(crop=9)
+    task = load_denoising(crop=9)
     net, prior = (make(cls, task, filters=3, size=3).double() for cls in (Convnet, DeepPrior))
     net.load_state_dict({name: value for name, value in prior.state_dict().items() if name != "log_weight"})
     x = collate(task, [task.augment(example, np.random.default_rng(0)) for example in task.part("train")[:2]]).x
@@ -183,31 +183,31 @@ def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:
 
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet])
 def test_filters_have_a_middle_and_fit_into_the_images(cls: type) -> None:
-    task = denoising(crop=5)
+    task = load_denoising(crop=5)
     with pytest.raises(sp.ConfigError, match="found size=4; expected an odd number"):
         make(cls, task, size=4)
     with pytest.raises(sp.ConfigError, match=r"size=7; .* within the smallest training image or crop \(5\)"):
         make(cls, task, size=7)
     make(cls, task, size=5)
-    make(cls, denoising(crop=None), size=39)
+    make(cls, load_denoising(crop=None), size=39)
 
 
 def test_filters_of_blocks_fit_into_the_images() -> None:
     with pytest.raises(sp.ConfigError, match=r"size=3, block=2; .* within the smallest .* crop \(5\)"):
-        make(ResidualPrior, denoising(crop=5))
-    make(ResidualPrior, denoising(crop=6))
+        make(ResidualPrior, load_denoising(crop=5))
+    make(ResidualPrior, load_denoising(crop=6))
 
 
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet, Input])
-def test_other_tasks_are_refused(cls: type) -> None:
+def test_other_tasks_are_rejected(cls: type) -> None:
     with pytest.raises(
         sp.ConfigError, match="requires grayscale images as inputs and outputs; found VectorInputs and LabelSet"
     ):
         make(cls, ToyLabels())
 
 
-def test_a_weight_begins_as_the_config_says() -> None:
-    assert math.exp(energy("foe", denoising()).log_weight.item()) == pytest.approx(0.3)
+def test_the_weight_starts_at_the_configured_value() -> None:
+    assert math.exp(make_energy("foe", load_denoising()).log_weight.item()) == pytest.approx(0.3)
 
 
 # Energies that are convex in y
@@ -229,7 +229,7 @@ def test_convex_along_segments(cls) -> None:
         assert (between <= ends + 1e-9 * ends.abs()).all()
 
 
-def test_without_the_restriction_it_is_not() -> None:
+def test_unrestricted_weights_are_not_convex() -> None:
     task, batch = images()
     energy = make(DeepPrior, task, filters=4, size=3, weight=50.0).double()
     bound, worst = energy.at(batch.x), 0.0
@@ -252,10 +252,10 @@ def test_weights_of_any_sign_are_trained() -> None:
 
 
 def test_the_restricted_prior_begins_where_softplus_bends() -> None:
-    """Or the energy would be a line in what the first convolution finds, and nothing else could be learned."""
+    """Otherwise the energy would be linear in the first convolution's output, and nothing else could be learned."""
     task, batch = images(sizes=((20, 20),))
-    found = []
+    outputs = []
     energy = make(DeepPrior, task, icnn=True)
-    energy.second.register_forward_hook(lambda layer, given, value: found.append(value))
+    energy.second.register_forward_hook(lambda layer, args, value: outputs.append(value))
     energy.double().at(batch.x)(batch.gold)
-    assert found[0][:, :, 8:12, 8:12].abs().mean() < 2  # away from borders, where fewer values are summed
+    assert outputs[0][:, :, 8:12, 8:12].abs().mean() < 2  # away from borders, where fewer values are summed

@@ -1,4 +1,4 @@
-"""`method=unrolled` of the shipped configs: it trains, and its runs predict, tell their steps, and are pipelines."""
+"""`method=unrolled` of the shipped configs: it trains, and its runs predict, report their steps, and are pipelines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def train(name: str, folder: Path, arguments: dict[str, str]) -> sp.Predictor:
     return sp.load(trained(name, folder, **arguments))
 
 
-def stages(predictor: sp.Predictor) -> list[str]:
+def read_stages(predictor: sp.Predictor) -> list[str]:
     return [json.loads(line)["stage"] for line in (predictor.folder.path / "history.jsonl").read_text().splitlines()]
 
 
@@ -44,27 +44,27 @@ def texts(tmp_path_factory) -> sp.Predictor:
 
 def test_label_sets(tmp_path) -> None:
     predictor = train("labels", tmp_path / "run", SMALL | {"features.hidden": "[8]", "energy.hidden": "4"})
-    assert stages(predictor) == ["init", "clamped", "all"]
+    assert read_stages(predictor) == ["init", "clamped", "all"]
     assert predictor.predict([{"features": []}], energy=True)[0].keys() >= {"labels", "energy"}
-    bare = evaluate("labels", {"method": "unrolled"})
-    assert bare["energy"]["type"] == "seal.labels" and "energy_loss" not in bare
+    config = evaluate("labels", {"method": "unrolled"})
+    assert config["energy"]["type"] == "seal.labels" and "energy_loss" not in config
 
 
 def test_entities(tmp_path) -> None:
     predictor = train("names", tmp_path / "run", BILSTM)
-    assert stages(predictor) == ["init", "clamped", "all"]
+    assert read_stages(predictor) == ["init", "clamped", "all"]
     assert predictor.predict([{"words": ["Anna", "sleeps"]}])
 
 
 @pytest.mark.parametrize("energy", ["chain", "ge_a", "skip_chain", "high_order"])
 def test_the_local_terms_are_copied_whatever_the_energy_adds(energy: str) -> None:
-    made = built("tags", **BILSTM, energy=energy)
-    first = made.trainer.stages(made.model, made.task)[1]
-    first.start(made.model)
-    part = made.model.energy if energy == "chain" else made.model.energy.terms["chain"]
-    net = made.model.inference_net.net
-    assert torch.equal(part.local.weight, net.output.weight)
-    assert all(torch.equal(a, b) for a, b in zip(part.features.parameters(), net.features.parameters(), strict=True))
+    parts = built("tags", **BILSTM, energy=energy)
+    first = parts.trainer.stages(parts.model, parts.task)[1]
+    first.start(parts.model)
+    chain = parts.model.energy if energy == "chain" else parts.model.energy.terms["chain"]
+    net = parts.model.inference_net.net
+    assert torch.equal(chain.local.weight, net.output.weight)
+    assert all(torch.equal(a, b) for a, b in zip(chain.features.parameters(), net.features.parameters(), strict=True))
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def tagged(tmp_path) -> Path:
 
 def test_the_steps_of_a_run(tagger, tagged) -> None:
     """Step 0 is the net at the start, the last one the run's prediction."""
-    done = spen("evaluate", tagger.folder.path, tagged, "--trajectory")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    result = spen("evaluate", tagger.folder.path, tagged, "--trajectory")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["step"] for line in lines] == [0, 1, 2, 3]
     assert lines[-1]["scores"] == tagger.evaluate_file(tagged)["scores"]
     assert len({line["energy"] for line in lines}) > 1
@@ -102,19 +102,19 @@ def test_pipelines(tagger, texts) -> None:
     nlp.add_pipe("spen_pos", config={"model": str(tagger.folder.path)})
     nlp.add_pipe("spen_multilabel", config={"model": str(texts.folder.path)})
     doc = nlp("She gave him books")
-    wanted = tagger.predict([{"words": [token.text for token in doc]}])[0]["tags"]
-    assert [token.pos_ for token in doc] == wanted
+    expected = tagger.predict([{"words": [token.text for token in doc]}])[0]["tags"]
+    assert [token.pos_ for token in doc] == expected
     assert set(doc.cats) == set(texts.task.space.labels)
 
 
 def test_the_net_at_the_start_comes_from_an_earlier_run(tmp_path) -> None:
-    """Step sizes are not of that run; they start anew."""
+    """Step sizes don't come from that run; they start anew."""
     small = {**SMALL, "features.hidden": "[8]"}
     arguments = {k: v for k, v in small.items() if "clamped" not in k and "init" not in k} | {"method": "cross_entropy"}
     earlier = trained("labels", tmp_path / "a", **arguments)
-    still = {"energy.hidden": "4", "trainer.init_epochs": "0", "trainer.energy.lr": "1e-12"}
+    frozen = {"energy.hidden": "4", "trainer.init_epochs": "0", "trainer.energy.lr": "1e-12"}
     bias = {"inference_net.net.bias": "null", "init.inference_net": str(earlier)}
-    later = train("labels", tmp_path / "b", small | still | bias).model.inference_net
+    later = train("labels", tmp_path / "b", small | frozen | bias).model.inference_net
     for name, value in sp.load(earlier).model.inference_net.state_dict().items():
         torch.testing.assert_close(later.net.state_dict()[name], value, rtol=0, atol=1e-6)
     assert later.log_rates.shape == (3,)

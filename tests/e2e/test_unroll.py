@@ -1,4 +1,4 @@
-"""The trainer of unrolled nets: its loss by hand, its stages, what it holds and copies, exact resume."""
+"""The trainer of unrolled nets: its loss by hand, its stages, clamped and copied parameters, exact resume."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ PLAYER = sp.Player(type="adam", lr=0.02, weight_decay=0.0)
 CHAIN = {"energy.features": "inference_net.net.features", "energy.local": "inference_net.net.output"}
 
 
-def trainer(**fields: object) -> Unroll:
+def make_trainer(**fields: object) -> Unroll:
     common = {"epochs": 2, "batch_size": 4, "net": PLAYER, "energy": PLAYER, "gradient_norms_every": 1}
     return Unroll(Unroll.Config(**{**common, **fields}))
 
 
-def model_for(task: sp.Task, loss: sp.EnergyLoss | None = None, **fields: object) -> sp.Model:
+def make_model(task: sp.Task, loss: sp.EnergyLoss | None = None, **fields: object) -> sp.Model:
     return sp.Model(net_for(task, **fields), energy_for(task), loss)
 
 
-def chain_model(task: sp.Task, bias: bool = False) -> sp.Model:
+def make_chain_model(task: sp.Task, bias: bool = False) -> sp.Model:
     """A chain of tags, whose local terms have the shapes of the net at the start."""
     net = make(Independent, task, bias=bias)
     unrolled = Unrolled(Unrolled.Config(steps=2, entropy=1.0, rates="learned"), task, net=net)
@@ -48,12 +48,12 @@ def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
     task, batch = toy(kind)
     labelled = torch.arange(len(batch)) != 1
     batch = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
-    model, found = model_for(task), {}
+    model, results = make_model(task), {}
     model.double()
     context = sp.OneBatch(model, batch)
-    for which in ("all", "last"):
-        [stage] = trainer(iterates=which, per_variable=per_variable).stages(model, task)
-        [found[which]] = stage.phases[0].loss(context).values()
+    for selection in ("all", "last"):
+        [stage] = make_trainer(iterates=selection, per_variable=per_variable).stages(model, task)
+        [results[selection]] = stage.phases[0].loss(context).values()
     losses, gold, mask = [], batch.gold, batch.x.mask
     for logits in iterates(context.proposal)[1:]:
         if kind == "images":
@@ -65,17 +65,17 @@ def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
             values = -(gold * p.log() + (1 - gold) * (1 - p).log())
         sizes = mask.flatten(1).sum(-1) if mask is not None else gold.shape[-1]
         losses.append(values.flatten(1).sum(-1) / (sizes if per_variable else 1) * labelled)
-    torch.testing.assert_close(found["last"], losses[2])
-    torch.testing.assert_close(found["all"], (losses[0] / 3 + losses[1] / 2 + losses[2]) / 3)
-    assert found["all"][1] == 0 and found["all"][0] > 0
+    torch.testing.assert_close(results["last"], losses[2])
+    torch.testing.assert_close(results["all"], (losses[0] / 3 + losses[1] / 2 + losses[2]) / 3)
+    assert results["all"][1] == 0 and results["all"][0] > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_without_gold_has_a_loss_of_zero_with_a_gradient(kind: str) -> None:
     task, batch = toy(kind)
-    model = model_for(task)
+    model = make_model(task)
     context = sp.OneBatch(model.double(), replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)))
-    [stage] = trainer().stages(model, task)
+    [stage] = make_trainer().stages(model, task)
     [loss] = stage.phases[0].loss(context).values()
     loss.sum().backward()
     assert loss.tolist() == [0] * len(batch) and not any(p.grad.any() for p in model.parameters() if p.grad is not None)
@@ -83,75 +83,82 @@ def test_a_batch_without_gold_has_a_loss_of_zero_with_a_gradient(kind: str) -> N
 
 @pytest.mark.parametrize("kind", ["labels", "tags"])
 @pytest.mark.parametrize("fields", [{}, {"rates": "learned", "momentum": 0.3}, {"checkpoint": True, "entropy": 0.5}])
-@pytest.mark.parametrize("which", ["all", "last"])
-def test_contract(kind: str, fields: dict, which: str) -> None:
+@pytest.mark.parametrize("selection", ["all", "last"])
+def test_contract(kind: str, fields: dict, selection: str) -> None:
     task, _ = toy(kind)
-    model = model_for(task, **fields)
+    model = make_model(task, **fields)
     # In stage `init` no step is made: the loop sets their number, the check does not.
-    check_trainer(trainer(init_epochs=1, clamped_epochs=1, iterates=which), model, task)
+    check_trainer(make_trainer(init_epochs=1, clamped_epochs=1, iterates=selection), model, task)
 
 
 def test_the_stages() -> None:
     task, _ = toy("tags")
-    stages = trainer(init_epochs=3, clamped_epochs=4, epochs=5, patience=7).stages(model_for(task), task)
+    stages = make_trainer(init_epochs=3, clamped_epochs=4, epochs=5, patience=7).stages(make_model(task), task)
     assert [(s.name, s.epochs, s.patience) for s in stages] == [("init", 3, 7), ("clamped", 4, 7), ("all", 5, 7)]
-    assert [s.name for s in trainer().stages(model_for(task), task)] == ["all"]
+    assert [s.name for s in make_trainer().stages(make_model(task), task)] == ["all"]
     images, _ = toy("images")
-    model = model_for(images)
-    assert [s.name for s in trainer(init_epochs=3).stages(model, images)] == ["all"]  # nothing to train at the start
+    model = make_model(images)
+    assert [s.name for s in make_trainer(init_epochs=3).stages(model, images)] == [
+        "all"
+    ]  # nothing to train at the start
 
 
 def test_the_stage_of_the_net_alone_makes_no_step(tmp_path) -> None:
     """Its loss is the net's own, and so are the scores by which its best epoch is chosen."""
     task, _ = toy("tags")
-    model = model_for(task).float()
-    loop = loop_for(model, task, trainer(init_epochs=2), tmp_path / "run")
-    stage, before = loop.stages[0], {k: v.clone() for k, v in model.state_dict().items()}
+    model = make_model(task).float()
+    loop = loop_for(model, task, make_trainer(init_epochs=2), tmp_path / "run")
+    stage, initial = loop.stages[0], {k: v.clone() for k, v in model.state_dict().items()}
     loop.begin(stage)
     assert model.inference_net.steps == 0
     loop.run_epoch(stage)
-    moved = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
-    assert moved and all(name.startswith("inference_net.net.") for name in moved)
+    changed = {name for name, value in model.state_dict().items() if not torch.equal(value, initial[name])}
+    assert changed and all(name.startswith("inference_net.net.") for name in changed)
     [record] = loop.folder.history()
-    alone = sp.Model(model.inference_net.net, None, None)
-    assert record["score"] == evaluate(alone, task, task.part("validation"), 4, "cpu").compute()["exact_match"]
+    net_only = sp.Model(model.inference_net.net, None, None)
+    assert record["score"] == evaluate(net_only, task, task.part("validation"), 4, "cpu").compute()["exact_match"]
     loop.begin(loop.stages[1])
     assert model.inference_net.steps == 3
 
 
 def test_clamped_parameters_stay(tmp_path) -> None:
     task, _ = toy("tags")
-    model = chain_model(task)
-    loop = loop_for(model, task, trainer(clamped_epochs=2), tmp_path / "run")
-    before = {k: v.clone() for k, v in model.state_dict().items()}
+    model = make_chain_model(task)
+    loop = loop_for(model, task, make_trainer(clamped_epochs=2), tmp_path / "run")
+    initial = {k: v.clone() for k, v in model.state_dict().items()}
     loop.begin(loop.stages[0])
     loop.run_epoch(loop.stages[0])
-    moved = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
-    assert moved == {"energy.pairs", "energy.start", "energy.end", "inference_net.log_rates"}
+    changed = {name for name, value in model.state_dict().items() if not torch.equal(value, initial[name])}
+    assert changed == {"energy.pairs", "energy.start", "energy.end", "inference_net.log_rates"}
     loop.position = loop.position.next_stage()
     loop.begin(loop.stages[1])
     loop.run_epoch(loop.stages[1])
-    still = {name for name, value in model.state_dict().items() if torch.equal(value, before[name])}
-    assert not still
+    unchanged = {name for name, value in model.state_dict().items() if torch.equal(value, initial[name])}
+    assert not unchanged
 
 
-def test_what_is_clamped_can_be_named() -> None:
+def test_clamped_parameters_can_be_named() -> None:
     task, _ = toy("tags")
-    [stage, _] = trainer(clamped_epochs=1, clamp=["energy.pairs", "inference_net"]).stages(chain_model(task), task)
+    [stage, _] = make_trainer(clamped_epochs=1, clamp=["energy.pairs", "inference_net"]).stages(
+        make_chain_model(task), task
+    )
     assert set(stage.frozen) == {
         "energy.pairs",
         "inference_net.log_rates",
         "inference_net.net.output.weight",
-        *(f"inference_net.net.features.{name}" for name, _ in chain_model(task).energy.features.named_parameters()),
+        *(
+            f"inference_net.net.features.{name}"
+            for name, _ in make_chain_model(task).energy.features.named_parameters()
+        ),
     }
     assert "energy.local.weight" in stage.phases[0].trains
 
 
 def test_the_local_terms_begin_as_the_pretrained_net(tmp_path) -> None:
-    """With the entropy of weight 1 the net's own output then is where the energy's local terms have their minimum."""
+    """With an entropy weight of 1, the net's own output is the minimum of the energy's local terms."""
     task, batch = toy("tags")
-    model = chain_model(task)
-    loop = loop_for(model, task, trainer(init_epochs=2, clamped_epochs=1, copies=CHAIN), tmp_path / "run")
+    model = make_chain_model(task)
+    loop = loop_for(model, task, make_trainer(init_epochs=2, clamped_epochs=1, copies=CHAIN), tmp_path / "run")
     loop.begin(loop.stages[0])
     loop.run_epoch(loop.stages[0])
     assert not torch.equal(model.energy.local.weight, model.inference_net.net.output.weight)
@@ -170,8 +177,8 @@ def test_the_local_terms_begin_as_the_pretrained_net(tmp_path) -> None:
 
 def test_copies_are_made_once_before_the_energy_learns() -> None:
     task, _ = toy("tags")
-    model = chain_model(task)
-    stages = trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN).stages(model, task)
+    model = make_chain_model(task)
+    stages = make_trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN).stages(model, task)
     for stage, copied in zip(stages, (False, True, False), strict=True):
         torch.nn.init.normal_(model.energy.local.weight)
         if stage.start is not None:
@@ -180,7 +187,7 @@ def test_copies_are_made_once_before_the_energy_learns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"copies": {"energy.locl": "inference_net.net.output"}}, "'energy.locl'. Did you mean 'energy.local'"),
         ({"copies": {"energy.local": "inference_net.net.out"}}, "begins with 'inference_net.net.out'"),
@@ -193,23 +200,23 @@ def test_copies_are_made_once_before_the_energy_learns() -> None:
         ({"clamped_epochs": 1, "clamp": ["energy", "inference_net"]}, "nothing to train: trainer.clamp freezes all"),
     ],
 )
-def test_prefixes_that_do_not_fit(fields: dict, says: str) -> None:
+def test_prefixes_that_do_not_fit(fields: dict, message: str) -> None:
     task, _ = toy("tags")
-    with pytest.raises(sp.ConfigError, match=says):
-        trainer(**fields).stages(chain_model(task, bias=True), task)
+    with pytest.raises(sp.ConfigError, match=message):
+        make_trainer(**fields).stages(make_chain_model(task, bias=True), task)
 
 
-def test_a_net_that_makes_no_steps_is_refused() -> None:
+def test_a_net_that_makes_no_steps_is_rejected() -> None:
     task, _ = toy("tags")
     model = sp.Model(make(Independent, task), energy_for(task), None)
     with pytest.raises(sp.ConfigError, match=r"found Independent.*Use inference_net 'e2e\.unrolled'"):
-        trainer().stages(model, task)
+        make_trainer().stages(model, task)
 
 
 def test_an_energy_without_a_second_derivative_is_found_before_anything_is_trained(tmp_path) -> None:
     task, _ = toy("tags")
     model = sp.Model(net_for(task).float(), Bad(sp.Config(), task), None)
-    loop = loop_for(model, task, trainer(init_epochs=1), tmp_path / "run")
+    loop = loop_for(model, task, make_trainer(init_epochs=1), tmp_path / "run")
     with pytest.raises(sp.ConfigError, match="second derivative in y, and Bad has none"):
         loop.run()
     assert loop.folder.history() == []
@@ -218,17 +225,19 @@ def test_an_energy_without_a_second_derivative_is_found_before_anything_is_train
 def test_an_interrupted_run_resumes_bit_for_bit_in_every_stage(tmp_path) -> None:
     task, _ = toy("tags")
 
-    def loop_in(folder, **more):
+    def loop_in(folder, **fields):
         torch.manual_seed(0)
-        return loop_for(chain_model(task), task, trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN), folder, **more)
+        return loop_for(
+            make_chain_model(task), task, make_trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN), folder, **fields
+        )
 
     resumes_exactly(loop_in, tmp_path, ["init", "clamped", "all", "all"], (2, 3, 5, 8, 10))
 
 
-def test_what_is_measured(tmp_path) -> None:
+def test_measures(tmp_path) -> None:
     task, _ = toy("tags")
-    model = chain_model(task)
-    loop = loop_for(model, task, trainer(epochs=1, gradient_norms_every=100), tmp_path / "run")
+    model = make_chain_model(task)
+    loop = loop_for(model, task, make_trainer(epochs=1, gradient_norms_every=100), tmp_path / "run")
     loop.run()
     [record] = loop.folder.history()
     assert record["measures"].keys() == {"energy.start", "energy.end", "energy.rate_1", "energy.rate_2"}
@@ -237,7 +246,7 @@ def test_what_is_measured(tmp_path) -> None:
 
 def test_it_learns_the_gold_of_a_chain(tmp_path) -> None:
     task, _ = toy("tags")
-    loop = loop_for(chain_model(task), task, trainer(epochs=10, gradient_norms_every=0), tmp_path / "run")
+    loop = loop_for(make_chain_model(task), task, make_trainer(epochs=10, gradient_norms_every=0), tmp_path / "run")
     loop.run()
     losses = [record["losses"]["energy.iterates"] for record in loop.folder.history()]
     assert losses[-1] < 0.9 * losses[0]
@@ -245,7 +254,7 @@ def test_it_learns_the_gold_of_a_chain(tmp_path) -> None:
 
 def test_half_precision(tmp_path, monkeypatch) -> None:
     task, _ = toy("tags")
-    loop = loop_for(chain_model(task), task, trainer(epochs=1, init_epochs=1), tmp_path / "run")
+    loop = loop_for(make_chain_model(task), task, make_trainer(epochs=1, init_epochs=1), tmp_path / "run")
     monkeypatch.setattr(loop.accelerator, "autocast", lambda: torch.autocast("cpu", torch.bfloat16))
     loop.run()
     assert all(torch.isfinite(value).all() and value.dtype == torch.float32 for value in loop.model.parameters())
@@ -257,7 +266,7 @@ def test_half_precision(tmp_path, monkeypatch) -> None:
 def test_seals_margin_learns_through_the_steps() -> None:
     """The energy loss's gradient has a part through the violating output, which finite differences have too."""
     task, batch = toy("labels")
-    model = model_for(task, Margin(Margin.Config(), task))
+    model = make_model(task, Margin(Margin.Config(), task))
     model.double()
 
     def value() -> torch.Tensor:
@@ -277,9 +286,9 @@ def test_other_trainers_train_energies_with_this_net(name: str, tmp_path) -> Non
     else:
         loss = Ssvm(Ssvm.Config(starts=["net"]), task)
         other = EnergyAlone(EnergyAlone.Config(epochs=2, net_epochs=1, batch_size=4))
-    model = model_for(task, loss).float()
-    before = {k: v.clone() for k, v in model.state_dict().items()}
+    model = make_model(task, loss).float()
+    initial = {k: v.clone() for k, v in model.state_dict().items()}
     loop = loop_for(model, task, other, tmp_path / "run")
     loop.run()
-    still = {name for name, value in model.state_dict().items() if torch.equal(value, before[name])}
-    assert not still
+    unchanged = {name for name, value in model.state_dict().items() if torch.equal(value, initial[name])}
+    assert not unchanged

@@ -1,4 +1,4 @@
-"""The unrolled net: its gradient against finite differences, and what changes no bit of it."""
+"""The unrolled net: its gradient against finite differences, and settings that change no bit of it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from spen_plugins.testing import ToyLabels, ToyTags, check_inference_net
 from spen_seal.self_attention import SelfAttention
 from tests.e2e.toys import KINDS, Bad, Curved, check_slope, energy_for, make, net_for, toy
 
-WAYS = [
+SETTINGS = [
     {},
     {"method": "logits"},
     {"rates": "learned"},
     {"rates": "decayed", "momentum": 0.5},
     {"method": "logits", "rates": "learned", "momentum": 0.3},
 ]
-IDS = [",".join(f"{key}={value}" for key, value in way.items()) or "plain" for way in WAYS]
+IDS = [",".join(f"{key}={value}" for key, value in fields.items()) or "plain" for fields in SETTINGS]
 
 
-def weighted(proposal: sp.Proposal, gold: torch.Tensor) -> torch.Tensor:
+def compute_loss(proposal: sp.Proposal, gold: torch.Tensor) -> torch.Tensor:
     """A loss of all iterates that treats each differently."""
-    losses = [proposal.space.independent(one, proposal.mask).log_prob(gold).sum() for one in iterates(proposal)]
+    losses = [proposal.space.independent(logits, proposal.mask).log_prob(gold).sum() for logits in iterates(proposal)]
     return -sum(loss * math.sin(1 + t) for t, loss in enumerate(losses))
 
 
@@ -41,14 +41,14 @@ def select_parameters(net: sp.InferenceNet, energy: sp.Energy) -> list[torch.nn.
 
 
 def check_gradient(net: sp.InferenceNet, energy: sp.Energy, batch: sp.Batch) -> None:
-    check_slope(lambda: weighted(net(batch.x, energy.at(batch.x)), batch.gold), select_parameters(net, energy))
+    check_slope(lambda: compute_loss(net(batch.x, energy.at(batch.x)), batch.gold), select_parameters(net, energy))
 
 
-@pytest.mark.parametrize("way", WAYS, ids=IDS)
+@pytest.mark.parametrize("fields", SETTINGS, ids=IDS)
 @pytest.mark.parametrize(("kind", "tau"), [*((kind, 0.0) for kind in KINDS), ("labels", 0.7), ("tags", 0.7)])
-def test_the_gradient_through_the_steps_against_finite_differences(kind: str, way: dict, tau: float) -> None:
+def test_the_gradient_through_the_steps_against_finite_differences(kind: str, fields: dict, tau: float) -> None:
     task, batch = toy(kind)
-    check_gradient(net_for(task, entropy=tau, **way), energy_for(task), batch)
+    check_gradient(net_for(task, entropy=tau, **fields), energy_for(task), batch)
 
 
 @pytest.mark.parametrize("cls", [SelfAttention, TagLm, HighOrder, SkipChain], ids=lambda cls: cls.__name__)
@@ -81,33 +81,33 @@ def test_mirror_descent_is_the_step_on_logits() -> None:
     bound, mask = energy.at(batch.x), batch.x.mask
     y = task.space.relax(net.net(batch.x).logits, mask).detach()
     for logits in iterates(net(batch.x, bound))[1:]:
-        free = y.clone().requires_grad_()
-        [slope] = torch.autograd.grad(bound(free).sum(), free)
+        point = y.clone().requires_grad_()
+        [slope] = torch.autograd.grad(bound(point).sum(), point)
         y = torch.softmax(y.clamp(min=1e-300).log() - 0.5 * slope, -1) * mask[:, None, :, None]
         torch.testing.assert_close(task.space.relax(logits, mask), y, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["mirror", "logits", "projected"])
-def test_the_steps_are_those_of_gradient_based_inference(kind: str, method: str) -> None:
+def test_the_steps_match_gradient_based_inference(kind: str, method: str) -> None:
     task, batch = toy(kind)
     energy, net = energy_for(task), net_for(task, method=method, momentum=0.4, steps=4)
     bound = energy.at(batch.x)
     net.keep_iterates = True
     with torch.no_grad():
-        found, start = net(batch.x, bound), net.net(batch.x).mean
-    way = Descent(steps=4, method=method, optimizer="gradient", lr=0.5, momentum=0.4, pick="last")
-    path = minimise(bound, task.space, start, batch.x.mask, way, keep=True).path
-    for ours, theirs in zip(found.iterates, path, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-3)  # they keep y 1e-4 from 0 and 1
+        proposal, start = net(batch.x, bound), net.net(batch.x).mean
+    descent = Descent(steps=4, method=method, optimizer="gradient", lr=0.5, momentum=0.4, pick="last")
+    path = minimise(bound, task.space, start, batch.x.mask, descent, keep=True).path
+    for iterate, expected in zip(proposal.iterates, path, strict=True):
+        torch.testing.assert_close(iterate, expected, rtol=0, atol=1e-3)  # the search keeps y 1e-4 from 0 and 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("way", [*WAYS, {"method": "projected"}], ids=[*IDS, "projected"])
-def test_prediction_makes_the_same_steps_to_the_bit(kind: str, way: dict) -> None:
+@pytest.mark.parametrize("fields", [*SETTINGS, {"method": "projected"}], ids=[*IDS, "projected"])
+def test_prediction_makes_the_same_steps_to_the_bit(kind: str, fields: dict) -> None:
     for dtype in (torch.float32, torch.float64):
         task, batch = toy(kind)
-        energy, net = energy_for(task).to(dtype), net_for(task, **way).to(dtype)
+        energy, net = energy_for(task).to(dtype), net_for(task, **fields).to(dtype)
         x = replace(batch.x, inputs={k: v.to(dtype) if v.is_floating_point() else v for k, v in batch.x.inputs.items()})
         recorded = net(x, energy.at(x))
         with torch.no_grad():
@@ -117,14 +117,14 @@ def test_prediction_makes_the_same_steps_to_the_bit(kind: str, way: dict) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("way", [*WAYS, {"method": "projected"}], ids=[*IDS, "projected"])
-def test_checkpoints_and_a_tolerance_that_nothing_reaches_change_no_bit(kind: str, way: dict) -> None:
+@pytest.mark.parametrize("fields", [*SETTINGS, {"method": "projected"}], ids=[*IDS, "projected"])
+def test_checkpoints_and_a_tolerance_that_nothing_reaches_change_no_bit(kind: str, fields: dict) -> None:
     task, batch = toy(kind)
-    energy, net = energy_for(task), net_for(task, **way)
+    energy, net = energy_for(task), net_for(task, **fields)
     results = []
     for changed in ({}, {"checkpoint": True}, {"tolerance": 1e-300}):
         net.config = net.config.model_copy(update={"checkpoint": False, "tolerance": 0.0, **changed})
-        value = weighted(net(batch.x, energy.at(batch.x)), batch.gold)
+        value = compute_loss(net(batch.x, energy.at(batch.x)), batch.gold)
         results.append((value, *torch.autograd.grad(value, select_parameters(net, energy), materialize_grads=True)))
     for plain, *others in zip(*results, strict=True):
         assert all(torch.equal(plain, other) for other in others)
@@ -140,29 +140,29 @@ def test_checkpoints_draw_the_same_dropout() -> None:
             return self.inner(features, torch.nn.functional.dropout(y, 0.5))
 
     task, batch = toy("tags")
-    energy, found = Dropping(task).double(), []
+    energy, gradients = Dropping(task).double(), []
     net = net_for(task)
-    for on in (False, True):
-        net.config = net.config.model_copy(update={"checkpoint": on})
+    for checkpoint in (False, True):
+        net.config = net.config.model_copy(update={"checkpoint": checkpoint})
         torch.manual_seed(0)
-        value = weighted(net(batch.x, energy.at(batch.x)), batch.gold)
-        found.append(torch.autograd.grad(value, select_parameters(net, energy)))
-    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+        value = compute_loss(net(batch.x, energy.at(batch.x)), batch.gold)
+        gradients.append(torch.autograd.grad(value, select_parameters(net, energy)))
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
 def test_checkpoints_with_scores_that_are_computed_at_first_need() -> None:
-    """From 2000 labels on, an energy keeps local scores that it makes in its first call."""
+    """From 2000 labels on, an energy computes local scores in its first call and caches them."""
     from spen_seal.labels import Labels
 
     task = ToyLabels(labels=2001)
     batch = task.collate(task.part("train")[:2])
     energy, net = make(Labels, task, hidden=2), net_for(task, checkpoint=True).float()
-    value = weighted(net(batch.x, energy.at(batch.x)), batch.gold)
+    value = compute_loss(net(batch.x, energy.at(batch.x)), batch.gold)
     assert all(g.isfinite().all() for g in torch.autograd.grad(value, select_parameters(net, energy)))
 
 
 class Bowl(sp.Energy):
-    """½ · stiffness of the row · ‖y − ½‖² of real-valued y: rows converge at speeds of their own."""
+    """½ · stiffness of the row · ‖y − ½‖² of real-valued y: rows converge at different speeds."""
 
     def forward(self, features, y):
         stiffness = torch.tensor([1.0, 0.2, 0.0], dtype=y.dtype).view(3, 1, 1, 1)
@@ -174,17 +174,19 @@ def test_a_row_that_has_converged_stands_still() -> None:
     energy = Bowl(sp.Config(), task)
     batch = replace(batch, x=replace(batch.x, mask=None))
     net = net_for(task, steps=60, tolerance=1e-3)
-    full = net_for(task, steps=60)
-    net.keep_iterates = full.keep_iterates = True
+    full_net = net_for(task, steps=60)
+    net.keep_iterates = full_net.keep_iterates = True
     with torch.no_grad():
-        path, whole = (one(batch.x, energy.at(batch.x)).iterates for one in (net, full))
-    assert len(path) == len(whole) == 61
+        path, full_path = (variant(batch.x, energy.at(batch.x)).iterates for variant in (net, full_net))
+    assert len(path) == len(full_path) == 61
     for i in range(3):
         moves = [float((b[i] - a[i]).abs().max()) for a, b in itertools.pairwise(path)]
-        still = next(t for t, move in enumerate(moves) if move < 1e-3) + 1
+        first_still = next(t for t, move in enumerate(moves) if move < 1e-3) + 1
         for t in range(61):
-            assert torch.equal(path[t][i], whole[min(t, still)][i])
-        assert (moves[still:] == [0.0] * (60 - still)) and still == len([m for m in moves if m >= 1e-3]) + 1
+            assert torch.equal(path[t][i], full_path[min(t, first_still)][i])
+        assert (moves[first_still:] == [0.0] * (60 - first_still)) and first_still == len(
+            [m for m in moves if m >= 1e-3]
+        ) + 1
 
 
 def test_the_steps_end_when_all_rows_stand_still() -> None:
@@ -198,13 +200,13 @@ def test_the_steps_end_when_all_rows_stand_still() -> None:
     task, batch = toy("images")
     energy = Counting(sp.Config(), task)
     batch = replace(batch, x=replace(batch.x, mask=None))
-    for tolerance, wanted in ((0.0, 100), (1e-3, 60)):
+    for tolerance, expected in ((0.0, 100), (1e-3, 60)):
         calls.clear()
         net_for(task, steps=100, tolerance=tolerance)(batch.x, energy.at(batch.x))
-        assert len(calls) == wanted if not tolerance else 10 < len(calls) < wanted
+        assert len(calls) == expected if not tolerance else 10 < len(calls) < expected
 
 
-def test_rates_of_steps_that_a_row_does_not_make_learn_nothing_from_it() -> None:
+def test_a_row_does_not_train_the_rates_of_steps_it_skips() -> None:
     task, batch = toy("images")
     energy, batch = Bowl(sp.Config(), task), replace(batch, x=replace(batch.x, mask=None))
     net = net_for(task, steps=100, rates="learned", tolerance=1e-3)
@@ -231,7 +233,7 @@ def test_decayed_rates() -> None:
 
 @pytest.mark.parametrize("precise", [True, False], ids=["float-net", "net-in-bfloat16"])
 def test_steps_are_in_full_precision_under_autocast(precise: bool) -> None:
-    """The energy's scores of x too: they may have been computed in half precision before."""
+    """So are the energy's scores of x, which may have been computed in half precision before."""
     task, batch = toy("labels", n=4)
     energy, net = energy_for(task).float(), net_for(task).float()
     if precise:
@@ -246,18 +248,20 @@ def test_steps_are_in_full_precision_under_autocast(precise: bool) -> None:
             value = task.space.independent(net(x, bound).logits).log_prob(batch.gold.float()).sum()
         return torch.autograd.grad(value, list(energy.parameters()))
 
-    plain, found = gradients(False), gradients(True)
+    plain, mixed = gradients(False), gradients(True)
     close = {"rtol": 1e-5, "atol": 1e-6} if precise else {"rtol": 0.1, "atol": 0.05}
-    for one, other in zip(plain, found, strict=True):
+    for one, other in zip(plain, mixed, strict=True):
         assert one.dtype == other.dtype == torch.float32
         torch.testing.assert_close(one, other, **close)
 
 
-@pytest.mark.parametrize("way", [*WAYS, {"method": "projected", "lr": 0.01}, {"checkpoint": True}, {"entropy": 1.0}])
+@pytest.mark.parametrize(
+    "fields", [*SETTINGS, {"method": "projected", "lr": 0.01}, {"checkpoint": True}, {"entropy": 1.0}]
+)
 @pytest.mark.parametrize("kind", ["labels", "tags"])
-def test_contract(kind: str, way: dict) -> None:
+def test_contract(kind: str, fields: dict) -> None:
     task, _ = toy(kind)
-    check_inference_net(net_for(task, **way), task, energy_for(task))
+    check_inference_net(net_for(task, **fields), task, energy_for(task))
 
 
 def test_a_start_with_dependent_variables_is_its_marginals() -> None:
@@ -268,7 +272,7 @@ def test_a_start_with_dependent_variables_is_its_marginals() -> None:
     assert not torch.allclose(value.mean, task.space.relax(net.net(batch.x).logits, batch.x.mask), atol=1e-3)
 
 
-def test_iterates_are_kept_where_something_learns_and_where_asked_for() -> None:
+def test_iterates_are_kept_for_learning_and_on_request() -> None:
     task, batch = toy("labels")
     energy, net = energy_for(task), net_for(task)
     value = net(batch.x, energy.at(batch.x))
@@ -300,7 +304,7 @@ def test_a_descent_that_diverges_is_an_error_with_its_step(method: str) -> None:
     net, energy = net_for(task, steps=40, lr=10.0, method=method), Falling(sp.Config(), task)
     with torch.no_grad(), pytest.raises(sp.RunError, match=r"gradient step \d+ of 40, with step size 10, led to NaN"):
         net(batch.x, energy.at(batch.x))
-    assert not net(batch.x, energy.at(batch.x)).logits.isfinite().all()  # in training the loss says it
+    assert not net(batch.x, energy.at(batch.x)).logits.isfinite().all()  # in training the loss reports it
 
 
 def test_a_start_that_is_not_finite_is_not_the_descents_fault() -> None:
@@ -342,19 +346,19 @@ def test_settings_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("method", ["mirror", "logits"])
-def test_a_place_with_a_graph_and_without(method: str) -> None:
+def test_gradients_with_and_without_a_graph(method: str) -> None:
     space = sp.LabelSet(["a", "b"])
-    place = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
+    point = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
 
     def objective(y):
         return y.pow(3).sum(-1)
 
-    y, energy, gradient = gradient_at(objective, space, place, None, method)
+    y, energy, gradient = gradient_at(objective, space, point, None, method)
     assert not any(value.requires_grad for value in (y, energy, gradient))
-    again = gradient_at(objective, space, place, None, method, create_graph=True)
-    for one, other in zip((y, energy, gradient), again, strict=True):
+    recorded = gradient_at(objective, space, point, None, method, create_graph=True)
+    for one, other in zip((y, energy, gradient), recorded, strict=True):
         assert other.requires_grad and torch.equal(one, other)
-    assert torch.autograd.gradcheck(lambda p: gradient_at(objective, space, p, None, method, True)[2], place)
+    assert torch.autograd.gradcheck(lambda p: gradient_at(objective, space, p, None, method, True)[2], point)
     slope = 3 * y**2 * (y * (1 - y) if method == "logits" else 1)
     torch.testing.assert_close(gradient, slope)
 
@@ -362,11 +366,11 @@ def test_a_place_with_a_graph_and_without(method: str) -> None:
 def test_a_rate_may_be_a_tensor() -> None:
     rate = torch.tensor(0.5, requires_grad=True)
     step, plain = Gradient(rate, momentum=0.5), Gradient(0.5, momentum=0.5)
-    place = other = torch.ones(2, 1, 3)
+    point = other = torch.ones(2, 1, 3)
     for t in range(3):
-        place, other = step(place, place * t), plain(other, other * t)
-    assert torch.equal(place, other)
-    assert torch.autograd.grad(place.sum(), rate)[0] != 0
+        point, other = step(point, point * t), plain(other, other * t)
+    assert torch.equal(point, other)
+    assert torch.autograd.grad(point.sum(), rate)[0] != 0
 
 
 def test_entropy_is_twice_differentiable_even_where_a_probability_is_0() -> None:
@@ -377,11 +381,11 @@ def test_entropy_is_twice_differentiable_even_where_a_probability_is_0() -> None
     assert not slope[0, 0, 2].any() and slope.isfinite().all()
     [curve] = torch.autograd.grad((slope * torch.ones_like(slope)).sum(), logits)
     assert curve.isfinite().all() and curve[0, 0, 0].any()
-    free = torch.rand(1, 2, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda y: entropy(sp.LabelSet(list("abcd")), y), free)
+    relaxed = torch.rand(1, 2, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda y: entropy(sp.LabelSet(list("abcd")), y), relaxed)
 
 
 def test_toy_tags_have_padding() -> None:
-    """Or the tests above say nothing about masks."""
+    """Otherwise the tests above don't cover masks."""
     assert not toy("tags")[1].x.mask.all() and not toy("images")[1].x.mask.all()
     assert isinstance(toy("tags")[0], ToyTags)

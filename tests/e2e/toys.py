@@ -49,7 +49,7 @@ class Both(sp.Energy):
         return [term.encode(x) for term in self.terms]
 
     def forward(self, features: list, y: Tensor) -> Tensor:
-        return sum(term(kept, y) for term, kept in zip(self.terms, features, strict=True))
+        return sum(term(encoded, y) for term, encoded in zip(self.terms, features, strict=True))
 
 
 class Bad(sp.Energy):
@@ -75,7 +75,7 @@ def images(sizes: tuple[tuple[int, int], ...] = ((6, 7), (5, 4)), batch_size: in
 
 
 def toy(kind: str, n: int = 3) -> tuple[sp.Task, sp.Batch]:
-    """A toy task with a batch of it."""
+    """A toy task and a batch of its examples."""
     if kind == "images":
         return images(batch_size=n)
     task = {"labels": ToyLabels, "tags": ToyTags}[kind]()
@@ -83,7 +83,7 @@ def toy(kind: str, n: int = 3) -> tuple[sp.Task, sp.Batch]:
 
 
 def make(cls: type, task: sp.Task, **fields: object) -> nn.Module:
-    """A component on toy features, if it wants any."""
+    """A component on toy features, if it uses any."""
     return cls(cls.Config(**fields), task, ToyFeatures(task) if cls.uses_features else None)
 
 
@@ -111,24 +111,24 @@ def check_slope(loss: Callable[[], Tensor], parameters: Sequence[nn.Parameter]) 
     """The gradient in all parameters at once, along two random directions, against central differences."""
     gradients = torch.autograd.grad(loss(), parameters, materialize_grads=True)
     for _ in range(2):
-        ways = [torch.randn_like(p) for p in parameters]
+        directions = [torch.randn_like(p) for p in parameters]
         values = []
         for sign in (1, -1):
-            moved = [p.data for p in parameters]
-            for p, way in zip(parameters, ways, strict=True):
-                p.data = p.data + sign * 1e-6 * way
+            originals = [p.data for p in parameters]
+            for p, direction in zip(parameters, directions, strict=True):
+                p.data = p.data + sign * 1e-6 * direction
             values.append(float(loss().detach()))
-            for p, old in zip(parameters, moved, strict=True):
-                p.data = old
-        found = sum(float((g * way).sum()) for g, way in zip(gradients, ways, strict=True))
-        assert found == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-6)
+            for p, original in zip(parameters, originals, strict=True):
+                p.data = original
+        slope = sum(float((g * direction).sum()) for g, direction in zip(gradients, directions, strict=True))
+        assert slope == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-6)
 
 
 def resumes_exactly(loop_in: Callable[..., Loop], folder: Path, stages: Sequence[str], stops: Sequence[int]) -> None:
-    """A run that is stopped after some batches and resumed ends with the history and the weights of one that is not."""
-    whole = loop_in(folder / "whole")
-    whole.run()
-    assert [record["stage"] for record in whole.folder.history()] == list(stages)
+    """A run stopped after some batches and resumed ends with the same history and weights as an uninterrupted run."""
+    reference = loop_in(folder / "whole")
+    reference.run()
+    assert [record["stage"] for record in reference.folder.history()] == list(stages)
     for stop_after in stops:
         count = itertools.count(1)
         stopped = folder / f"stopped-{stop_after}"
@@ -136,6 +136,6 @@ def resumes_exactly(loop_in: Callable[..., Loop], folder: Path, stages: Sequence
             loop_in(stopped, stop=lambda c=count, n=stop_after: next(c) == n).run()
         resumed = loop_in(stopped)
         resumed.run(resume=True)
-        assert resumed.folder.history() == whole.folder.history()
-        for name, value in whole.model.state_dict().items():
+        assert resumed.folder.history() == reference.folder.history()
+        for name, value in reference.model.state_dict().items():
             assert torch.equal(value, resumed.model.state_dict()[name]), name

@@ -13,7 +13,7 @@ from tests.exact.toys import POINTS, all_sets, check_against_enumeration, check_
 from tests.seal.toys import batch_of, make
 
 
-def counted(labels: int, sizes: int, batch: int = 3, scale: float = 2.0) -> CountedLabels:
+def make_counted(labels: int, sizes: int, batch: int = 3, scale: float = 2.0) -> CountedLabels:
     torch.manual_seed(labels)
     logits = scale * torch.randn(batch, 1, labels, dtype=torch.double)
     counts = scale * torch.randn(batch, sizes, dtype=torch.double)
@@ -21,8 +21,8 @@ def counted(labels: int, sizes: int, batch: int = 3, scale: float = 2.0) -> Coun
 
 
 @pytest.mark.parametrize(("labels", "sizes"), [(1, 2), (2, 2), (3, 4), (6, 3), (8, 9), (9, 5)])
-def test_everything_is_that_of_all_sets(labels: int, sizes: int) -> None:
-    q, y = counted(labels, sizes), all_sets(labels)
+def test_all_results_match_enumeration(labels: int, sizes: int) -> None:
+    q, y = make_counted(labels, sizes), all_sets(labels)
     size = y.sum(1).long().clamp(max=sizes - 1)
     score = q.logits[:, 0] @ y.t() + q.counts[:, size]
     torch.testing.assert_close(q.log_z, torch.logsumexp(score, 1))
@@ -37,7 +37,7 @@ def test_everything_is_that_of_all_sets(labels: int, sizes: int) -> None:
 
 
 def test_without_a_potential_labels_are_independent() -> None:
-    q = counted(7, 4)
+    q = make_counted(7, 4)
     q = CountedLabels(q.space, q.logits, counts=torch.zeros(3, 4, dtype=torch.double))
     p = q.space.independent(q.logits)
     y = all_sets(7).expand(3, -1, -1)
@@ -57,8 +57,8 @@ def test_a_thousand_labels_in_single_precision() -> None:
     assert 1 <= gold.sum(-1).max() < 100
     torch.testing.assert_close(single.log_prob(gold.float()).double(), exact.log_prob(gold), rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(single.label_powers(POINTS), exact.label_powers(POINTS), rtol=0, atol=1e-5)
-    for wild in (-300.0, 0.0, 50.0):  # scores of a net that has learned nothing, or too much
-        q = CountedLabels(exact.space, torch.full((1, 1, 1000), wild, requires_grad=True), counts=counts[:1].float())
+    for extreme in (-300.0, 0.0, 50.0):  # scores of a net that has learned nothing, or too much
+        q = CountedLabels(exact.space, torch.full((1, 1, 1000), extreme, requires_grad=True), counts=counts[:1].float())
         log_q = q.log_prob(gold[:1].float())
         log_q.sum().backward()
         assert log_q.isfinite().all() and q.logits.grad.isfinite().all() and q.mean.isfinite().all()

@@ -17,16 +17,16 @@ from tests.seal.toys import batch_of, make
 LABELS = sp.LabelSet(list("abcd"), [None, 0, 0, 1])
 GOLD = torch.tensor([[[1, 1, 0, 1]], [[1, 0, 1, 0]]], dtype=torch.float64)
 SCORES = {
-    "star": lambda: (leaf(2, 1, 4), leaf(2, 2, 4)),
-    "counts": lambda: (leaf(2, 1, 4), leaf(2, 4)),
-    "hierarchy": lambda: (leaf(2, 1, 4),),
+    "star": lambda: (make_leaf(2, 1, 4), make_leaf(2, 2, 4)),
+    "counts": lambda: (make_leaf(2, 1, 4), make_leaf(2, 4)),
+    "hierarchy": lambda: (make_leaf(2, 1, 4),),
 }
 LAWS = {
     "star": lambda s, w: StarLabels(LABELS, s, pairs=w, hubs=torch.tensor([1, 0])),
     "counts": lambda s, c: CountedLabels(LABELS, s, counts=c),
     "hierarchy": lambda s: CoherentLabels(LABELS, s),
 }
-TOUCHES = {
+ACCESSES = {
     "sample": lambda q: q.sample(2),
     "log_prob": lambda q: q.log_prob(GOLD),
     "mode": lambda q: q.mode,
@@ -36,13 +36,13 @@ TOUCHES = {
 }
 
 
-def leaf(*shape: int) -> torch.Tensor:
+def make_leaf(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
-@pytest.mark.parametrize("touch", TOUCHES)
+@pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize("name", LAWS)
-def test_gradients_after_an_access_without_them(name: str, touch: str) -> None:
+def test_gradients_after_an_access_without_them(name: str, access: str) -> None:
     torch.manual_seed(0)
     scores = SCORES[name]()
 
@@ -51,16 +51,16 @@ def test_gradients_after_an_access_without_them(name: str, touch: str) -> None:
         loss = q.log_prob(GOLD).sum() + (q.mean * torch.arange(4)).sum() + q.rsample(2).square().sum()
         return torch.autograd.grad(loss, scores)
 
-    wanted = gradients(LAWS[name](*scores))
-    touched = LAWS[name](*scores)
+    expected = gradients(LAWS[name](*scores))
+    accessed = LAWS[name](*scores)
     with torch.no_grad():
-        TOUCHES[touch](touched)
-    for ours, theirs in zip(gradients(touched), wanted, strict=True):
-        torch.testing.assert_close(ours, theirs)
+        ACCESSES[access](accessed)
+    for gradient, expected_gradient in zip(gradients(accessed), expected, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 def test_scores_of_a_star_have_gradients_after_an_access_without_them() -> None:
-    star = Star(leaf(2, 4), pairs := leaf(2, 2, 4), torch.tensor([1, 0]))
+    star = Star(make_leaf(2, 4), pairs := make_leaf(2, 2, 4), torch.tensor([1, 0]))
     with torch.no_grad():
         star.score(GOLD)
     [gradient] = torch.autograd.grad(star.score(GOLD).sum(), pairs)
@@ -72,9 +72,9 @@ def test_segments_have_temperatures_and_rows() -> None:
     batch = batch_of(task, 3)
     proposal = make(SegmentsNet, task)(batch.x).detach()
     y = proposal.mode
-    flat = proposal.tempered(2.0)
-    gap = proposal.log_prob(y) + proposal.log_z.unsqueeze(1)
-    torch.testing.assert_close(flat.log_prob(y) + flat.log_z.unsqueeze(1), gap / 2)
+    tempered = proposal.tempered(2.0)
+    score = proposal.log_prob(y) + proposal.log_z.unsqueeze(1)
+    torch.testing.assert_close(tempered.log_prob(y) + tempered.log_z.unsqueeze(1), score / 2)
     rows = proposal.map_rows(lambda values: values[1:])
     torch.testing.assert_close(rows.mean, proposal.mean[1:])
     torch.testing.assert_close(rows.log_prob(y[1:]), proposal.log_prob(y)[1:])

@@ -38,15 +38,15 @@ class Tree(ToyLabels):
         return vector, labels
 
 
-def tree(labels: int, scale: float = 2.0, batch: int = 3) -> CoherentLabels:
+def make_tree(labels: int, scale: float = 2.0, batch: int = 3) -> CoherentLabels:
     torch.manual_seed(labels)
     logits = scale * torch.randn(batch, 1, labels, dtype=torch.double)
     return CoherentLabels(space_of(labels, parents=PARENTS[labels]), logits.requires_grad_())
 
 
 @pytest.mark.parametrize("labels", PARENTS)
-def test_everything_is_that_of_the_coherent_sets(labels: int) -> None:
-    q, y = tree(labels), all_sets(labels)
+def test_all_results_match_the_coherent_sets(labels: int) -> None:
+    q, y = make_tree(labels), all_sets(labels)
     is_coherent = q.space.forest.is_coherent(y > 0)
     score = (q.logits[:, 0] @ y.t()).masked_fill(~is_coherent, -torch.inf)
     torch.testing.assert_close(q.log_z, torch.logsumexp(score, 1))
@@ -76,13 +76,13 @@ def test_a_thousand_labels_in_single_precision() -> None:
     torch.testing.assert_close(single.mean.double(), exact.mean, rtol=1e-3, atol=1e-6)
     gold = exact.sample(5)
     torch.testing.assert_close(single.log_prob(gold.float()).double(), exact.log_prob(gold), rtol=1e-4, atol=1e-3)
-    whole = exact.label_powers(POINTS[-1:])  # at t = 1
-    torch.testing.assert_close(whole[:, 0], exact.mean[:, 0], rtol=0, atol=1e-8)
+    powers = exact.label_powers(POINTS[-1:])  # at t = 1
+    torch.testing.assert_close(powers[:, 0], exact.mean[:, 0], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-4, 2.0, 60.0])
 def test_sets_are_coherent_under_every_decoder(scale: float) -> None:
-    """Also where labels are as likely as their parents, up to rounding."""
+    """This includes labels that are as likely as their parents, up to rounding."""
     task = Tree(labels=9)
     forest = task.space.forest
     for seed, dtype in enumerate((torch.float32, torch.float64)):
@@ -101,9 +101,9 @@ def test_sets_are_coherent_under_every_decoder(scale: float) -> None:
             assert (y[..., forest.children] <= y[..., forest.above]).all()
 
 
-def test_samples_decide_coherently_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decisions_by_samples_are_coherent_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CoherentLabels, "label_powers", lambda *_: None)
-    q = tree(9, batch=50)
+    q = make_tree(9, batch=50)
     assert q.space.forest.is_coherent(LabelDecoder(temperature=1.0)([q])).all()
 
 
@@ -122,7 +122,7 @@ def test_the_contract() -> None:
             make(Hierarchy, other)
 
 
-def test_gold_that_breaks_the_hierarchy_is_refused() -> None:
+def test_gold_that_breaks_the_hierarchy_is_rejected() -> None:
     task = ToyLabels(labels=5)
     task.space = space_of(5, parents=PARENTS[5])
     with pytest.raises(sp.ConfigError, match=r"\d+ training examples have a label without its parent, such as 'label"):

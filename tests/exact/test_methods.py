@@ -33,7 +33,7 @@ def test_a_run_predicts_as_it_was_scored(method: str, decode: str, tmp_path: Pat
     assert predictor.task.protocol()["threshold"] == folder.metrics()["protocol"]["threshold"]
 
 
-def test_a_run_is_decoded_anew(tmp_path: Path) -> None:
+def test_a_run_is_redecoded(tmp_path: Path) -> None:
     sp.train("labels", method="counts", out=tmp_path / "run", quiet=True, device="cpu", **FEW)
     spen("decode", tmp_path / "run", tmp_path / "f1", "--by", "expected_f1")
     assert "under the exact law" in RunFolder.open(tmp_path / "f1").metrics()["protocol"]["threshold"]
@@ -41,8 +41,8 @@ def test_a_run_is_decoded_anew(tmp_path: Path) -> None:
     assert RunFolder.open(tmp_path / "same").metrics() == RunFolder.open(tmp_path / "run").metrics()
 
 
-def test_a_hierarchy_of_a_file_is_kept(tmp_path: Path) -> None:
-    """Of the sample, whose labels have none: a child that no training example has."""
+def test_a_hierarchy_from_a_file_is_stored(tmp_path: Path) -> None:
+    """The sample has no hierarchy, so it gets one edge that no training example breaks."""
     task = loaded("multilabel", corpus="sample")
     gold = torch.zeros(len(task.part("train")), len(LABELS), dtype=torch.bool)
     for row, example in enumerate(task.part("train")):
@@ -54,31 +54,31 @@ def test_a_hierarchy_of_a_file_is_kept(tmp_path: Path) -> None:
     child, parent = pairs[0]
     path = tmp_path / "parents"
     path.write_text(f"{LABELS[child]}\t{LABELS[parent]}\n")
-    more = {"task.hierarchy": str(path), **FEW}
-    sp.train("labels", method="hierarchy", out=tmp_path / "run", quiet=True, device="cpu", **more)
+    settings = {"task.hierarchy": str(path), **FEW}
+    sp.train("labels", method="hierarchy", out=tmp_path / "run", quiet=True, device="cpu", **settings)
     path.unlink()
     assert RunFolder.open(tmp_path / "run").metrics()["test"]["incoherent"] == 0
     assert sp.load(tmp_path / "run").task.space.forest.parents[child] == parent
 
 
-def test_a_hierarchy_is_needed(tmp_path: Path) -> None:
+def test_a_hierarchy_is_required(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"requires a label hierarchy.* task\.hierarchy=FILE"):
         sp.train("labels", method="hierarchy", out=tmp_path / "run", quiet=True, device="cpu", **FEW)
-    for name, says in ((LABELS[1], "its own ancestor"), ("x", "found label 'x'")):
-        more = {"task.hierarchy": {LABELS[1]: name}, **FEW}
-        with pytest.raises(ConfigError, match=says):
-            sp.train("labels", method="cross_entropy", out=tmp_path / "run", quiet=True, device="cpu", **more)
+    for name, message in ((LABELS[1], "its own ancestor"), ("x", "found label 'x'")):
+        settings = {"task.hierarchy": {LABELS[1]: name}, **FEW}
+        with pytest.raises(ConfigError, match=message):
+            sp.train("labels", method="cross_entropy", out=tmp_path / "run", quiet=True, device="cpu", **settings)
 
 
 @pytest.mark.parametrize("config", ["labels", "texts"])
 def test_several_methods_are_compared(config: str, tmp_path: Path) -> None:
-    words = ("methods=counts,star,mixture", "trainer.epochs=1", "--out", tmp_path / "runs", "--device", "cpu")
+    arguments = ("methods=counts,star,mixture", "trainer.epochs=1", "--out", tmp_path / "runs", "--device", "cpu")
     from typer.testing import CliRunner
 
     from spen_plugins.cli.run import app
 
-    done = CliRunner().invoke(app, [config, *map(str, words)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, [config, *map(str, arguments)])
+    assert result.exit_code == 0, result.output
     runs = [json.loads(path.read_text()) for path in (tmp_path / "runs").rglob("config.json")]
     assert {run["inference_net"]["type"] for run in runs} == {"exact.counts", "exact.star", "exact.mixture"}
 
@@ -89,27 +89,27 @@ def test_the_estimator_takes_a_hierarchy() -> None:
     rng = np.random.default_rng(0)
     x = (rng.random((200, 12)) < 0.4).astype(np.float32)
     y = np.stack([x[:, 0] + x[:, 1] > 0, x[:, 0] > 0, x[:, 0] * x[:, 2] > 0, x[:, 3] > 0], 1).astype(int)
-    few = {"trainer.epochs": 3, "features.hidden": [8]}
+    small = {"trainer.epochs": 3, "features.hidden": [8]}
     for decode in ("validation", "expected_f1"):
-        trained = MultiLabelClassifier("hierarchy", hierarchy={1: 0, 2: 1}, decode=decode, **few).fit(x, y)
-        p, predicted = trained.predict_proba(x), trained.predict(x)
+        classifier = MultiLabelClassifier("hierarchy", hierarchy={1: 0, 2: 1}, decode=decode, **small).fit(x, y)
+        p, predicted = classifier.predict_proba(x), classifier.predict(x)
         assert (p[:, 1] <= p[:, 0]).all() and (p[:, 2] <= p[:, 1]).all()
         assert (predicted[:, 1] <= predicted[:, 0]).all() and (predicted[:, 2] <= predicted[:, 1]).all()
-    trained = MultiLabelClassifier("counts", decode="expected_f1", **few).fit(x, y)
-    assert ((trained.decision_function(x) > 0) == (trained.predict(x) > 0)).all()
+    classifier = MultiLabelClassifier("counts", decode="expected_f1", **small).fit(x, y)
+    assert ((classifier.decision_function(x) > 0) == (classifier.predict(x) > 0)).all()
     with pytest.raises(ValueError, match="found label '9'"):
-        MultiLabelClassifier("hierarchy", hierarchy={9: 0}, **few).fit(x, y)
+        MultiLabelClassifier("hierarchy", hierarchy={9: 0}, **small).fit(x, y)
 
 
 def test_spacy_predicts_the_sets_of_the_run(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
-    few = {"trainer.epochs": 1, "task.decode": "expected_f1", "inference_net.components": 3}
-    sp.train("texts", method="mixture", out=tmp_path / "run", quiet=True, device="cpu", **few)
+    small = {"trainer.epochs": 1, "task.decode": "expected_f1", "inference_net.components": 3}
+    sp.train("texts", method="mixture", out=tmp_path / "run", quiet=True, device="cpu", **small)
     nlp = spacy.blank("en")
     pipe = nlp.add_pipe("spen_multilabel", config={"model": str(tmp_path / "run")})
     texts = [example.text for example in loaded("text", corpus="sample").part("test")[:20]]
     answers = sp.load(tmp_path / "run").predict([{"text": text} for text in texts])
     docs = list(nlp.pipe(texts))
     assert [set(pipe.predicted(doc)) for doc in docs] == [set(answer["labels"]) for answer in answers]
-    again = spacy.tokens.Doc(nlp.vocab).from_bytes(docs[0].to_bytes())
-    assert pipe.predicted(again) == pipe.predicted(docs[0])
+    restored = spacy.tokens.Doc(nlp.vocab).from_bytes(docs[0].to_bytes())
+    assert pipe.predicted(restored) == pipe.predicted(docs[0])

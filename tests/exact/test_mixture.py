@@ -12,19 +12,20 @@ from tests.exact.toys import POINTS, all_sets, check_against_enumeration, check_
 from tests.seal.toys import batch_of, make
 
 
-def mixed(labels: int, components: int, batch: int = 3) -> LabelMixture:
+def make_mixture(labels: int, components: int, batch: int = 3) -> LabelMixture:
     torch.manual_seed(labels)
     logits = 2 * torch.randn(components, batch, 1, labels, dtype=torch.double)
     weights = torch.randn(batch, components, dtype=torch.double)
-    return LabelMixture.of([space_of(labels).independent(one) for one in logits], weights)
+    return LabelMixture.of([space_of(labels).independent(component) for component in logits], weights)
 
 
 @pytest.mark.parametrize(("labels", "components"), [(1, 1), (2, 3), (4, 4)])
-def test_everything_is_that_of_all_sets(labels: int, components: int) -> None:
-    """Of few labels all sets are among the components' best."""
-    q, y = mixed(labels, components), all_sets(labels)
+def test_all_results_match_enumeration(labels: int, components: int) -> None:
+    """With few labels, all sets are among the components' best."""
+    q, y = make_mixture(labels, components), all_sets(labels)
     p = sum(
-        q.log_weights[:, k, None].exp() * one.log_prob(y.expand(3, -1, -1)).exp() for k, one in enumerate(q.components)
+        q.log_weights[:, k, None].exp() * component.log_prob(y.expand(3, -1, -1)).exp()
+        for k, component in enumerate(q.components)
     )
     check_against_enumeration(q, p.log())
     assert isinstance(q.tempered(2.0), LabelMixture)
@@ -32,21 +33,21 @@ def test_everything_is_that_of_all_sets(labels: int, components: int) -> None:
 
 @pytest.mark.parametrize("labels", [7, 9])
 def test_sums_of_more_labels_are_exact_too_and_the_mode_is_nearly_the_best(labels: int) -> None:
-    q, y = mixed(labels, 4), all_sets(labels)
+    q, y = make_mixture(labels, 4), all_sets(labels)
     log_p = q.log_prob(y.expand(3, -1, -1))
     torch.testing.assert_close(log_p.exp() @ y, q.mean[:, 0])
     check_powers(q, log_p.exp())
     check_draws(q, log_p.exp())
-    found, log_q = q.k_best(20)
-    torch.testing.assert_close(log_q, q.log_prob(found))
+    sets, log_q = q.k_best(20)
+    torch.testing.assert_close(log_q, q.log_prob(sets))
     assert (log_q[:, 1:] <= log_q[:, :-1]).all()
-    assert all(len(row.unique(dim=0)) == 20 for row in found)
+    assert all(len(row.unique(dim=0)) == 20 for row in sets)
     best = torch.stack([component.mode[:, 0] for component in q.components], 1)
     assert (q.log_prob(q.mode) >= q.log_prob(best)).all()
 
 
 def test_one_component_is_a_net_of_independent_labels() -> None:
-    q, y = mixed(6, 1), all_sets(6).expand(3, -1, -1)
+    q, y = make_mixture(6, 1), all_sets(6).expand(3, -1, -1)
     p = q.components[0]
     torch.testing.assert_close(q.log_prob(y), p.log_prob(y))
     torch.testing.assert_close(q.mean, p.mean)

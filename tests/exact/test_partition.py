@@ -39,7 +39,7 @@ class EverySet(type(ToyLabels().space.independent(torch.zeros(1, 1, 1)))):
 
 
 @pytest.fixture
-def game():
+def case():
     """A batch, any energy over its label sets, a uniform net, and ln Z."""
     torch.manual_seed(0)
     task = ToyLabels(labels=LABELS)
@@ -49,44 +49,44 @@ def game():
     return task, batch, bound, uniform, (-bound(SETS.expand(3, -1, -1))).logsumexp(1)
 
 
-def test_the_loss_is_an_upper_bound_that_is_tight_at_the_log_partition_function(game):
-    task, batch, bound, uniform, log_z = game
+def test_the_loss_is_an_upper_bound_that_is_tight_at_the_log_partition_function(case):
+    task, batch, bound, uniform, log_z = case
     loss = make(Partition, task, samples=len(SETS))
     for shift in (0.0, 0.3, -0.7):
         with patch.object(Partition, "_compute_tau", lambda *_, shift=shift: log_z + shift):
-            found = sum(loss.terms(bound, batch, uniform).values())
-        wanted = bound(batch.gold)[:, 0] + log_z + shift + math.exp(-shift) - 1
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+            losses = sum(loss.terms(bound, batch, uniform).values())
+        expected = bound(batch.gold)[:, 0] + log_z + shift + math.exp(-shift) - 1
+        torch.testing.assert_close(losses, expected, rtol=0, atol=1e-12)
 
 
-def test_its_gradient_at_the_log_partition_function_is_that_of_the_likelihood(game):
-    task, batch, bound, uniform, log_z = game
+def test_its_gradient_at_the_log_partition_function_is_that_of_the_likelihood(case):
+    task, batch, bound, uniform, log_z = case
     loss, table = make(Partition, task, samples=len(SETS)), bound.energy.table
     with patch.object(Partition, "_compute_tau", lambda *_: log_z.detach()):
-        [found] = torch.autograd.grad(sum(loss.terms(bound, batch, uniform).values()).sum(), table)
-    [wanted] = torch.autograd.grad((bound(batch.gold)[:, 0] + log_z).sum(), table)
-    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+        [gradient] = torch.autograd.grad(sum(loss.terms(bound, batch, uniform).values()).sum(), table)
+    [expected] = torch.autograd.grad((bound(batch.gold)[:, 0] + log_z).sum(), table)
+    torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-12)
 
 
-def test_likelihoods_of_all_outputs_are_exact(game):
-    _, batch, bound, uniform, log_z = game
+def test_likelihoods_of_all_outputs_are_exact(case):
+    _, batch, bound, uniform, log_z = case
     with patch("spen_plugins.nn.losses.SAMPLES", len(SETS)), patch("spen_plugins.nn.losses.TEMPERATURES", (1.0,)):
-        found = estimate_likelihoods(bound, batch, uniform)
-    torch.testing.assert_close(found["energy"], bound(batch.gold)[:, 0] + log_z, rtol=0, atol=1e-12)
+        likelihoods = estimate_likelihoods(bound, batch, uniform)
+    torch.testing.assert_close(likelihoods["energy"], bound(batch.gold)[:, 0] + log_z, rtol=0, atol=1e-12)
     weights = torch.softmax(-bound(SETS.expand(3, -1, -1)), 1)
-    torch.testing.assert_close(found["energy_ess"], 1 / weights.square().sum(1))
-    even = torch.zeros(2, 7, dtype=torch.float64)
-    torch.testing.assert_close(effective_samples(even), torch.full((2,), 7.0, dtype=torch.float64))
+    torch.testing.assert_close(likelihoods["energy_ess"], 1 / weights.square().sum(1))
+    uniform_weights = torch.zeros(2, 7, dtype=torch.float64)
+    torch.testing.assert_close(effective_samples(uniform_weights), torch.full((2,), 7.0, dtype=torch.float64))
 
 
-def test_weights_don_t_depend_on_how_many_are_drawn_at_once(game):
-    _, _, bound, uniform, _ = game
+def test_weights_do_not_depend_on_how_many_are_drawn_at_once(case):
+    _, _, bound, uniform, _ = case
     with patch("spen_plugins.nn.losses.AT_ONCE", 1):
         chunks = log_weights(bound, uniform, 2)
     torch.testing.assert_close(chunks, log_weights(bound, uniform, 1).repeat(1, 2))
 
 
-def test_above_the_clip_the_exponential_goes_on_as_its_tangent():
+def test_above_the_clip_the_exponential_continues_as_its_tangent():
     exponent = torch.tensor([-1.0, 2.0, 4.0], dtype=torch.float64, requires_grad=True)
     value = _extend_exp(exponent, 2.0)
     assert value.tolist() == pytest.approx([math.exp(-1), math.exp(2), 3 * math.exp(2)])
@@ -104,12 +104,12 @@ def test_tau_starts_at_the_estimate_of_the_first_batch(toy, energy):
     estimates = log_weights(bound, proposal, 20).logsumexp(1) - math.log(20)
     loss.train()
     torch.manual_seed(1)
-    before = loss.terms(bound, batch, proposal)["gold"] - bound(batch.gold)[:, 0]
-    assert before.mean().item() == pytest.approx(estimates.mean().item())
-    torch.testing.assert_close(loss.terms(bound, batch, proposal)["gold"] - bound(batch.gold)[:, 0], before)
+    tau = loss.terms(bound, batch, proposal)["gold"] - bound(batch.gold)[:, 0]
+    assert tau.mean().item() == pytest.approx(estimates.mean().item())
+    torch.testing.assert_close(loss.terms(bound, batch, proposal)["gold"] - bound(batch.gold)[:, 0], tau)
 
 
-def test_the_energy_s_player_trains_the_net_for_the_partition_function():
+def test_the_energys_player_trains_the_net_for_the_partition_function():
     task = ToyLabels(labels=LABELS)
     model = sp.Model(make(Independent, task), Table(task, 3), make(Partition, task))
     [stage] = Dynamic(Dynamic.Config(epochs=1)).stages(model, task)
@@ -125,14 +125,14 @@ def test_the_energy_s_player_trains_the_net_for_the_partition_function():
 
 def test_a_finished_run_has_the_negative_log_likelihood_of_gold(tmp_path):
     run = trained("labels", tmp_path / "run", method="nce", **{"trainer.epochs": "1"})
-    found = json.loads((run / "metrics.json").read_text())["test"]["nll"]
-    assert set(found) == {"net", "energy", "energy_ess"} and 1 <= found["energy_ess"] <= 300
+    nll = json.loads((run / "metrics.json").read_text())["test"]["nll"]
+    assert set(nll) == {"net", "energy", "energy_ess"} and 1 <= nll["energy_ess"] <= 300
     predictor = sp.load(run)
     examples = load_own_data(predictor.experiment, predictor.folder, "").part("test")
     batch = predictor.task.collate(examples)
     with torch.no_grad():
-        wanted = -predictor.model.propose(batch.x).log_prob(batch.gold).mean().item()
-    assert found["net"] == pytest.approx(wanted, rel=1e-5)
+        expected = -predictor.model.propose(batch.x).log_prob(batch.gold).mean().item()
+    assert nll["net"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_tables_show_likelihoods_in_nats_and_the_lowest_in_bold(tmp_path):
@@ -143,12 +143,12 @@ def test_tables_show_likelihoods_in_nats_and_the_lowest_in_bold(tmp_path):
         metrics["test"]["nll"] = {"net": nll, "energy_ess": ess}
         (run / "metrics.json").write_text(json.dumps(metrics))
         runs.append(str(run))
-    found = compare(read_groups(runs), scores=["example_f1", "nll.net", "nll.energy_ess"])
-    assert [row[2] for row in cells(found)] == ["12.50", "9.25"] and "nll in nats" in caption(found)
-    assert r"\mathbf{9.25}" in latex(found) and r"\mathbf{60.00}" in latex(found)
+    comparison = compare(read_groups(runs), scores=["example_f1", "nll.net", "nll.energy_ess"])
+    assert [row[2] for row in cells(comparison)] == ["12.50", "9.25"] and "nll in nats" in caption(comparison)
+    assert r"\mathbf{9.25}" in latex(comparison) and r"\mathbf{60.00}" in latex(comparison)
 
 
-def test_impossible_gold_counts_apart():
+def test_impossible_gold_is_counted_separately():
     values = {"net": torch.tensor([1.0, torch.inf]), "energy": torch.tensor([2.0, 4.0])}
     assert average_likelihoods([values]) == {"net": 1.0, "net_impossible": 0.5, "energy": 3.0}
     assert average_likelihoods([{"net": torch.tensor([torch.inf])}]) == {"net_impossible": 1.0}
@@ -156,6 +156,6 @@ def test_impossible_gold_counts_apart():
     assert average_likelihoods([]) == {}
 
 
-def test_the_method_takes_the_numbers_of_nce():
-    found, nce = (experiment("labels", data="bibtex", method=method) for method in ("partition", "nce"))
-    assert found["energy_loss"]["type"] == "exact.partition" and found["trainer"] == nce["trainer"]
+def test_the_method_uses_the_settings_of_nce():
+    partition, nce = (experiment("labels", data="bibtex", method=method) for method in ("partition", "nce"))
+    assert partition["energy_loss"]["type"] == "exact.partition" and partition["trainer"] == nce["trainer"]

@@ -1,4 +1,4 @@
-"""The semi-Markov model against enumeration of every tag sequence, with a score of segments that knows no recursion."""
+"""The semi-Markov model against enumeration of every tag sequence, with a score of segments without recursion."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CASES = [(scheme, longest) for scheme in SCHEMES for longest in (2, 3, 9)]
 
 
 def make(scheme, longest, unique=(), seed=0):
-    """A scorer with weights large enough to see, its proposal over random vectors, and these."""
+    """A scorer with weights large enough to see, random vectors, and its proposal for them."""
     torch.manual_seed(seed)
     space = sp.TagSequence(SCHEMES[scheme], scheme, unique)
     kinds = Kinds(space, "test")
@@ -51,78 +51,80 @@ def propose(space, kinds, scores, mask):
     return SegmentsProposal(space, logits, mask, segments=scores, kinds=kinds)
 
 
-def segments(names, scheme):
+def list_segments(names, scheme):
     """Kind names and places of all segments, words outside included; None for tags that break the scheme."""
     try:
-        found = [(span.type, span.start, span.end) for span in spans(names, scheme)]
+        labelled = [(span.type, span.start, span.end) for span in spans(names, scheme)]
     except BrokenTags:
         return None
-    outside = [(None, i, i + 1) for i, name in enumerate(names) if name == "O"]
-    return sorted(found + outside, key=lambda segment: segment[1])
+    unlabelled = [(None, i, i + 1) for i, name in enumerate(names) if name == "O"]
+    return sorted(labelled + unlabelled, key=lambda segment: segment[1])
 
 
-def score(scorer, space, vectors, some):
+def score(scorer, space, vectors, segments):
     """The score of one sentence's segments, part by part."""
     number = {None: 0, **{kind: i for i, kind in enumerate(space.spans.types, 1)}}
-    first, last, each = scorer.words(vectors).chunk(3, -1)
-    one, other, mean = scorer.parts(vectors).chunk(3, -1)
-    total = scorer.first[number[some[0][0]]] + scorer.last[number[some[-1][0]]]
-    for kind, start, end in some:
+    first, last, inner = scorer.words(vectors).chunk(3, -1)
+    first_part, last_part, mean = scorer.parts(vectors).chunk(3, -1)
+    total = scorer.first[number[segments[0][0]]] + scorer.last[number[segments[-1][0]]]
+    for kind, start, end in segments:
         k, size = number[kind], end - start
-        total = total + first[start, k] + last[end - 1, k] + each[start:end, k].sum()
+        total = total + first[start, k] + last[end - 1, k] + inner[start:end, k].sum()
         if size <= scorer.longest:
-            hidden = one[start] + other[end - 1] + mean[start:end].mean(0) + scorer.numbers[size - 1]
+            hidden = first_part[start] + last_part[end - 1] + mean[start:end].mean(0) + scorer.numbers[size - 1]
             total = total + scorer.values.weight[k] @ F.relu(hidden) + scorer.bias[size - 1, k]
         else:
             total = total + scorer.bias[-1, k]
-    return total + sum(scorer.links[number[a[0]], number[b[0]]] for a, b in pairwise(some))
+    return total + sum(scorer.links[number[a[0]], number[b[0]]] for a, b in pairwise(segments))
 
 
-def every(scorer, proposal, vectors, row):
+def enumerate_outputs(scorer, proposal, vectors, row):
     """Each tag sequence of a row, its segments (or None), and its log-probability; y `(1, sequence, token, tag)`."""
     space, length = proposal.space, LENGTHS[row]
     paths = torch.tensor(list(product(range(len(space.tags)), repeat=length)))
-    some = [segments([space.tags[i] for i in path], space.scheme) for path in paths.tolist()]
-    valid = torch.tensor([one is not None for one in some])
-    scores = torch.stack([score(scorer, space, vectors[row], one) for one in some if one is not None])
+    all_segments = [list_segments([space.tags[i] for i in path], space.scheme) for path in paths.tolist()]
+    valid = torch.tensor([segments is not None for segments in all_segments])
+    scores = torch.stack(
+        [score(scorer, space, vectors[row], segments) for segments in all_segments if segments is not None]
+    )
     log_p = torch.full((len(paths),), -torch.inf, dtype=torch.double)
     log_p[valid] = scores.log_softmax(0)
     y = F.pad(F.one_hot(paths, len(space.tags)).double(), (0, 0, 0, WORDS - length)).unsqueeze(0)
-    return y, some, log_p, torch.logsumexp(scores, 0)
+    return y, all_segments, log_p, torch.logsumexp(scores, 0)
 
 
 @pytest.mark.parametrize(("scheme", "longest"), CASES)
 def test_probabilities_and_marginals(scheme, longest):
     scorer, proposal, vectors = make(scheme, longest)
-    spans_found = proposal.span_posteriors(0.0)
+    span_posteriors = proposal.span_posteriors(0.0)
     for row in range(4):
-        y, some, log_p, log_z = every(scorer, proposal, vectors, row)
+        y, all_segments, log_p, log_z = enumerate_outputs(scorer, proposal, vectors, row)
         p, valid = log_p.exp(), log_p > -torch.inf
         torch.testing.assert_close(proposal.log_z[row], log_z, atol=1e-10, rtol=0)
-        found = proposal.log_prob(y.expand(4, -1, -1, -1))[row]
-        torch.testing.assert_close(found, log_p, atol=1e-10, rtol=0)
-        only = proposal.log_prob(y[:, valid].expand(4, -1, -1, -1))[row]  # without others: by their segments
-        torch.testing.assert_close(only, log_p[valid], atol=1e-10, rtol=0)
+        row_log_p = proposal.log_prob(y.expand(4, -1, -1, -1))[row]
+        torch.testing.assert_close(row_log_p, log_p, atol=1e-10, rtol=0)
+        valid_log_p = proposal.log_prob(y[:, valid].expand(4, -1, -1, -1))[row]  # without others: by their segments
+        torch.testing.assert_close(valid_log_p, log_p[valid], atol=1e-10, rtol=0)
         torch.testing.assert_close(proposal.mean[row, 0], (p[:, None, None] * y[0]).sum(0), atol=1e-10, rtol=0)
         pairs = torch.einsum("n,nta,ntb->tab", p, y[0, :, :-1], y[0, :, 1:])
         torch.testing.assert_close(proposal.pairs[row], pairs, atol=1e-10, rtol=0)
         posteriors = {}
-        for one, probability in zip(some, p.tolist(), strict=True):
-            for kind, start, end in one or ():
+        for segments, probability in zip(all_segments, p.tolist(), strict=True):
+            for kind, start, end in segments or ():
                 if kind is not None:
-                    place = (start, end, proposal.space.spans.types.index(kind))
-                    posteriors[place] = posteriors.get(place, 0.0) + probability
-        ours = spans_found.pick(spans_found.row == row)
-        table = {(s, e, k): p for s, e, k, p in zip(*(v.tolist() for v in ours[1:]), strict=True)}
+                    key = (start, end, proposal.space.spans.types.index(kind))
+                    posteriors[key] = posteriors.get(key, 0.0) + probability
+        row_spans = span_posteriors.pick(span_posteriors.row == row)
+        table = {(s, e, k): p for s, e, k, p in zip(*(v.tolist() for v in row_spans[1:]), strict=True)}
         assert table == pytest.approx(posteriors, abs=1e-10)
 
 
 @pytest.mark.parametrize(("scheme", "longest"), CASES)
-def test_the_best(scheme, longest):
+def test_the_best_sequences(scheme, longest):
     scorer, proposal, vectors = make(scheme, longest)
     best, log_q = proposal.k_best(12)
     for row in range(4):
-        y, _, log_p, _ = every(scorer, proposal, vectors, row)
+        y, _, log_p, _ = enumerate_outputs(scorer, proposal, vectors, row)
         order = log_p.argsort(descending=True)[: int((log_p > -torch.inf).sum())][:12]
         n = len(order)
         assert torch.equal(proposal.mode[row, 0], y[0, order[0]])
@@ -135,17 +137,20 @@ def test_the_best(scheme, longest):
 
 @pytest.mark.parametrize("unique", [["A"], ["A", "B"]], ids=str)
 @pytest.mark.parametrize("longest", [2, 9])
-def test_unique_types_come_once(longest, unique):
+def test_unique_types_occur_once(longest, unique):
     repeats = 0
     for seed in range(6):
         scorer, proposal, vectors = make("bio", longest, unique, seed)
         for row in range(4):
-            y, some, log_p, _ = every(scorer, proposal, vectors, row)
-            once = torch.tensor(
-                [one is not None and all([k for k, *_ in one].count(u) <= 1 for u in unique) for one in some]
+            y, all_segments, log_p, _ = enumerate_outputs(scorer, proposal, vectors, row)
+            is_unique = torch.tensor(
+                [
+                    segments is not None and all([k for k, *_ in segments].count(u) <= 1 for u in unique)
+                    for segments in all_segments
+                ]
             )
-            repeats += int(not once[log_p.argmax()])
-            best = log_p.masked_fill(~once, -torch.inf).argmax()
+            repeats += int(not is_unique[log_p.argmax()])
+            best = log_p.masked_fill(~is_unique, -torch.inf).argmax()
             assert torch.equal(proposal.mode[row, 0], y[0, best])
     assert repeats
 
@@ -155,14 +160,14 @@ def test_samples(scheme, longest):
     scorer, proposal, vectors = make(scheme, longest)
     torch.manual_seed(1)
     n = 20000
-    drawn = proposal.sample(n)
-    assert drawn.shape == (4, n, WORDS, len(proposal.space.tags)) and not drawn.requires_grad
-    assert not drawn.movedim(1, 2)[~MASK].any()
+    samples = proposal.sample(n)
+    assert samples.shape == (4, n, WORDS, len(proposal.space.tags)) and not samples.requires_grad
+    assert not samples.movedim(1, 2)[~MASK].any()
     for row, length in enumerate(LENGTHS):
         base = len(proposal.space.tags)
-        code = (drawn[row, :, :length].argmax(-1) * base ** torch.arange(length - 1, -1, -1)).sum(-1)
+        code = (samples[row, :, :length].argmax(-1) * base ** torch.arange(length - 1, -1, -1)).sum(-1)
         counts = torch.bincount(code, minlength=base**length)
-        expected = every(scorer, proposal, vectors, row)[2].exp() * n
+        expected = enumerate_outputs(scorer, proposal, vectors, row)[2].exp() * n
         assert not counts[expected == 0].any()
         common = expected > 5
         rest = expected[~common].sum(), counts[~common].sum()
@@ -179,20 +184,20 @@ def test_gradients_of_ln_z_are_marginals(scheme, longest):
     scores = replace(proposal.segments, **leaves)
     forward, backward = forward_sums(scores), backward_sums(scores)
     gradients = torch.autograd.grad(forward.log_z.sum(), list(leaves.values()), retain_graph=True, allow_unused=True)
-    found = dict(zip(names, gradients, strict=True))
+    gradient_of = dict(zip(names, gradients, strict=True))
     log_z = forward.log_z[:, None, None]
-    wanted = {
+    expected = {
         "start": torch.exp(forward.entry + backward.begun - log_z),
         "end": torch.exp(forward.ended + backward.rest - log_z),
         "inner": place_posteriors(scores, forward, backward),
     }
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, atol=1e-10, rtol=0)
+    for name, value in expected.items():
+        torch.testing.assert_close(gradient_of[name], value, atol=1e-10, rtol=0)
     [gradient] = torch.autograd.grad(proposal.mean.square().sum(), proposal.segments.start)
     assert gradient.any()
 
 
-def test_marginals_have_right_gradients():
+def test_marginals_have_correct_gradients():
     scorer, proposal, vectors = make("bioes", 2)
     kinds, space = proposal.kinds, proposal.space
 
@@ -210,7 +215,7 @@ def test_links_of_any_size_are_summed_exactly():
         scorer.links.mul_(300)
     double = propose(space, kinds, scorer(vectors, MASK), MASK)
     for row in range(4):
-        torch.testing.assert_close(double.log_z[row], every(scorer, double, vectors, row)[3])
+        torch.testing.assert_close(double.log_z[row], enumerate_outputs(scorer, double, vectors, row)[3])
     single = propose(space, kinds, deepcopy(scorer).float()(vectors.float(), MASK), MASK)
     torch.testing.assert_close(single.log_z, double.log_z.float(), rtol=1e-5, atol=1e-3)
     torch.testing.assert_close(single.mean, double.mean.float(), rtol=0, atol=1e-3)
@@ -223,20 +228,20 @@ def test_spans_of_one_word_are_a_crf_over_types():
     kinds = Kinds(space, "test")
     scorer = SegmentScorer(kinds, WIDTH, 4, 5).double()
     scores = scorer(torch.randn(4, WORDS, WIDTH, dtype=torch.double), MASK)
-    ours = propose(space, kinds, scores, MASK)
+    proposal = propose(space, kinds, scores, MASK)
     start = torch.arange(WORDS)
     emissions = scores.start + scores.end + scores.inner[:, scores.places.find(start, start + 1)]
     tag = kinds.kind  # of each tag its kind, so that scores are by tag
     chain = Chain(scores.links[tag][:, tag], scores.first[tag], scores.last[tag])
     crf = CrfProposal(space, emissions[..., tag].unsqueeze(1), MASK, chain=chain)
     y = crf.sample(20)
-    torch.testing.assert_close(ours.log_z, crf.log_z)
-    torch.testing.assert_close(ours.log_prob(y), crf.log_prob(y))
-    torch.testing.assert_close(ours.mean, crf.mean)
-    torch.testing.assert_close(ours.pairs, crf.pairs)
-    assert torch.equal(ours.mode, crf.mode)
-    for mine, theirs in zip(ours.span_posteriors(0.05), crf.span_posteriors(0.05), strict=True):
-        torch.testing.assert_close(mine, theirs)
+    torch.testing.assert_close(proposal.log_z, crf.log_z)
+    torch.testing.assert_close(proposal.log_prob(y), crf.log_prob(y))
+    torch.testing.assert_close(proposal.mean, crf.mean)
+    torch.testing.assert_close(proposal.pairs, crf.pairs)
+    assert torch.equal(proposal.mode, crf.mode)
+    for values, expected in zip(proposal.span_posteriors(0.05), crf.span_posteriors(0.05), strict=True):
+        torch.testing.assert_close(values, expected)
 
 
 @pytest.mark.parametrize(("scheme", "longest"), CASES)
@@ -272,7 +277,7 @@ def test_single_precision_is_enough_for_200_words():
     torch.testing.assert_close(single.log_prob(y), double.log_prob(y).float(), rtol=1e-4, atol=0.02)
 
 
-def parts(longest=2, seed=0):
+def make_parts(longest=2, seed=0):
     """An energy on the toy's sentences, and a batch."""
     torch.manual_seed(seed)
     task = ToyTags()
@@ -285,20 +290,20 @@ def parts(longest=2, seed=0):
 
 @pytest.mark.parametrize("longest", [2, 5])
 def test_the_energy_of_a_relaxed_output_is_expected(longest):
-    """Under independent tags, also of sequences that break the scheme."""
-    task, energy, batch = parts(longest)
+    """The expectation is under independent tags, including sequences that break the scheme."""
+    task, energy, batch = make_parts(longest)
     bound = energy.at(batch.x)
     y = task.space.relax(torch.randn(3, 2, 4, 4, dtype=torch.double), batch.x.mask)
     for row, length in enumerate((1, 3, 4)):
         paths = torch.tensor(list(product(range(4), repeat=length)))
         discrete = F.pad(F.one_hot(paths, 4).double(), (0, 0, 0, 4 - length))
-        energies = torch.stack([bound(one.expand(3, 1, -1, -1))[row, 0] for one in discrete])
+        energies = torch.stack([bound(output.expand(3, 1, -1, -1))[row, 0] for output in discrete])
         p = torch.stack([y[row, :, t, paths[:, t]] for t in range(length)]).prod(0)
         torch.testing.assert_close(bound(y)[row], p @ energies)
 
 
 def test_the_energy_is_the_net_with_its_weights():
-    task, energy, batch = parts()
+    task, energy, batch = make_parts()
     net = SegmentsNet(energy.config, task, energy.features).double().eval()
     net.scores = energy.scores
     proposal = net(batch.x)
@@ -319,19 +324,19 @@ def test_the_energy_has_marginals_and_modes(scheme, longest):
     shift = 2 * torch.randn(4, 2, WORDS, len(task.space.tags), dtype=torch.double)
     modes = energy.modes(features, shift)
     for row in range(4):
-        y, _, log_p, _ = every(scorer, proposal, vectors, row)
+        y, _, log_p, _ = enumerate_outputs(scorer, proposal, vectors, row)
         for sample in range(2):
             total = log_p + (y[0] * shift[row, sample]).sum((1, 2))
             assert torch.equal(modes[row, sample], y[0, total.argmax()])
 
 
 def test_outputs_without_spans_are_errors():
-    for task, says in (
+    for task, message in (
         (ToyLabels(), "labelled spans"),
         (loaded("tagging", corpus="pos"), "labelled spans"),
     ):
         for cls in (Segments, SegmentsNet):
-            with pytest.raises(ConfigError, match=says):
+            with pytest.raises(ConfigError, match=message):
                 cls(cls.Config(), task, ToyFeatures(task))
     plain = ToyTags()
     plain.space = sp.TagSequence(["O", "B-A", "x"], "bio")

@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_run_predicts_and_is_decoded_anew(run: Path, tmp_path: Path) -> None:
+def test_a_run_predicts_and_is_redecoded(run: Path, tmp_path: Path) -> None:
     [answer] = sp.load(run).predict([["Ann", "left", "for", "Rome"]])
     assert len(answer["tags"]) == 4 and all(0 <= entity["score"] <= 1 for entity in answer["entities"])
     spen("decode", run, tmp_path / "f1", "--by", "expected_f1")
@@ -49,8 +49,8 @@ def test_the_energy_learns_by_its_likelihood_and_teaches(config: str, tmp_path: 
     assert "distillation" in history and "NaN" not in history
 
 
-def test_noise_contrast_takes_their_samples() -> None:
-    """The noise of NCE is then q itself: gold scores as −E − ln q."""
+def test_noise_contrast_uses_the_nets_samples() -> None:
+    """The noise of NCE is q itself, so gold scores −E − ln q."""
     task = ToyTags()
     net = SegmentsNet(SegmentsNet.Config(size=4), task, ToyFeatures(task)).double()
     loss, config = parsed("energy_loss", "seal.nce", samples=3)
@@ -63,8 +63,8 @@ def test_noise_contrast_takes_their_samples() -> None:
 
 @pytest.mark.parametrize("config", ["names", "roles", "tags"])
 def test_the_configs_have_the_method(config: str) -> None:
-    more = {"task.scheme": "bio", "task.corpus": "ner"} if config == "tags" else {}
-    net = built(config, method="segments", **more).model.inference_net
+    fields = {"task.scheme": "bio", "task.corpus": "ner"} if config == "tags" else {}
+    net = built(config, method="segments", **fields).model.inference_net
     assert type(net).__name__ == "SegmentsNet"
 
 
@@ -86,5 +86,5 @@ def test_spacy_finds_the_same_names(run: Path, tmp_path: Path) -> None:
         words = ["Ann", "Lee", "met", "Bob", "in", "Rome", "."]
         doc = nlp(spacy.tokens.Doc(nlp.vocab, words))
         [answer] = sp.load(folder).predict([words])
-        found = [(span.label_, span.start, span.end) for span in doc.ents]
-        assert found == [(entity["type"], entity["start"], entity["end"]) for entity in answer["entities"]]
+        entities = [(span.label_, span.start, span.end) for span in doc.ents]
+        assert entities == [(entity["type"], entity["start"], entity["end"]) for entity in answer["entities"]]

@@ -34,10 +34,10 @@ def test_sizes_in_single_precision_and_of_many_labels() -> None:
     logits = (3 * torch.randn(2, 1000, dtype=torch.double) - 6).requires_grad_()
     _, exact = log_sizes(logits, 30)
     _, single = log_sizes(logits.float(), 30)
-    near = exact > -40
-    torch.testing.assert_close(single[near].double(), exact[near], rtol=1e-4, atol=1e-4)
-    for wild in (100.0, 0.0, -100.0):
-        tree, log_law = log_sizes(torch.full((1, 1000), wild), 30)
+    is_likely = exact > -40
+    torch.testing.assert_close(single[is_likely].double(), exact[is_likely], rtol=1e-4, atol=1e-4)
+    for extreme in (100.0, 0.0, -100.0):
+        tree, log_law = log_sizes(torch.full((1, 1000), extreme), 30)
         assert log_law.isfinite().all()
         torch.testing.assert_close(log_law.exp().sum(), torch.tensor(1.0))
         assert tree.marginals(torch.ones(1, 31)).isfinite().all()
@@ -47,15 +47,15 @@ def test_sizes_in_single_precision_and_of_many_labels() -> None:
 
 def test_conditional_samples_have_the_right_sizes_and_frequencies() -> None:
     torch.manual_seed(0)
-    on = torch.tensor([[0.3, 0.9, 0.6, 0.2, 0.5, 0.7]], dtype=torch.double)
-    tree, y, n = SizeTree(on, 1 - on, 4), all_sets(6), 20_000
-    p = torch.where(y > 0, on, 1 - on).prod(1)
+    p_on = torch.tensor([[0.3, 0.9, 0.6, 0.2, 0.5, 0.7]], dtype=torch.double)
+    tree, y, n = SizeTree(p_on, 1 - p_on, 4), all_sets(6), 20_000
+    p = torch.where(y > 0, p_on, 1 - p_on).prod(1)
     for size in range(5):
-        drawn = tree.sample(torch.full((1, n), size))[0].double()
-        among = y.sum(1) == size if size < 4 else y.sum(1) >= 4
-        count = torch.bincount((drawn @ 2.0 ** torch.arange(5, -1, -1, dtype=torch.double)).long(), minlength=64)
-        assert count[~among].sum() == 0
-        expected = n * p[among] / p[among].sum()
-        chi = ((count[among] - expected).square() / expected).sum()
-        free = int(among.sum()) - 1
-        assert chi < free + 5 * (2 * max(free, 1)) ** 0.5
+        samples = tree.sample(torch.full((1, n), size))[0].double()
+        has_size = y.sum(1) == size if size < 4 else y.sum(1) >= 4
+        count = torch.bincount((samples @ 2.0 ** torch.arange(5, -1, -1, dtype=torch.double)).long(), minlength=64)
+        assert count[~has_size].sum() == 0
+        expected = n * p[has_size] / p[has_size].sum()
+        chi = ((count[has_size] - expected).square() / expected).sum()
+        freedom = int(has_size.sum()) - 1
+        assert chi < freedom + 5 * (2 * max(freedom, 1)) ** 0.5

@@ -13,7 +13,7 @@ from tests.exact.toys import POINTS, all_sets, check_against_enumeration, check_
 from tests.seal.toys import batch_of, make
 
 
-def star(labels: int, hubs: list[int], batch: int = 3, scale: float = 1.5) -> StarLabels:
+def make_star(labels: int, hubs: list[int], batch: int = 3, scale: float = 1.5) -> StarLabels:
     torch.manual_seed(labels)
     logits = scale * torch.randn(batch, 1, labels, dtype=torch.double)
     pairs = scale * torch.randn(batch, len(hubs), labels, dtype=torch.double)
@@ -22,10 +22,10 @@ def star(labels: int, hubs: list[int], batch: int = 3, scale: float = 1.5) -> St
 
 
 @pytest.mark.parametrize(("labels", "hubs"), [(1, [0]), (2, [1]), (4, [2, 0]), (4, [3, 1, 0, 2]), (9, [4, 8, 0])])
-def test_everything_is_that_of_all_sets(labels: int, hubs: list[int]) -> None:
-    q, y = star(labels, hubs), all_sets(labels)
+def test_all_results_match_enumeration(labels: int, hubs: list[int]) -> None:
+    q, y = make_star(labels, hubs), all_sets(labels)
     score = q.logits[:, 0] @ y.t()
-    pairs = torch.zeros(3, len(hubs), len(y), dtype=torch.double)  # of the counting pairs, Σ of y_h y_i
+    pairs = torch.zeros(3, len(hubs), len(y), dtype=torch.double)  # Σ y_h y_i over the counted pairs
     for h, hub in enumerate(hubs):
         others = [i for i in range(labels) if i not in hubs[: h + 1]]
         score = score + (q.pairs[:, h, others] @ y[:, others].t()) * y[:, hub]
@@ -40,7 +40,7 @@ def test_everything_is_that_of_all_sets(labels: int, hubs: list[int]) -> None:
 
 
 def test_without_pairs_labels_are_independent() -> None:
-    q = star(7, [0, 3])
+    q = make_star(7, [0, 3])
     q = StarLabels(q.space, q.logits, pairs=torch.zeros_like(q.pairs), hubs=q.hubs)
     p, y = q.space.independent(q.logits), all_sets(7).expand(3, -1, -1)
     torch.testing.assert_close(q.log_prob(y), p.log_prob(y))
@@ -50,7 +50,7 @@ def test_without_pairs_labels_are_independent() -> None:
 
 
 def test_a_thousand_labels_in_single_precision() -> None:
-    exact = star(1000, [5, 7, 900, 3], batch=2)
+    exact = make_star(1000, [5, 7, 900, 3], batch=2)
     single = StarLabels(exact.space, exact.logits.float(), pairs=exact.pairs.float(), hubs=exact.hubs)
     torch.testing.assert_close(single.mean.double(), exact.mean, rtol=1e-3, atol=1e-5)
     gold = exact.sample(5)
@@ -77,8 +77,8 @@ def test_hubs_are_the_labels_that_tell_most_about_the_others() -> None:
     y[:, 2], y[:, 4] = hub, torch.where(torch.rand(300) < 0.9, hub, 1 - hub)
     y[:, 0] = torch.where(torch.rand(300) < 0.9, hub, y[:, 0])
     information = mutual_information(y.double().t() @ y.double(), y.double().sum(0), len(y))
-    wanted = [[sklearn.mutual_info_score(y[:, i], y[:, j]) * (i != j) for j in range(6)] for i in range(6)]
-    torch.testing.assert_close(information, torch.tensor(wanted, dtype=torch.double))
+    expected = [[sklearn.mutual_info_score(y[:, i], y[:, j]) * (i != j) for j in range(6)] for i in range(6)]
+    torch.testing.assert_close(information, torch.tensor(expected, dtype=torch.double))
     task = ToyLabels(labels=6)
     examples = [([0.0] * 5, row.tolist()) for row in y]
     task.part = lambda name: examples if name == "train" else []

@@ -23,8 +23,8 @@ def space_of(labels: int, **facts) -> sp.LabelSet:
 
 
 def check_against_enumeration(q: sp.Proposal, log_p: Tensor) -> None:
-    """All that a distribution knows against ln p, up to a constant, of all label sets, `(batch, set)`; −∞ for those
-    that can't be."""
+    """Checks a distribution against ln p of all label sets, `(batch, set)`, up to a constant; −∞ marks impossible
+    sets."""
     labels = q.logits.shape[-1]
     y, log_p = all_sets(labels), log_p.detach().log_softmax(1)
     p = log_p.exp()
@@ -37,11 +37,11 @@ def check_against_enumeration(q: sp.Proposal, log_p: Tensor) -> None:
     chosen = find_best_sets(q, 0.0).double().unsqueeze(1)
     torch.testing.assert_close(q.log_prob(chosen)[:, 0].detach(), best[:, 0])
     for k in (1, 2, 5, possible // 2 + 1, possible + 2):
-        found, log_q = q.k_best(k)
+        sets, log_q = q.k_best(k)
         torch.testing.assert_close(log_q[:, :possible], best[:, : min(k, possible)], rtol=0, atol=1e-9)
-        torch.testing.assert_close(found[:, :possible], y[order][:, : min(k, possible)])
+        torch.testing.assert_close(sets[:, :possible], y[order][:, : min(k, possible)])
         assert (log_q[:, possible:] == -torch.inf).all()
-        assert torch.equal(found[:, possible:], found[:, :1].expand_as(found[:, possible:]))
+        assert torch.equal(sets[:, possible:], sets[:, :1].expand_as(sets[:, possible:]))
     check_draws(q, p)
 
 
@@ -55,15 +55,15 @@ def check_powers(q: sp.Proposal, p: Tensor) -> None:
 def check_draws(q: sp.Proposal, p: Tensor, n: int = 20_000) -> None:
     """Pearson's χ² of samples against the probabilities of all sets, within five deviations."""
     torch.manual_seed(0)
-    drawn = q.sample(n).double()
-    number = (drawn @ 2.0 ** torch.arange(drawn.shape[-1] - 1, -1, -1, dtype=torch.double)).long()
+    samples = q.sample(n).double()
+    number = (samples @ 2.0 ** torch.arange(samples.shape[-1] - 1, -1, -1, dtype=torch.double)).long()
     for row, law in zip(number, p, strict=True):
         count = torch.bincount(row, minlength=len(law)).double()
         assert not count[law == 0].any()
-        usual = n * law >= 5  # the others as one
-        expected = torch.cat([n * law[usual], (n * law[~usual].sum()).clamp(min=1e-9)[None]])
-        found = torch.cat([count[usual], count[~usual].sum()[None]])
-        chi = ((found - expected).square() / expected.clamp(min=1)).sum()
+        is_common = n * law >= 5  # the others are pooled
+        expected = torch.cat([n * law[is_common], (n * law[~is_common].sum()).clamp(min=1e-9)[None]])
+        observed = torch.cat([count[is_common], count[~is_common].sum()[None]])
+        chi = ((observed - expected).square() / expected.clamp(min=1)).sum()
         assert chi < len(expected) + 5 * (2 * len(expected)) ** 0.5
 
 
@@ -74,7 +74,7 @@ def check_gradients(log_z: Tensor, logits: Tensor, mean: Tensor) -> None:
 
 
 def check_exact_energy(energy: sp.BoundEnergy, possible: Tensor | None = None) -> None:
-    """ln Z, marginals and modes of an energy against all sets, of which only some may be `possible`."""
+    """Checks ln Z, marginals and modes of an energy against all sets, or against the `possible` ones."""
     y = all_sets(energy.energy.space.shape[0])
     y = y if possible is None else y[possible]
     scores = -energy(y.expand(energy.x.size, -1, -1))

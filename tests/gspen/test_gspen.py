@@ -29,13 +29,13 @@ def make_star(labels: int, hubs: list[int], scale: float = 1.5) -> Star:
     return Star(scores, scale * torch.randn(3, len(hubs), labels, dtype=torch.double), torch.tensor(hubs))
 
 
-def make_energy(labels: int = 6, scale: float = 1.0, whole: float = 1.0, **fields: object) -> StarGraph:
+def make_energy(labels: int = 6, scale: float = 1.0, global_scale: float = 1.0, **fields: object) -> StarGraph:
     """An energy whose pairs and global term are not 0."""
     torch.manual_seed(0)
     energy = make(StarGraph, ToyLabels(labels=labels), **{"hidden": 5, "pair_hidden": 4, **fields})
     with torch.no_grad():
         energy.pairs[-1].weight.normal_(std=scale)
-        energy.v.normal_(std=whole)
+        energy.v.normal_(std=global_scale)
     return energy
 
 
@@ -57,10 +57,10 @@ def test_beliefs_are_those_of_all_sets(labels: int, hubs: list[int]) -> None:
 def test_the_energy_of_a_label_set_is_that_of_its_beliefs() -> None:
     energy, y = make_energy(), all_sets(6)
     potentials = energy.at(batch_of(ToyLabels(labels=6), 3).x).features
-    for one in (y[5], y[62]):
-        sure = Star((2 * one - 1).expand(3, -1) * 300, torch.zeros_like(potentials.pairs), energy.hubs)
-        value = energy(potentials, one.expand(3, 1, -1))[:, 0]
-        torch.testing.assert_close(energy.belief_energy(potentials, Beliefs(sure)), value, rtol=0, atol=1e-9)
+    for output in (y[5], y[62]):
+        certain = Star((2 * output - 1).expand(3, -1) * 300, torch.zeros_like(potentials.pairs), energy.hubs)
+        value = energy(potentials, output.expand(3, 1, -1))[:, 0]
+        torch.testing.assert_close(energy.belief_energy(potentials, Beliefs(certain)), value, rtol=0, atol=1e-9)
 
 
 def test_the_slope_of_the_global_term_is_its_gradient() -> None:
@@ -83,7 +83,7 @@ def test_the_end_of_the_ascent_is_a_fixed_point(entropy: float) -> None:
 @pytest.mark.parametrize("entropy", [0.3, 1.0])
 def test_small_steps_never_raise_the_energy(entropy: float) -> None:
     """With η ≤ 1 / (ε + L), L the Lipschitz constant of ∇T in the geometry of the entropy; here L ≤ 1/4 Σ |v| ‖M‖²."""
-    energy = make_energy(entropy=entropy, whole=3.0)
+    energy = make_energy(entropy=entropy, global_scale=3.0)
     potentials = energy.at(batch_of(ToyLabels(labels=6)).x).features
     bound = float((energy.v.detach().abs() * energy.measure.weight.detach().abs().sum(1).square()).sum() / 4)
     rate = entropy / (entropy + bound)
@@ -93,27 +93,29 @@ def test_small_steps_never_raise_the_energy(entropy: float) -> None:
 
 
 def test_without_a_global_term_the_start_is_exact() -> None:
-    """It is the star's distribution, and the loss its likelihood; with Δ, that of scores which Δ shifts."""
+    """It is the star's distribution, and the loss is its likelihood; a cost shifts the scores by Δ."""
     task = ToyLabels(labels=6)
-    energy, batch, y = make_energy(whole=0.0), batch_of(task), all_sets(6)
+    energy, batch, y = make_energy(global_scale=0.0), batch_of(task), all_sets(6)
     potentials = energy.at(batch.x).features
-    found = make(MirrorNet, task)(batch.x, energy.at(batch.x))
-    assert isinstance(found, StarLabels)
+    proposal = make(MirrorNet, task)(batch.x, energy.at(batch.x))
+    assert isinstance(proposal, StarLabels)
     sets = y.expand(4, -1, -1)
-    torch.testing.assert_close(found.log_prob(sets), potentials.score(sets).log_softmax(1).detach(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        proposal.log_prob(sets), potentials.score(sets).log_softmax(1).detach(), rtol=0, atol=1e-12
+    )
     loss, gold = make(Gap, task), batch.gold
     values = potentials.score(sets)
-    right = potentials.score(gold)[:, 0]
-    torch.testing.assert_close(loss.gap(energy.at(batch.x), batch, 0.0), values.logsumexp(1) - right)
-    wrong = (sets - gold).abs().sum(2)
+    gold_score = potentials.score(gold)[:, 0]
+    torch.testing.assert_close(loss.gap(energy.at(batch.x), batch, 0.0), values.logsumexp(1) - gold_score)
+    distance = (sets - gold).abs().sum(2)
     for cost in (1.0, 2.5):
-        wanted = (values + cost * wrong).logsumexp(1) - right
-        torch.testing.assert_close(loss.gap(energy.at(batch.x), batch, cost), wanted)
-        torch.testing.assert_close(make(Gap, task, cost=cost)(energy.at(batch.x), batch, found), wanted)
+        expected = (values + cost * distance).logsumexp(1) - gold_score
+        torch.testing.assert_close(loss.gap(energy.at(batch.x), batch, cost), expected)
+        torch.testing.assert_close(make(Gap, task, cost=cost)(energy.at(batch.x), batch, proposal), expected)
 
 
 def test_the_gradient_is_that_of_the_least_augmented_energy() -> None:
-    """Danskin: by finite differences of a loss that is searched anew."""
+    """Danskin's theorem, by finite differences of a loss that repeats its search."""
     task = ToyLabels(labels=5)
     energy, batch = make_energy(labels=5, entropy=0.7), batch_of(task)
     loss = make(Gap, task, mirror={"steps": 300, "rate": 0.5, "decayed": False})
@@ -137,10 +139,10 @@ def test_the_gradient_is_that_of_the_least_augmented_energy() -> None:
 def test_rows_without_gold_have_no_loss() -> None:
     task = ToyLabels(labels=6)
     energy, batch, loss = make_energy(), batch_of(task), make(Gap, task)
-    known = torch.tensor([True, False, True, False])
-    whole = loss(energy.at(batch.x), batch, None)
-    part = loss(energy.at(batch.x), replace(batch, labelled=known), None)
-    torch.testing.assert_close(part, whole * known)
+    labelled = torch.tensor([True, False, True, False])
+    losses = loss(energy.at(batch.x), batch, None)
+    partial_losses = loss(energy.at(batch.x), replace(batch, labelled=labelled), None)
+    torch.testing.assert_close(partial_losses, losses * labelled)
     assert not loss(energy.at(batch.x), replace(batch, gold=None), None).any()
 
 
@@ -148,9 +150,9 @@ def test_a_proposal_keeps_its_path() -> None:
     task = ToyLabels(labels=6)
     energy, batch, net = make_energy(), batch_of(task), make(MirrorNet, task, steps=3)
     net.keep_iterates = True
-    found = net(batch.x, energy.at(batch.x))
-    assert len(found.iterates) == 4
-    torch.testing.assert_close(found.iterates[-1], found.mean)
+    proposal = net(batch.x, energy.at(batch.x))
+    assert len(proposal.iterates) == 4
+    torch.testing.assert_close(proposal.iterates[-1], proposal.mean)
     scores = energy.at(batch.x).features.scores
     torch.testing.assert_close(net.training_proposal(batch.x, energy.at(batch.x)).logits[:, 0], scores)
 
@@ -159,12 +161,12 @@ def test_hubs_have_names() -> None:
     task = ToyLabels(labels=6)
     names = task.space.labels
     assert make(StarGraph, task, hubs=[names[4], names[1]]).hubs.tolist() == [4, 1]
-    for wrong, says in (
+    for hubs, message in (
         (["label_4"], "unknown label 'label_4'. Did you mean 'label4'"),
         ([names[1], names[1]], "twice; expected each label once"),
     ):
-        with pytest.raises(sp.ConfigError, match=says):
-            make(StarGraph, task, hubs=wrong)
+        with pytest.raises(sp.ConfigError, match=message):
+            make(StarGraph, task, hubs=hubs)
 
 
 def test_the_contract() -> None:
@@ -180,17 +182,17 @@ def test_the_contract() -> None:
             make(cls, ToyTags())
 
 
-def test_a_stage_goes_on_from_the_one_before() -> None:
+def test_a_stage_continues_from_the_previous_one() -> None:
     task = ToyLabels(labels=6)
     model = sp.Model(make(MirrorNet, task), make_energy(), make(Gap, task))
-    planned = Staged(Staged.Config(net_epochs=2, global_epochs=3, epochs=4)).stages(model, task)
-    assert [(stage.name, stage.epochs, stage.goes_on) for stage in planned] == [
+    stages = Staged(Staged.Config(net_epochs=2, global_epochs=3, epochs=4)).stages(model, task)
+    assert [(stage.name, stage.epochs, stage.goes_on) for stage in stages] == [
         ("labels", 2, False),
         ("global", 3, True),
         ("pairs", 4, True),
     ]
-    planned = Staged(Staged.Config(net_epochs=0, global_epochs=0)).stages(model, task)
-    assert [(stage.name, stage.goes_on) for stage in planned] == [("pairs", False)]
+    stages = Staged(Staged.Config(net_epochs=0, global_epochs=0)).stages(model, task)
+    assert [(stage.name, stage.goes_on) for stage in stages] == [("pairs", False)]
 
 
 def test_parts_of_other_methods_are_an_error() -> None:
@@ -210,9 +212,9 @@ def test_parts_of_other_methods_are_an_error() -> None:
 
 @pytest.mark.parametrize("config", ["labels", "texts"])
 def test_a_run_predicts_as_it_was_scored(config: str, tmp_path: Path) -> None:
-    few = {f"trainer.{name}": 1 for name in ("epochs", "net_epochs", "global_epochs")}
-    more = {"task.decode": "expected_f1", **few}
-    sp.train(config, method="gspen", out=tmp_path / "run", quiet=True, device="cpu", **more)
+    epochs = {f"trainer.{name}": 1 for name in ("epochs", "net_epochs", "global_epochs")}
+    settings = {"task.decode": "expected_f1", **epochs}
+    sp.train(config, method="gspen", out=tmp_path / "run", quiet=True, device="cpu", **settings)
     folder, predictor = sp.RunFolder.open(tmp_path / "run"), sp.load(tmp_path / "run")
     assert predictor.model.energy.hubs.tolist() == folder.weights()["energy.hubs"].tolist()
     assert "under the exact law" in folder.metrics()["protocol"]["threshold"]

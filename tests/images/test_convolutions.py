@@ -23,7 +23,7 @@ def make(cls: type, task: object, **fields: object):
     return cls(cls.Config(**{**SMALL[cls], **fields}), task).double().eval()
 
 
-def images(*sizes: tuple[int, int], channels: int = 3) -> tuple[SimpleNamespace, sp.X, torch.Tensor]:
+def make_images(*sizes: tuple[int, int], channels: int = 3) -> tuple[SimpleNamespace, sp.X, torch.Tensor]:
     """A task for a component, images of these sizes in one batch, and two relaxed outputs of each."""
     task = SimpleNamespace(space=sp.BinaryGrid(), inputs=sp.ImageInputs(channels))
     rows, columns = (max(size) for size in zip(*sizes, strict=True))
@@ -37,7 +37,7 @@ def images(*sizes: tuple[int, int], channels: int = 3) -> tuple[SimpleNamespace,
     return task, sp.X({"image": image}, None if mask.all() else mask, len(sizes)), y
 
 
-def alone(x: sp.X, y: torch.Tensor, row: int, height: int, width: int) -> tuple[sp.X, torch.Tensor]:
+def crop(x: sp.X, y: torch.Tensor, row: int, height: int, width: int) -> tuple[sp.X, torch.Tensor]:
     image = x.inputs["image"][row : row + 1, ..., :height, :width]
     return sp.X({"image": image}, None, 1), y[row : row + 1, :, :height, :width]
 
@@ -47,50 +47,50 @@ SIZES = ((9, 5), (4, 7), (1, 1), (8, 8))
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_image_has_the_same_result_alone_as_beside_larger_ones(channels: int) -> None:
-    task, x, y = images(*SIZES, channels=channels)
+    task, x, y = make_images(*SIZES, channels=channels)
     net, energy = make(Fcn, task), make(Conv, task)
     logits, energies = net(x).mean, energy.at(x)(y)
     for row, (height, width) in enumerate(SIZES):
-        own, output = alone(x, y, row, height, width)
-        torch.testing.assert_close(net(own).mean, logits[row : row + 1, :, :height, :width], rtol=1e-9, atol=1e-9)
-        torch.testing.assert_close(energy.at(own)(output), energies[row : row + 1], rtol=1e-9, atol=1e-9)
+        single, output = crop(x, y, row, height, width)
+        torch.testing.assert_close(net(single).mean, logits[row : row + 1, :, :height, :width], rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(energy.at(single)(output), energies[row : row + 1], rtol=1e-9, atol=1e-9)
 
 
-def test_numbers_on_padding_of_an_output_change_no_energy() -> None:
-    task, x, y = images(*SIZES)
+def test_padding_of_an_output_changes_no_energy() -> None:
+    task, x, y = make_images(*SIZES)
     energy = make(Conv, task).at(x)
     torch.testing.assert_close(energy(y + 7 * ~x.mask.unsqueeze(1)), energy(y))
 
 
-def test_masks_of_lower_resolutions_have_a_place_for_every_two() -> None:
-    _, x, _ = images((9, 5), (4, 7))
-    sizes = [[int(inside[i, 0].sum()) for i in (0, 1)] for inside in make_masks(x.mask, torch.zeros(()), 3)]
+def test_masks_of_lower_resolutions_have_one_place_per_two() -> None:
+    _, x, _ = make_images((9, 5), (4, 7))
+    sizes = [[int(mask[i, 0].sum()) for i in (0, 1)] for mask in make_masks(x.mask, torch.zeros(()), 3)]
     assert sizes == [[45, 28], [5 * 3, 2 * 4], [3 * 2, 1 * 2]]
 
 
-def test_group_normalisation_of_padded_images_is_that_of_torch() -> None:
-    _, x, _ = images((4, 6), (5, 3))
+def test_group_normalisation_of_padded_images_matches_torch() -> None:
+    _, x, _ = make_images((4, 6), (5, 3))
     norm = GroupNorm(2, 4).double()
     torch.nn.init.normal_(norm.weight), torch.nn.init.normal_(norm.bias)
     values = torch.randn(2, 4, 5, 6, dtype=torch.float64)
-    inside = x.mask.unsqueeze(1).double()
-    found = norm(values, inside)
+    mask = x.mask.unsqueeze(1).double()
+    outputs = norm(values, mask)
     for row, (height, width) in enumerate(((4, 6), (5, 3))):
-        own = values[row : row + 1, :, :height, :width]
-        wanted = F.group_norm(own, 2, norm.weight, norm.bias, norm.eps)
-        torch.testing.assert_close(found[row : row + 1, :, :height, :width], wanted)
+        single = values[row : row + 1, :, :height, :width]
+        expected = F.group_norm(single, 2, norm.weight, norm.bias, norm.eps)
+        torch.testing.assert_close(outputs[row : row + 1, :, :height, :width], expected)
 
 
 @pytest.mark.parametrize("cls", [Fcn, Conv])
 @pytest.mark.parametrize("sizes", [((4, 5), (3, 4)), ((4, 4), (4, 4))], ids=["padded", "of one size"])
 def test_second_derivatives_in_the_weights(cls: type, sizes: tuple) -> None:
-    """As the implicit gradient needs them: of both in their own weights, and of the energy in y and its weights."""
-    task, x, y = images(*sizes, channels=1)
+    """The implicit gradient needs them: for both in their own weights, and for the energy in y and its weights."""
+    task, x, y = make_images(*sizes, channels=1)
     part = make(cls, task, **({"levels": 2, "filters": 2, "groups": 1} if cls is Fcn else {"filters": [2, 2]}))
     names, values = zip(*part.named_parameters(), strict=True)
 
-    def value(*given: torch.Tensor) -> torch.Tensor:
-        *weights, output = given
+    def value(*args: torch.Tensor) -> torch.Tensor:
+        *weights, output = args
         state = dict(zip(names, weights, strict=True))
         if cls is Fcn:
             logits = torch.func.functional_call(part, state, (x,)).logits
@@ -116,13 +116,13 @@ class Bound(torch.nn.Module):
 
 def test_the_energy_of_a_first_layer_over_all_channels() -> None:
     """The first layer's two parts are one convolution over the image's channels and y."""
-    task, x, y = images((5, 6), (5, 6))
+    task, x, y = make_images((5, 6), (5, 6))
     energy = make(Conv, task, filters=[3])
     weight = torch.cat([energy.image.weight, energy.output.weight], 1)
     for n in range(2):
-        both = torch.cat([x.inputs["image"], y[:, n : n + 1]], 1)
-        found = F.silu(F.conv2d(both, weight, energy.image.bias, padding=1)).mean((2, 3))
-        torch.testing.assert_close(energy.head(found)[:, 0], energy.at(x)(y)[:, n])
+        channels = torch.cat([x.inputs["image"], y[:, n : n + 1]], 1)
+        means = F.silu(F.conv2d(channels, weight, energy.image.bias, padding=1)).mean((2, 3))
+        torch.testing.assert_close(energy.head(means)[:, 0], energy.at(x)(y)[:, n])
 
 
 def test_filters_are_divided_among_groups() -> None:
@@ -136,7 +136,7 @@ def test_a_filter_has_a_middle(fields: dict) -> None:
         REGISTRY.parse("energy", {"type": "images.conv", **fields}, "energy", "test")
 
 
-def test_labels_are_no_images() -> None:
+def test_labels_are_rejected() -> None:
     task = ToyLabels()
     for cls in (Fcn, Conv):
         with pytest.raises(ConfigError, match=r"VectorInputs and LabelSet\. Use a task with masks of images"):

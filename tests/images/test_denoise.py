@@ -47,36 +47,36 @@ def train(folder: Path, **arguments: str) -> Path:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "bsd", "./photos"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
-    found = experiment(CONFIG, data=data, method=method, sigma="15")
+    config = experiment(CONFIG, data=data, method=method, sigma="15")
     energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior", "r": "e2e.residual_prior"}.get(method[0])
-    assert found.get("energy", {}).get("type") == energy
+    assert config.get("energy", {}).get("type") == energy
     if energy:
-        assert found["energy"]["weight"] == pytest.approx((15 / 255) ** 2)
-    assert found["task"]["sigma"] == 15
+        assert config["energy"]["weight"] == pytest.approx((15 / 255) ** 2)
+    assert config["task"]["sigma"] == 15
 
 
 def test_the_recipes_are_those_of_the_paper() -> None:
     keys = ("steps", "momentum", "rates")
-    found = {method: experiment(CONFIG, method=method) for method in METHODS}
-    nets = {method: tuple(found[method]["inference_net"].get(key) for key in keys) for method in METHODS}
-    assert nets["foe20"] == (20, 0.75, "fixed") and found["foe20"]["trainer"]["iterates"] == "last"
+    configs = {method: experiment(CONFIG, method=method) for method in METHODS}
+    nets = {method: tuple(configs[method]["inference_net"].get(key) for key in keys) for method in METHODS}
+    assert nets["foe20"] == (20, 0.75, "fixed") and configs["foe20"]["trainer"]["iterates"] == "last"
     for method, steps in (("foe20_plus", 20), ("foe3", 3), ("dp20", 20), ("dp3", 3), ("rp3", 3)):
-        assert nets[method] == (steps, 0.25, "learned") and found[method]["trainer"]["iterates"] == "all"
+        assert nets[method] == (steps, 0.25, "learned") and configs[method]["trainer"]["iterates"] == "all"
     for method in ("foe_ssvm", "dp_ssvm"):
-        net, loss = found[method]["inference_net"], found[method]["energy_loss"]
+        net, loss = configs[method]["inference_net"], configs[method]["energy_loss"]
         assert (net["type"], net["net"]["type"], loss["type"], loss["cost"]) == ("gbi", "e2e.input", "ssvm", "l1")
         assert all(net[key] == value for key, value in loss["descent"].items())
-        assert found[method]["task"]["cost_weight"] < 1
-    assert experiment(CONFIG)["inference_net"] == found["dp3"]["inference_net"] == found["icnn"]["inference_net"]
-    assert [found[method]["energy"]["icnn"] for method in ("dp3", "icnn")] == [False, True]
+        assert configs[method]["task"]["cost_weight"] < 1
+    assert experiment(CONFIG)["inference_net"] == configs["dp3"]["inference_net"] == configs["icnn"]["inference_net"]
+    assert [configs[method]["energy"]["icnn"] for method in ("dp3", "icnn")] == [False, True]
 
 
-def test_berkeleys_images_and_ones_own() -> None:
+def test_berkeley_and_user_images() -> None:
     task = experiment(CONFIG, data="bsd")["task"]
     assert (task["train"], task["validation"]) == ("data:images/bsd/Train400", None)
     assert (task["test"], task["held_out"], task["sigma"]) == ("data:images/bsd/BSD68", 20, 25)
-    own = experiment(CONFIG, data="./photos", test="./others")
-    assert (own["task"]["train"], own["task"]["test"], own["task"]["corpus"]) == ("./photos", "./others", None)
+    config = experiment(CONFIG, data="./photos", test="./others")
+    assert (config["task"]["train"], config["task"]["test"], config["task"]["corpus"]) == ("./photos", "./others", None)
     assert experiment(CONFIG, **{"task.train": "photos"})["task"]["corpus"] is None
     with pytest.raises(ConfigError, match="require a folder of training images"):
         evaluate(CONFIG, {"test": "./others"})
@@ -109,84 +109,84 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_a_run_stores_scores_in_db(run: Path) -> None:
-    found = sp.RunFolder(run).metrics()
-    assert found["protocol"]["unit"] == "dB" and "PSNR" in found["protocol"]["metric"]
+    metrics = sp.RunFolder(run).metrics()
+    assert metrics["protocol"]["unit"] == "dB" and "PSNR" in metrics["protocol"]["metric"]
     for part in ("validation", "test"):
-        assert 15 < found[part]["psnr"] < 60 and found[part]["psnr_noisy"] == pytest.approx(20.17, abs=0.3)
-    # A net that does nothing has more than psnr_noisy: outputs are clipped.
+        assert 15 < metrics[part]["psnr"] < 60 and metrics[part]["psnr_noisy"] == pytest.approx(20.17, abs=0.3)
+    # Even an identity net scores above psnr_noisy, since outputs are clipped.
     history = sp.RunFolder(run).history()
     assert [record["stage"] for record in history] == ["all", "all"]
     assert history[0]["losses"]["energy.iterates"] > 0
     assert history[0]["score"] == pytest.approx(history[0]["validation"]["psnr"])
 
 
-def test_predict_denoises_what_it_is_given(run: Path, photos: Path) -> None:
+def test_predict_denoises_its_inputs(run: Path, photos: Path) -> None:
     lines = [json.loads(line) for line in spen("predict", run, photos, "--energy").stdout.splitlines()]
     assert [line["name"] for line in lines] == ["a.png", "b.png", "c.jpg"]
     predictor = sp.load(run)
     for line, file in zip(lines, sorted(photos.iterdir()), strict=True):
         assert "psnr" not in line and isinstance(line["energy"], float)
-        with Image.open(file) as given, Image.open(io.BytesIO(base64.b64decode(line["image"]))) as image:
-            assert image.size == given.size
-            found, pixels = np.array(image), np.array(given)
-        [again] = predictor.predict([{"image": pixels, "name": file.name}])
-        assert again == {key: line[key] for key in ("name", "image")}, "the same alone as beside others"
+        with Image.open(file) as original, Image.open(io.BytesIO(base64.b64decode(line["image"]))) as image:
+            assert image.size == original.size
+            output, pixels = np.array(image), np.array(original)
+        [prediction] = predictor.predict([{"image": pixels, "name": file.name}])
+        assert prediction == {key: line[key] for key in ("name", "image")}, "the same alone as beside others"
         batch = predictor.task.collate([predictor.task.parse(file)])
         with torch.no_grad():
             y = predictor.model.propose(batch.x).mode[0, 0].clamp(0, 1).numpy() * 255
-        assert np.abs(found - y).max() <= 0.5 + 1e-3
+        assert np.abs(output - y).max() <= 0.5 + 1e-3
 
 
 def test_evaluate_adds_the_test_parts_noise(run: Path, photos: Path) -> None:
-    found = json.loads(spen("evaluate", run, photos).stdout)
-    assert found["protocol"]["split"] == f"all 3 examples of {photos}" and found["protocol"]["unit"] == "dB"
-    assert found["scores"]["psnr_noisy"] == pytest.approx(20.17, abs=0.7)
+    result = json.loads(spen("evaluate", run, photos).stdout)
+    assert result["protocol"]["split"] == f"all 3 examples of {photos}" and result["protocol"]["unit"] == "dB"
+    assert result["scores"]["psnr_noisy"] == pytest.approx(20.17, abs=0.7)
     predictor = sp.load(run)
-    given = predictor.task.read(str(photos))
-    each = [answer["psnr"] for answer in predictor.predict_examples(given)]
-    assert found["scores"]["psnr"] == pytest.approx(np.mean(each), abs=1e-3)
+    examples = predictor.task.read(str(photos))
+    values = [answer["psnr"] for answer in predictor.predict_examples(examples)]
+    assert result["scores"]["psnr"] == pytest.approx(np.mean(values), abs=1e-3)
     steps = [json.loads(line) for line in spen("evaluate", run, photos, "--trajectory").stdout.splitlines()]
     assert [step["step"] for step in steps] == [0, 1, 2, 3]
-    assert steps[-1]["score"] == pytest.approx(found["scores"]["psnr"], abs=1e-3)
+    assert steps[-1]["score"] == pytest.approx(result["scores"]["psnr"], abs=1e-3)
     scores = [json.loads(line) for line in spen("score", run, photos).stdout.splitlines()]
     assert all(set(score) == {"energy", "predicted_energy"} for score in scores) and len(scores) == 3
 
 
-def test_colours_are_refused_by_predict(run: Path, photos: Path) -> None:
+def test_predict_rejects_colours(run: Path, photos: Path) -> None:
     Image.new("RGB", (9, 9)).save(photos / "b.png")
-    done = spen("predict", run, photos, status=2)
-    assert "b.png: found an image with Pillow's mode RGB; expected an 8-bit grayscale image" in done.output
+    result = spen("predict", run, photos, status=2)
+    assert "b.png: found an image with Pillow's mode RGB; expected an 8-bit grayscale image" in result.output
 
 
-def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: Path, tmp_path: Path) -> None:
-    again = train(tmp_path / "again", **FILTERS)
-    assert (again / "history.jsonl").read_text() == (run / "history.jsonl").read_text()
+def test_crops_change_each_epoch_and_a_run_is_reproducible(run: Path, tmp_path: Path) -> None:
+    second = train(tmp_path / "again", **FILTERS)
+    assert (second / "history.jsonl").read_text() == (run / "history.jsonl").read_text()
 
 
 def test_an_interrupted_run_resumes_with_the_same_crops_and_noise(tmp_path: Path) -> None:
     task = loaded("images.denoising", corpus="sample", crop=8)
     assert isinstance(task, sp.Augments)
 
-    def loop_in(folder: Path, **more: object):
+    def loop_in(folder: Path, **fields: object):
         torch.manual_seed(0)
         energy = make(DeepPrior, task, filters=2, size=3, weight=0.3)
         net = Unrolled(Unrolled.Config(steps=2, rates="learned"), task, net=make(Input, task))
         trainer = Unroll(Unroll.Config(epochs=2, clamped_epochs=1, clamp=["energy.log_weight"], batch_size=8))
-        return loop_for(sp.Model(net, energy, None), task, trainer, folder, **more)
+        return loop_for(sp.Model(net, energy, None), task, trainer, folder, **fields)
 
     resumes_exactly(loop_in, tmp_path, ["clamped", "all", "all"], (2, 5, 8))
 
 
-def test_images_of_ones_own_train_and_test(photos: Path, tmp_path: Path) -> None:
+def test_user_images_train_and_test(photos: Path, tmp_path: Path) -> None:
     arguments = {"data": str(photos), "test": str(photos), "task.held_out": "1", "trainer.epochs": "1"}
-    made = train(tmp_path / "mine", **FILTERS, **arguments)
-    found = sp.RunFolder(made).metrics()
-    assert found["protocol"]["split"] == {
+    folder = train(tmp_path / "mine", **FILTERS, **arguments)
+    metrics = sp.RunFolder(folder).metrics()
+    assert metrics["protocol"]["split"] == {
         "train": str(photos),
         "validation": f"the last 1 images of {photos} by name, which are not trained on",
         "test": str(photos),
     }
-    assert list(sp.RunFolder(made).environment()["data_sha256"]) == [str(photos)]
+    assert list(sp.RunFolder(folder).environment()["data_sha256"]) == [str(photos)]
 
 
 def test_a_filter_larger_than_the_crop_is_found_before_training(tmp_path: Path) -> None:
@@ -198,9 +198,9 @@ def test_a_filter_larger_than_the_crop_is_found_before_training(tmp_path: Path) 
 
 
 def test_compare_shows_db(run: Path, convnet: Path) -> None:
-    shown = spen("compare", f"ours={run}", f"net={convnet}").stdout
+    table = spen("compare", f"ours={run}", f"net={convnet}").stdout
     psnr = sp.RunFolder(convnet).metrics()["test"]["psnr"]
-    assert f"{psnr:.2f}" in shown and "dB" in shown
+    assert f"{psnr:.2f}" in table and "dB" in table
 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
@@ -209,12 +209,12 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
     assert len(rows) == 2 and [name for name, *_ in rows[0]] == ["clean", "noisy", "ours", "net"]
     predictor = sp.load(run)
     task = load_task(sp.RunFolder.open(run), Registry())
-    for (clean, noisy, ours, _), example, answer in zip(
+    for (clean, noisy, denoised, _), example, answer in zip(
         rows, task.part("test"), predictor.predict_examples(task.part("test")[:2]), strict=False
     ):
         np.testing.assert_allclose(clean[1] * 255, example.clean, atol=1e-3)
-        psnr = -10 * np.log10(np.square(ours[1].astype(float) - clean[1]).mean())
-        assert psnr == pytest.approx(answer["psnr"], abs=1e-3) and ours[2] == f"{answer['psnr']:.2f} dB"
+        psnr = -10 * np.log10(np.square(denoised[1].astype(float) - clean[1]).mean())
+        assert psnr == pytest.approx(answer["psnr"], abs=1e-3) and denoised[2] == f"{answer['psnr']:.2f} dB"
         assert noisy[2].endswith(" dB") and float(noisy[2][:-3]) == pytest.approx(20.17, abs=0.5)
     figure = images_figure(rows, 2.2)
     titles = [axis.get_title() for axis in figure.axes]
@@ -225,9 +225,9 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
 
 def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    written = spen("plot", "denoise", run, "--images", "1", "--out", tmp_path / "figure").stdout.split()
-    assert [Path(path).name for path in written] == ["figure.png", "figure.svg"]
-    with Image.open(written[0]) as image:
+    paths = spen("plot", "denoise", run, "--images", "1", "--out", tmp_path / "figure").stdout.split()
+    assert [Path(path).name for path in paths] == ["figure.png", "figure.svg"]
+    with Image.open(paths[0]) as image:
         assert image.width > image.height
 
 

@@ -36,7 +36,7 @@ def train(folder: Path, **arguments: str) -> Path:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few():
+def small_corpus():
     """An embedded corpus of a few examples."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "SIZES", {"train": 8, "validation": 4, "test": 4})
@@ -44,26 +44,26 @@ def few():
 
 
 @pytest.fixture(scope="module")
-def run(few, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(small_corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(tmp_path_factory.mktemp("runs") / "seal", method="regression", **NETS, **ENERGY)
 
 
 @pytest.fixture(scope="module")
-def net(few, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def net(small_corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(tmp_path_factory.mktemp("runs") / "ce", method="cross_entropy", **NETS)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "horses", "./mine.npz"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
-    found = experiment(CONFIG, data=data, method=method)
-    assert found["inference_net"]["type"] == TYPES.get(method, "images.fcn")
-    assert ("energy" in found) == (method not in ("cross_entropy", "cglow"))
+    config = experiment(CONFIG, data=data, method=method)
+    assert config["inference_net"]["type"] == TYPES.get(method, "images.fcn")
+    assert ("energy" in config) == (method not in ("cross_entropy", "cglow"))
     if method in ("nce", "nce_cglow"):
-        assert found["energy_loss"]["samples"] <= 20
+        assert config["energy_loss"]["samples"] <= 20
 
 
-def test_files_of_ones_own() -> None:
+def test_user_files() -> None:
     assert experiment(CONFIG, data="a.npz")["task"]["file"] == "a.npz"
     task = experiment(CONFIG, data="a.npz", validation="b.npz", test="c.npz")["task"]
     assert (task["file"], task["train"], task["validation"], task["test"]) == (None, "a.npz", "b.npz", "c.npz")
@@ -76,9 +76,9 @@ OTHERS = ("cross_entropy", "regression", "cglow", "nce_cglow")
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in OTHERS])
 def test_every_method_trains(method: str, tmp_path: Path) -> None:
-    more = {"inference_net.steps": "2", "energy_loss.descent.steps": "2"} if method == "dvn" else NETS
-    made = train(tmp_path / "run", method=method, **more, **ENERGY)
-    scores = sp.RunFolder(made).metrics()
+    fields = {"inference_net.steps": "2", "energy_loss.descent.steps": "2"} if method == "dvn" else NETS
+    folder = train(tmp_path / "run", method=method, **fields, **ENERGY)
+    scores = sp.RunFolder(folder).metrics()
     assert set(scores["test"]) == {"iou", "pixel_accuracy"} and scores["protocol"]["threshold"] == 0.5
 
 
@@ -87,11 +87,11 @@ def test_a_flow_is_trained_and_then_noise_for_an_energy(tmp_path: Path) -> None:
     flow = train(tmp_path / "flow", method="cglow", **{f"inference_net.{key}": value for key, value in small.items()})
     nets = {f"inference_net.net.{key}": value for key, value in small.items()}
     nets |= {key.replace(".", ".predictor.", 1): value for key, value in NETS.items()}
-    made = train(tmp_path / "run", method="nce_cglow", **nets, **ENERGY, **{"init.inference_net": str(flow)})
-    found, wanted = sp.RunFolder(made).weights(), sp.RunFolder(flow).weights()
-    for name, value in wanted.items():
-        assert (found[name.replace("inference_net.", "inference_net.net.", 1)] == value).all()
-    assert set(sp.RunFolder(made).metrics()["test"]) == {"iou", "pixel_accuracy"}
+    folder = train(tmp_path / "run", method="nce_cglow", **nets, **ENERGY, **{"init.inference_net": str(flow)})
+    weights, flow_weights = sp.RunFolder(folder).weights(), sp.RunFolder(flow).weights()
+    for name, value in flow_weights.items():
+        assert (weights[name.replace("inference_net.", "inference_net.net.", 1)] == value).all()
+    assert set(sp.RunFolder(folder).metrics()["test"]) == {"iou", "pixel_accuracy"}
 
 
 def test_predict_evaluate_and_score(run: Path, tmp_path: Path) -> None:
@@ -101,14 +101,14 @@ def test_predict_evaluate_and_score(run: Path, tmp_path: Path) -> None:
     scores = json.loads(spen("evaluate", run, tmp_path / "new.npz").stdout)["scores"]
     assert scores["iou"] == pytest.approx(np.mean([line["iou"] for line in lines]), abs=1e-5)
     energies = [json.loads(line) for line in spen("score", run, tmp_path / "new.npz").stdout.splitlines()]
-    for line, energy, one, gold in zip(lines, energies, image, mask, strict=True):
+    for line, energy, pixels, gold in zip(lines, energies, image, mask, strict=True):
         with Image.open(io.BytesIO(base64.b64decode(line["mask"]))) as png:
-            found = np.array(png) > 0
-        either = (found | (gold > 0)).sum()
-        assert line["iou"] == pytest.approx((found & (gold > 0)).sum() / either if either else 1.0, abs=1e-5)
+            output = np.array(png) > 0
+        union = (output | (gold > 0)).sum()
+        assert line["iou"] == pytest.approx((output & (gold > 0)).sum() / union if union else 1.0, abs=1e-5)
         assert line["energy"] == pytest.approx(energy["predicted_energy"], abs=1e-4)
-        [alone] = sp.load(run).predict([{"image": one}])
-        assert alone["mask"] == line["mask"]
+        [prediction] = sp.load(run).predict([{"image": pixels}])
+        assert prediction["mask"] == line["mask"]
 
 
 def test_a_report_needs_no_constant_predictor(run: Path, tmp_path: Path) -> None:
@@ -121,33 +121,33 @@ def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: 
     rng = np.random.default_rng(0)
     for name, size in (("a", (9, 20)), ("b", (31, 14))):
         Image.fromarray(rng.integers(0, 256, (*size, 3), dtype=np.uint8)).save(tmp_path / f"{name}.png")
-    together = [json.loads(line) for line in spen("predict", run, tmp_path).stdout.splitlines()]
-    alone = [json.loads(spen("predict", run, tmp_path / f"{name}.png").stdout) for name in "ab"]
-    assert together == alone
+    batched = [json.loads(line) for line in spen("predict", run, tmp_path).stdout.splitlines()]
+    single = [json.loads(spen("predict", run, tmp_path / f"{name}.png").stdout) for name in "ab"]
+    assert batched == single
 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    found = image_rows.masked_rows(read_groups([f"ours={run}", f"net={net}"]), 2)
+    rows = image_rows.masked_rows(read_groups([f"ours={run}", f"net={net}"]), 2)
     image, mask = sample.make()["test"]
-    shown, gold, _, theirs = found[1]
-    assert np.array_equal(shown[1], image[1] / 255) and np.array_equal(gold[1], mask[1])
-    both, either = np.minimum(theirs[1], mask[1]), np.maximum(theirs[1], mask[1])
-    assert theirs[2] == f"IoU {both.sum() / either.sum():.3f}"
-    titles = [axis.get_title() for axis in images_figure(found, 1.6).axes]
+    drawn_image, gold, _, net_mask = rows[1]
+    assert np.array_equal(drawn_image[1], image[1] / 255) and np.array_equal(gold[1], mask[1])
+    intersection, union = np.minimum(net_mask[1], mask[1]), np.maximum(net_mask[1], mask[1])
+    assert net_mask[2] == f"IoU {intersection.sum() / union.sum():.3f}"
+    titles = [axis.get_title() for axis in images_figure(rows, 1.6).axes]
     assert len(titles) == 8 and titles[:2] == ["image", "gold"] and titles[4:6] == ["", ""]
-    assert titles[2] == f"ours\n{found[0][2][2]}" and titles[7] == theirs[2]
-    written = spen("plot", "masks", run, "--images", "1", "--out", tmp_path / "figure").stdout.split()
-    assert [Path(path).name for path in written] == ["figure.png", "figure.svg"]
+    assert titles[2] == f"ours\n{rows[0][2][2]}" and titles[7] == net_mask[2]
+    paths = spen("plot", "masks", run, "--images", "1", "--out", tmp_path / "figure").stdout.split()
+    assert [Path(path).name for path in paths] == ["figure.png", "figure.svg"]
 
 
 def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     images = sample.make(seed=2)
     arrays = {
-        f"{part}_{kind}": found
+        f"{part}_{kind}": values
         for part, pair in images.items()
-        for kind, found in zip(("images", "masks"), pair, strict=True)
+        for kind, values in zip(("images", "masks"), pair, strict=True)
     }
     np.savez(tmp_path / "other.npz", **arrays)
     other = train(tmp_path / "other", method="cross_entropy", data=str(tmp_path / "other.npz"), **NETS)

@@ -21,52 +21,52 @@ from spen_plugins.testing import check_task
 from tests.loaded import loaded
 
 
-def segmentation(**fields):
+def load_segmentation(**fields):
     return loaded("images.segmentation", **fields)
 
 
 @pytest.fixture(scope="module")
 def sample():
-    return segmentation(corpus="sample")
+    return load_segmentation(corpus="sample")
 
 
-def arrays(n: int = 6, size: tuple[int, int] = (5, 7), seed: int = 0, colours: bool = True):
+def make_arrays(n: int = 6, size: tuple[int, int] = (5, 7), seed: int = 0, colours: bool = True):
     rng = np.random.default_rng(seed)
     shape = (n, *size, 3) if colours else (n, *size)
     return rng.integers(0, 256, shape, dtype=np.uint8), rng.integers(0, 2, (n, *size), dtype=np.uint8)
 
 
-def parts(**more):
+def make_parts(**changes):
     """Arrays of a file with all parts."""
-    found = {}
+    arrays = {}
     for seed, part in enumerate(("train", "val", "test")):
-        found[f"{part}_images"], found[f"{part}_masks"] = arrays(seed=seed)
-    return found | more
+        arrays[f"{part}_images"], arrays[f"{part}_masks"] = make_arrays(seed=seed)
+    return arrays | changes
 
 
 @pytest.fixture
 def file(tmp_path):
-    np.savez(tmp_path / "mine.npz", **parts())
+    np.savez(tmp_path / "mine.npz", **make_parts())
     return tmp_path / "mine.npz"
 
 
 def test_the_sample_is_a_sound_task(sample):
     assert [len(sample.part(part)) for part in ("train", "validation", "test")] == [96, 32, 32]
     assert sample.inputs.channels == 3 and sample.inputs.smallest == sample_masks.SIDE
-    covered = [e.mask.mean() for e in sample.part("train")]
-    assert min(covered) > 0 and 0.1 < np.mean(covered) < 0.4
-    again = sample_masks.make()
-    assert np.array_equal(again["test"][0][3], sample.part("test")[3].image)
+    coverage = [e.mask.mean() for e in sample.part("train")]
+    assert min(coverage) > 0 and 0.1 < np.mean(coverage) < 0.4
+    second = sample_masks.make()
+    assert np.array_equal(second["test"][0][3], sample.part("test")[3].image)
 
 
 def test_iou_and_accuracy_by_hand(sample):
-    """Two of three pixels right of four; nothing in both; half of one row."""
+    """An IoU of 2/3, two empty masks, and an IoU of 1/2."""
     gold = [np.array([[1, 1], [1, 0]]), np.zeros((2, 3)), np.array([[1, 0]])]
-    found = [np.array([[1, 1], [0, 0]]), np.zeros((2, 3)), np.array([[1, 1]])]
+    masks = [np.array([[1, 1], [0, 0]]), np.zeros((2, 3)), np.array([[1, 1]])]
     examples = [sample.parse({"image": np.zeros((*mask.shape, 3)), "mask": mask}) for mask in gold]
     batch = sample.collate(examples)
     logits = torch.full(batch.gold.shape, 5.0)  # on padding, too
-    for i, mask in enumerate(found):
+    for i, mask in enumerate(masks):
         logits[i, 0, : mask.shape[0], : mask.shape[1]] = torch.from_numpy(mask * 2.0 - 1)
     metric = sample.metric()
     metric.update(sample.space.independent(logits, batch.x.mask), batch)
@@ -74,22 +74,22 @@ def test_iou_and_accuracy_by_hand(sample):
     assert numerator.tolist() == pytest.approx([2 / 3, 1, 1 / 2]) and denominator.tolist() == [1, 1, 1]
     assert metric.compute() == pytest.approx({"iou": (2 / 3 + 1 + 1 / 2) / 3, "pixel_accuracy": 10 / 12})
     proposal = sample.space.independent(logits, batch.x.mask)
-    answers = sample.predictions(proposal, batch, examples)
-    assert [answer["iou"] for answer in answers] == pytest.approx([2 / 3, 1, 1 / 2], abs=1e-6)
+    predictions = sample.predictions(proposal, batch, examples)
+    assert [prediction["iou"] for prediction in predictions] == pytest.approx([2 / 3, 1, 1 / 2], abs=1e-6)
 
 
 def test_scores_do_not_depend_on_batches_and_leave_out_images_without_a_mask(sample):
     examples = [*sample.part("test")[:5], sample.parse({"image": np.full((9, 30, 3), 7)})]
-    found = []
+    scores = []
     for size in (1, 2, 6):
         metric = sample.metric()
         for rows in evaluation_batches([sample.length(e) for e in examples], size):
             batch = sample.collate([examples[i] for i in rows], rows.tolist())
             logits = batch.x.inputs["image"].mean(1, keepdim=True)
             metric.update(sample.space.independent(logits, batch.x.mask), batch)
-        found.append(metric.compute())
+        scores.append(metric.compute())
         assert metric.ratios()[1].sum() == 5
-    assert found[1] == pytest.approx(found[0]) and found[2] == pytest.approx(found[0])
+    assert scores[1] == pytest.approx(scores[0]) and scores[2] == pytest.approx(scores[0])
     metric = sample.metric()
     batch = sample.collate(examples[5:])
     metric.update(sample.space.independent(torch.zeros(1, 1, 9, 30)), batch)
@@ -99,9 +99,9 @@ def test_scores_do_not_depend_on_batches_and_leave_out_images_without_a_mask(sam
 
 def test_pixels_are_standardised_by_the_training_part(sample):
     batch = sample.collate(sample.part("train"))
-    found = batch.x.inputs["image"].movedim(1, 3).reshape(-1, 3)
-    torch.testing.assert_close(found.mean(0), torch.zeros(3), atol=1e-4, rtol=0)
-    torch.testing.assert_close(found.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=0)
+    pixels = batch.x.inputs["image"].movedim(1, 3).reshape(-1, 3)
+    torch.testing.assert_close(pixels.mean(0), torch.zeros(3), atol=1e-4, rtol=0)
+    torch.testing.assert_close(pixels.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=0)
     small = sample.parse({"image": np.zeros((2, 3, 3)), "mask": np.ones((2, 3))})
     batch = sample.collate([sample.part("test")[0], small])
     assert batch.x.mask[1].sum() == 6 and not batch.x.inputs["image"][1, :, 2:].any()
@@ -109,63 +109,65 @@ def test_pixels_are_standardised_by_the_training_part(sample):
 
 
 def test_augmentation_depends_on_its_random_numbers_alone():
-    task = segmentation(corpus="sample", shift=3, brightness=0.2, contrast=0.2)
+    task = load_segmentation(corpus="sample", shift=3, brightness=0.2, contrast=0.2)
     one, two = task.part("train")[:2]
     first = task.augment(one, np.random.default_rng(3))
     task.augment(two, np.random.default_rng(5))
-    again, other = (task.augment(one, np.random.default_rng(seed)) for seed in (3, 4))
-    assert np.array_equal(first.image, again.image) and np.array_equal(first.mask, again.mask)
+    repeated, other = (task.augment(one, np.random.default_rng(seed)) for seed in (3, 4))
+    assert np.array_equal(first.image, repeated.image) and np.array_equal(first.mask, repeated.mask)
     assert not np.array_equal(first.image, other.image)
     assert first.image.min() >= 0 and first.image.max() <= 255 and first.image.shape == one.image.shape
 
 
 def test_a_mask_moves_with_its_image():
     """The mask as a channel of the image stays equal to the mask; every shift and both mirror images are drawn."""
-    task = segmentation(corpus="sample", shift=2)
+    task = load_segmentation(corpus="sample", shift=2)
     example = task.part("train")[0]
     example = example._replace(image=np.repeat(example.mask[..., None], 3, 2))
-    seen = set()
+    masks = set()
     for seed in range(400):
-        moved = task.augment(example, np.random.default_rng(seed))
-        assert np.array_equal(moved.image[..., 0], moved.mask)
-        seen.add(moved.mask.tobytes())
+        augmented = task.augment(example, np.random.default_rng(seed))
+        assert np.array_equal(augmented.image[..., 0], augmented.mask)
+        masks.add(augmented.mask.tobytes())
     places = {
         mask[2 + top : 26 + top, 2 + left : 26 + left].tobytes()
         for mask in (np.pad(m, 2, mode="edge") for m in (example.mask, example.mask[:, ::-1]))
         for top in range(-2, 3)
         for left in range(-2, 3)
     }
-    assert seen == places
-    still = segmentation(corpus="sample", flips=False)
-    assert still.augment(example, np.random.default_rng(0)).image is example.image
+    assert masks == places
+    unflipped = load_segmentation(corpus="sample", flips=False)
+    assert unflipped.augment(example, np.random.default_rng(0)).image is example.image
 
 
 def test_light_changes_an_image_and_no_mask():
-    task = segmentation(corpus="sample", flips=False, brightness=0.5, contrast=0.5)
+    task = load_segmentation(corpus="sample", flips=False, brightness=0.5, contrast=0.5)
     example = task.part("train")[0]._replace(image=np.tile(np.array([100.0, 120, 140]), (24, 24, 1)))
-    found = [task.augment(example, np.random.default_rng(seed)) for seed in range(50)]
-    assert all(moved.mask is example.mask for moved in found)
-    gaps = [float(np.ptp(moved.image[0, 0])) for moved in found if moved.image.min() > 0 and moved.image.max() < 255]
+    results = [task.augment(example, np.random.default_rng(seed)) for seed in range(50)]
+    assert all(result.mask is example.mask for result in results)
+    gaps = [
+        float(np.ptp(result.image[0, 0])) for result in results if result.image.min() > 0 and result.image.max() < 255
+    ]
     assert 20 <= min(gaps) < 30 and 50 < max(gaps) <= 60
 
 
 def test_a_file_with_all_parts(file):
-    task = segmentation(file=str(file))
+    task = load_segmentation(file=str(file))
     check_task(task)
     assert [len(task.part(part)) for part in ("train", "validation", "test")] == [6, 6, 6]
-    wanted = np.load(file)
-    assert np.array_equal(task.part("validation")[2].image, wanted["val_images"][2])
-    assert np.array_equal(task.part("test")[2].mask, wanted["test_masks"][2])
+    data = np.load(file)
+    assert np.array_equal(task.part("validation")[2].image, data["val_images"][2])
+    assert np.array_equal(task.part("test")[2].mask, data["test_masks"][2])
     assert list(task.checksums()) == [str(file)] and task.protocol()["split"] == f"the parts of {file}"
 
 
 def test_a_file_for_each_part_and_masks_of_255_in_grey(tmp_path):
     paths = {}
     for seed, part in enumerate(("train", "validation", "test")):
-        image, mask = arrays(5, (4 + seed, 6), seed, colours=False)
+        image, mask = make_arrays(5, (4 + seed, 6), seed, colours=False)
         paths[part] = str(tmp_path / f"{part}.npz")
         np.savez(paths[part], images=image[..., None] if seed else image, masks=255 * mask)
-    task = segmentation(**paths)
+    task = load_segmentation(**paths)
     check_task(task)
     assert task.inputs.channels == 1 and task.protocol()["split"] == paths
     batch = task.collate([task.part("train")[0], task.part("test")[0]])
@@ -173,27 +175,27 @@ def test_a_file_for_each_part_and_masks_of_255_in_grey(tmp_path):
 
 
 def test_facts_restore_the_task_without_files(file):
-    task = segmentation(file=str(file))
+    task = load_segmentation(file=str(file))
     facts = json.loads(json.dumps(task.facts()))
-    again = type(task)(task.config)
-    again.restore(facts)
-    assert again.facts() == facts and again.protocol() == task.protocol() and not again.part("train")
-    ours, theirs = (t.collate([task.part("test")[0]]).x.inputs["image"] for t in (task, again))
-    assert torch.equal(ours, theirs)
+    restored = type(task)(task.config)
+    restored.restore(facts)
+    assert restored.facts() == facts and restored.protocol() == task.protocol() and not restored.part("train")
+    image, restored_image = (t.collate([task.part("test")[0]]).x.inputs["image"] for t in (task, restored))
+    assert torch.equal(image, restored_image)
 
 
 def test_predictions_are_png(sample):
     examples = [sample.part("test")[0], sample.parse({"image": np.zeros((6, 9, 3)), "name": "mine"})]
     batch = sample.collate(examples)
     proposal = sample.space.independent(batch.x.inputs["image"][:, :1], batch.x.mask)
-    found = json.loads(json.dumps(sample.predictions(proposal, batch, examples)))
-    for i, (answer, example) in enumerate(zip(found, examples, strict=True)):
-        with Image.open(io.BytesIO(base64.b64decode(answer["mask"]))) as image:
+    predictions = json.loads(json.dumps(sample.predictions(proposal, batch, examples)))
+    for i, (prediction, example) in enumerate(zip(predictions, examples, strict=True)):
+        with Image.open(io.BytesIO(base64.b64decode(prediction["mask"]))) as image:
             assert image.format == "PNG" and image.mode == "L" and image.size == example.image.shape[1::-1]
             pixels = np.array(image)
         height, width = example.image.shape[:2]
         assert np.array_equal(pixels, 255 * proposal.mode[i, 0, :height, :width].numpy())
-    assert "iou" in found[0] and "iou" not in found[1] and found[1]["name"] == "mine"
+    assert "iou" in predictions[0] and "iou" not in predictions[1] and predictions[1]["name"] == "mine"
 
 
 def test_read_takes_npz_images_and_folders(sample, file, tmp_path):
@@ -204,17 +206,19 @@ def test_read_takes_npz_images_and_folders(sample, file, tmp_path):
     (tmp_path / "photos").mkdir()
     for name, image in zip("ba", data["test_images"], strict=False):
         Image.fromarray(image).save(tmp_path / "photos" / f"{name}.png")
-    found = sample.read(str(tmp_path / "photos"))
-    assert [e.name for e in found] == ["a.png", "b.png"] and np.array_equal(found[0].image, data["test_images"][1])
+    examples = sample.read(str(tmp_path / "photos"))
+    assert [e.name for e in examples] == ["a.png", "b.png"] and np.array_equal(
+        examples[0].image, data["test_images"][1]
+    )
     assert sample.read(str(tmp_path / "photos" / "b.png"))[0].name == "b.png"
 
 
 def test_parse_takes_rows_png_and_paths(sample, tmp_path):
-    [pixels], [mask] = arrays(1)
+    [pixels], [mask] = make_arrays(1)
     Image.fromarray(pixels).save(tmp_path / "a.png")
     path, text, gold = tmp_path / "a.png", images.to_base64(pixels), images.to_base64(255 * mask)
-    for given in (pixels, pixels.tolist(), torch.from_numpy(pixels), text, path, str(path)):
-        example = sample.parse({"image": given, "mask": mask.tolist()})
+    for value in (pixels, pixels.tolist(), torch.from_numpy(pixels), text, path, str(path)):
+        example = sample.parse({"image": value, "mask": mask.tolist()})
         assert np.array_equal(example.image, pixels) and np.array_equal(example.mask, mask)
     assert np.array_equal(sample.parse({"image": text, "mask": gold}).mask, mask)
     assert sample.parse(str(path)).name == "a.png" and sample.parse(pixels).mask is None
@@ -229,26 +233,26 @@ class Code:
 
 
 def test_nothing_is_unpickled(tmp_path):
-    np.savez(tmp_path / "objects.npz", **parts(train_images=np.array([Code()], dtype=object)))
+    np.savez(tmp_path / "objects.npz", **make_parts(train_images=np.array([Code()], dtype=object)))
     with pytest.raises(DataError, match=r"objects\.npz: found a file of another type, or pickled Python objects"):
-        segmentation(file=str(tmp_path / "objects.npz"))
+        load_segmentation(file=str(tmp_path / "objects.npz"))
     np.save(tmp_path / "dict.npy", np.array(Code(), dtype=object))
     (tmp_path / "dict.npy").rename(tmp_path / "dict.npz")
     with pytest.raises(DataError, match=r"dict\.npz: found a file of another type, or pickled Python objects"):
-        segmentation(file=str(tmp_path / "dict.npz"))
+        load_segmentation(file=str(tmp_path / "dict.npz"))
     for name, content in (("pickle.npz", pickle.dumps(Code())), ("text.txt", b"no images here")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(
             DataError, match=rf"{name}: found a file of another type, or pickled Python objects.*a \.npz file"
         ):
-            segmentation(file=str(tmp_path / name))
+            load_segmentation(file=str(tmp_path / name))
 
 
-IMAGES, MASKS = arrays()
+IMAGES, MASKS = make_arrays()
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         (
             {"train_masks": MASKS[:, :4]},
@@ -268,34 +272,34 @@ IMAGES, MASKS = arrays()
         ({"train_images": None, "images": IMAGES}, r"no 'train_images' .* as it has one part, validation= and test="),
     ],
 )
-def test_a_bad_file_is_named_with_a_sentence(tmp_path, changed, says):
+def test_invalid_files_are_named(tmp_path, changed, message):
     path = tmp_path / "bad.npz"
-    np.savez(path, **{key: value for key, value in parts(**changed).items() if value is not None})
-    with pytest.raises(DataError, match=rf"bad\.npz: found .*{says}"):
-        segmentation(file=str(path))
+    np.savez(path, **{key: value for key, value in make_parts(**changed).items() if value is not None})
+    with pytest.raises(DataError, match=rf"bad\.npz: found .*{message}"):
+        load_segmentation(file=str(path))
 
 
-def test_files_that_are_none(tmp_path, file):
+def test_damaged_and_missing_files(tmp_path, file):
     (tmp_path / "text.npz").write_text("no archive")
     with pytest.raises(DataError, match=r"text\.npz: found"):
-        segmentation(file=str(tmp_path / "text.npz"))
+        load_segmentation(file=str(tmp_path / "text.npz"))
     data = file.read_bytes()
     (tmp_path / "cut.npz").write_bytes(data[: len(data) // 2])
     with pytest.raises(DataError, match=r"cut\.npz: found a damaged file"):
-        segmentation(file=str(tmp_path / "cut.npz"))
+        load_segmentation(file=str(tmp_path / "cut.npz"))
     (tmp_path / "broken.npz").write_bytes(data[:300] + b"xxxx" + data[304:])
     with pytest.raises(DataError, match=r"broken\.npz: found a damaged file"):
-        segmentation(file=str(tmp_path / "broken.npz"))
+        load_segmentation(file=str(tmp_path / "broken.npz"))
     np.save(tmp_path / "one.npy", MASKS)
     (tmp_path / "one.npy").rename(tmp_path / "one.npz")
     with pytest.raises(DataError, match=r"one\.npz: found one array \(\.npy\)"):
-        segmentation(file=str(tmp_path / "one.npz"))
+        load_segmentation(file=str(tmp_path / "one.npz"))
     with pytest.raises(DataError, match="no such file"):
-        segmentation(file=str(tmp_path / "nowhere.npz"))
+        load_segmentation(file=str(tmp_path / "nowhere.npz"))
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({}, "found neither corpus nor file"),
         ({"train": "a.npz"}, r"found only task\.train; expected"),
@@ -304,13 +308,13 @@ def test_files_that_are_none(tmp_path, file):
         ({"file": "a.npz", "test": "b.npz"}, "found several of corpus, file and train, validation, test; use one"),
     ],
 )
-def test_settings_without_data_or_with_too_much(fields, says):
-    with pytest.raises(ConfigError, match=says):
-        segmentation(**fields)
+def test_settings_without_data_or_with_too_much(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        load_segmentation(**fields)
 
 
 @pytest.mark.parametrize(
-    ("item", "says"),
+    ("item", "message"),
     [
         ({}, "rows of levels, a PNG in base64, or a path"),
         (3, r"an image of shape \(\)"),
@@ -330,15 +334,15 @@ def test_settings_without_data_or_with_too_much(fields, says):
         ({"image": np.zeros((1, 2, 3)), "mask": [["a", 7]]}, "mask .*; expected rows of 0 and 1"),
     ],
 )
-def test_parse_says_what_is_wrong(sample, item, says):
-    with pytest.raises(DataError, match=says):
+def test_parse_reports_invalid_items(sample, item, message):
+    with pytest.raises(DataError, match=message):
         sample.parse(item)
 
 
 def test_channels_of_training_and_prediction_agree(sample, tmp_path):
     Image.fromarray(IMAGES[0, ..., 0]).save(tmp_path / "grey.png")
-    wanted = re.escape("found an image with Pillow's mode L; expected an 8-bit RGB image")
-    with pytest.raises(DataError, match=rf"grey\.png: {wanted}.*convert\('RGB'\)"):
+    message = re.escape("found an image with Pillow's mode L; expected an 8-bit RGB image")
+    with pytest.raises(DataError, match=rf"grey\.png: {message}.*convert\('RGB'\)"):
         sample.read(str(tmp_path / "grey.png"))
     np.savez(tmp_path / "grey.npz", images=IMAGES[..., 0])
     with pytest.raises(DataError, match=r"grey\.npz: found images with 1 channels; expected 3, as in training"):

@@ -17,9 +17,9 @@ from spen_plugins.errors import ConfigError, DataError
 from tests.loaded import built, experiment, spen, trained
 
 CONFIG = find(Path("citations"))
-ALONE = ("cross_entropy", "crf", "dvn")
-"""They learn from citations with fields alone."""
-METHODS = (*ALONE, "implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
+GOLD_ONLY = ("cross_entropy", "crf", "dvn")
+"""They learn only from citations with fields."""
+METHODS = (*GOLD_ONLY, "implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
 SMALL = {
     "labelled": "2",
     "task.repeat": "2",
@@ -36,25 +36,25 @@ SMALL = {
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["sample", "cora"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
-    found = experiment(CONFIG, data=data, method=method, labelled="10", pool="anystyle")
-    task = found["task"]
+    config = experiment(CONFIG, data=data, method=method, labelled="10", pool="anystyle")
+    task = config["task"]
     assert (task["type"], task["labelled"]) == ("implicit.citations", 10) and 5 <= task["repeat"] <= 15
-    assert task["unlabelled"] == (None if method in ALONE else "data:citations/anystyle/good.xml")
+    assert task["unlabelled"] == (None if method in GOLD_ONLY else "data:citations/anystyle/good.xml")
     nets = {"crf": "crf", "dvn": "gbi"}
-    assert found["inference_net"]["type"] == nets.get(method, "independent")
-    assert task["rest"] == (method not in ALONE)
-    assert ("energy" in found) == (method not in ("cross_entropy", "crf"))
+    assert config["inference_net"]["type"] == nets.get(method, "independent")
+    assert task["rest"] == (method not in GOLD_ONLY)
+    assert ("energy" in config) == (method not in ("cross_entropy", "crf"))
     assert (task["parts"] and sum(task["parts"])) == (500 if data == "cora" else None)
-    if method not in ALONE:
-        assert found["energy"]["type"] == "linear_chain"
-        assert found["trainer"]["type"] == "implicit.bilevel"
-        assert found["trainer"]["inverse"] == ("none" if method == "alternating_cd" else "series")
+    if method not in GOLD_ONLY:
+        assert config["energy"]["type"] == "linear_chain"
+        assert config["trainer"]["type"] == "implicit.bilevel"
+        assert config["trainer"]["inverse"] == ("none" if method == "alternating_cd" else "series")
 
 
-def test_ones_own_files() -> None:
-    own = experiment(CONFIG, data="./mine.txt", validation="dev.txt", labelled="null", pool="more.txt")["task"]
-    assert (own["train"], own["validation"], own["labelled"]) == ("./mine.txt", "dev.txt", None)
-    assert (own["unlabelled"], own["repeat"], own["corpus"]) == ("more.txt", 1, None)
+def test_user_files() -> None:
+    task = experiment(CONFIG, data="./mine.txt", validation="dev.txt", labelled="null", pool="more.txt")["task"]
+    assert (task["train"], task["validation"], task["labelled"]) == ("./mine.txt", "dev.txt", None)
+    assert (task["unlabelled"], task["repeat"], task["corpus"]) == ("more.txt", 1, None)
     assert experiment(CONFIG)["trainer"]["type"] == "implicit.bilevel" and len(parameters(CONFIG)) <= 15
     assert evaluate(CONFIG, {"data": "./mine.txt"})["task"]["file"] == "./mine.txt"
     with pytest.raises(ConfigError, match=r'unknown method "nce"; known: .*implicit_cd'):
@@ -66,9 +66,9 @@ def test_ones_own_files() -> None:
 def write(path: Path, part: str, size: int) -> Path:
     """Citations of the sample, tagged inline."""
     lines = []
-    for found in sample_citations()[part][:size]:
+    for citation in sample_citations()[part][:size]:
         text, last = "", None
-        for word, tag, gap in zip(found.words, found.tags, found.columns["gap"], strict=True):
+        for word, tag, gap in zip(citation.words, citation.tags, citation.columns["gap"], strict=True):
             if tag != last:
                 text += f" </{last}> <{tag}> {word}" if last else f"<{tag}> {word}"
             else:
@@ -87,7 +87,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def of_files(folder: Path) -> dict[str, str]:
+def make_file_arguments(folder: Path) -> dict[str, str]:
     """The arguments that name a folder's files."""
     names = ("data", "validation", "test")
     return {name: str(folder / f"{part}.txt") for name, part in zip(names, PARTS, strict=True)}
@@ -95,28 +95,28 @@ def of_files(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def run(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(CONFIG, tmp_path_factory.mktemp("runs") / "run", **of_files(files), **SMALL)
+    return trained(CONFIG, tmp_path_factory.mktemp("runs") / "run", **make_file_arguments(files), **SMALL)
 
 
 def test_a_run_predicts_a_file_of_plain_citations(run: Path, files: Path, tmp_path: Path) -> None:
     tagged = (files / "test.txt").read_text()
     plain = tmp_path / "plain.txt"
     plain.write_text(re.sub(r" ?</?\w+> ?", " ", tagged))
-    found = [json.loads(line) for line in spen("predict", run, plain, "--energy").stdout.splitlines()]
-    assert len(found) == 3 and all(isinstance(line["energy"], float) for line in found)
-    for line, text in zip(found, plain.read_text().splitlines(), strict=True):
+    lines = [json.loads(line) for line in spen("predict", run, plain, "--energy").stdout.splitlines()]
+    assert len(lines) == 3 and all(isinstance(line["energy"], float) for line in lines)
+    for line, text in zip(lines, plain.read_text().splitlines(), strict=True):
         assert " ".join(field["text"] for field in line["fields"]).replace(" ", "") == text.replace(" ", "")
-    # With its fields a citation has the same prediction.
-    again = [json.loads(line) for line in spen("predict", run, files / "test.txt").stdout.splitlines()]
-    assert [line["tags"] for line in again] == [line["tags"] for line in found]
+    # A citation has the same prediction when its fields are given.
+    tagged_lines = [json.loads(line) for line in spen("predict", run, files / "test.txt").stdout.splitlines()]
+    assert [line["tags"] for line in tagged_lines] == [line["tags"] for line in lines]
     protocol = RunFolder(run).metrics()["protocol"]
     assert protocol["labelled"] == "the first 2 training citations" and "validation part" in protocol["selection"]
 
 
 def test_citations_without_fields_teach_the_energy(files: Path) -> None:
-    """Batches wholly without gold have losses and gradients of both players."""
-    made = built(CONFIG, **of_files(files), **SMALL)
-    task, model = made.task, made.model
+    """Batches without any gold have losses, and gradients for both players."""
+    parts = built(CONFIG, **make_file_arguments(files), **SMALL)
+    task, model = parts.task, parts.model
     batch = task.collate(task.part("train")[2:6])
     assert batch.gold is None and not batch.labelled.any()
     proposal = model.inference_net(batch.x, None)
@@ -132,15 +132,15 @@ def test_citations_without_fields_teach_the_energy(files: Path) -> None:
 
 @pytest.mark.parametrize("method", ["implicit_ssvm", "implicit_dvn"])
 def test_citations_without_fields_in_other_losses(files: Path, method: str) -> None:
-    """The margin passes over them; the value of an output is learned from its reward."""
-    made = built(CONFIG, **of_files(files), labelled="2", method=method)
-    task, model = made.task, made.model
+    """The margin ignores them; the value of an output is learned from its reward."""
+    parts = built(CONFIG, **make_file_arguments(files), labelled="2", method=method)
+    task, model = parts.task, parts.model
     for rows in (slice(2, 5), slice(1, 4)):
         batch = task.collate(task.part("train")[rows])
         proposal = model.inference_net(batch.x, None)
         loss = sum(model.energy_loss.terms(model.energy.at(batch.x), batch, proposal).values())
-        rest = loss[~batch.labelled]
-        assert (rest > 0).all() if method == "implicit_dvn" else not rest.any()
+        unlabelled_loss = loss[~batch.labelled]
+        assert (unlabelled_loss > 0).all() if method == "implicit_dvn" else not unlabelled_loss.any()
         assert loss.requires_grad
 
 
@@ -149,4 +149,4 @@ def test_a_broken_file_stops_before_training(files: Path, tmp_path: Path) -> Non
     for part in ("validation", "test"):
         (tmp_path / f"{part}.txt").write_text((files / f"{part}.txt").read_text())
     with pytest.raises(DataError, match=r"train\.txt:11: found <author> before <title> in '<author> A\. Bee"):
-        trained(CONFIG, tmp_path / "run", **of_files(tmp_path), **SMALL)
+        trained(CONFIG, tmp_path / "run", **make_file_arguments(tmp_path), **SMALL)

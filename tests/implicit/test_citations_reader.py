@@ -1,4 +1,4 @@
-"""Citations from files: tokens, gaps and fields, and what is wrong with a file, with its line."""
+"""Citations from files: tokens, gaps and fields, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def read(tmp_path: Path, text: str, name: str = "some.txt", **options):
 
 
 def test_words_and_punctuation_are_tokens_of_their_field(tmp_path: Path) -> None:
-    (found,) = read(tmp_path, ONE + " <br>\n\n")
-    assert found.words == (
+    (example,) = read(tmp_path, ONE + " <br>\n\n")
+    assert example.words == (
         "A",
         ".",
         "Cau",
@@ -39,17 +39,19 @@ def test_words_and_punctuation_are_tokens_of_their_field(tmp_path: Path) -> None
         "s",
         ".",
     )
-    assert found.tags == ("author",) * 12 + ("title",) * 4
-    assert found.line == 1 and found.line_of(15) == 1
-    gaps = [found.columns[GAP][found.words.index(word)] for word in ("A", "Cau", ",", "-", "P", "de", "Dijkstra", "s")]
+    assert example.tags == ("author",) * 12 + ("title",) * 4
+    assert example.line == 1 and example.line_of(15) == 1
+    gaps = [
+        example.columns[GAP][example.words.index(word)] for word in ("A", "Cau", ",", "-", "P", "de", "Dijkstra", "s")
+    ]
     assert gaps == [BREAK, BREAK, GLUED, GLUED, GLUED, BREAK, BREAK, GLUED]
-    assert found.columns[GAP][found.words.index("Roever")] == SPACE
+    assert example.columns[GAP][example.words.index("Roever")] == SPACE
 
 
 def test_stray_punctuation_belongs_to_the_field_before(tmp_path: Path) -> None:
     line = '" <title> Logic </title> . <br> <date> 1990 </date> ,'
-    (found,) = read(tmp_path, line)
-    assert list(zip(found.words, found.tags, strict=True)) == [
+    (example,) = read(tmp_path, line)
+    assert list(zip(example.words, example.tags, strict=True)) == [
         ('"', "title"),
         ("Logic", "title"),
         (".", "title"),
@@ -58,16 +60,16 @@ def test_stray_punctuation_belongs_to_the_field_before(tmp_path: Path) -> None:
     ]
 
 
-def test_a_text_is_read_as_its_tagged_form_is(tmp_path: Path) -> None:
+def test_a_plain_text_is_read_like_its_tagged_form(tmp_path: Path) -> None:
     plain = re.sub(r"</?\w+>", "", ONE)
     (tagged,) = read(tmp_path, ONE)
-    (found,) = read(tmp_path, f"\n{plain}<br>\n", gold=False)
-    assert (found.words, found.columns, found.tags, found.line) == (tagged.words, tagged.columns, None, 2)
+    (example,) = read(tmp_path, f"\n{plain}<br>\n", gold=False)
+    assert (example.words, example.columns, example.tags, example.line) == (tagged.words, tagged.columns, None, 2)
     assert citation(plain).words == citation(ONE).words and citation(ONE).tags == tagged.tags
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("<author> A. <title> B </title>", r"found <author> before <title> in '<author> A\. <title>.*</author>"),
         ("<author> A. ", r"found <author> in .*expected <author> … </author>, one field after the other"),
@@ -79,14 +81,14 @@ def test_a_text_is_read_as_its_tagged_form_is(tmp_path: Path) -> None:
         ("Plain words", "found no field in 'Plain words'"),
     ],
 )
-def test_a_broken_line_is_an_error_that_shows_it(tmp_path: Path, line: str, said: str) -> None:
-    with pytest.raises(DataError, match=rf"some\.txt:2: {said}"):
+def test_a_broken_line_is_an_error_that_shows_it(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(DataError, match=rf"some\.txt:2: {message}"):
         read(tmp_path, f"{ONE}\n{line}\n")
 
 
-def test_fields_of_ones_own(tmp_path: Path) -> None:
-    (found,) = read(tmp_path, "<isbn> 1-2 </isbn>", fields=[*FIELDS, "isbn"])
-    assert found.tags == ("isbn",) * 3
+def test_user_fields(tmp_path: Path) -> None:
+    (example,) = read(tmp_path, "<isbn> 1-2 </isbn>", fields=[*FIELDS, "isbn"])
+    assert example.tags == ("isbn",) * 3
 
 
 def test_xml_is_read_without_its_fields(tmp_path: Path) -> None:
@@ -94,8 +96,8 @@ def test_xml_is_read_without_its_fields(tmp_path: Path) -> None:
         '<?xml version="1.0" encoding="UTF-8"?>\n<dataset>\n <sequence>\n  <author>Ö. Ay &amp; B.</author>\n'
         "  <container-title>In: X</container-title>\n </sequence>\n <sequence><date></date></sequence>\n</dataset>"
     )
-    (found,) = read(tmp_path, text, "pool.xml", gold=False)
-    assert found.words == ("Ö", ".", "Ay", "&", "B", ".", "In", ":", "X") and found.tags is None
+    (example,) = read(tmp_path, text, "pool.xml", gold=False)
+    assert example.words == ("Ö", ".", "Ay", "&", "B", ".", "In", ":", "X") and example.tags is None
     with pytest.raises(DataError, match="fields tagged inline"):
         read(tmp_path, text, "pool.xml")
     with pytest.raises(DataError, match=r"pool\.xml:3: found broken XML"):

@@ -1,4 +1,4 @@
-"""Task `citations`: rules, reward and search by hand and against brute force; which citations have fields."""
+"""Task `citations`: rules, reward and search by hand and against brute force; labelled and unlabelled parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPEN_DATA = os.environ.get("SPEN_DATA")
 real_data = pytest.mark.skipif(not SPEN_DATA, reason="$SPEN_DATA is not set")
 
 
-def made(**config) -> Citations:
+def make_task(**config) -> Citations:
     task = Citations(Citations.Config(**config))
     task.load()
     return task
@@ -30,13 +30,13 @@ def made(**config) -> Citations:
 
 @pytest.fixture(scope="module")
 def sample() -> Citations:
-    return made(corpus="sample")
+    return make_task(corpus="sample")
 
 
-def rules(text: str) -> str:
+def apply_rules(text: str) -> str:
     """`word/rule` of each token under a rule."""
-    found = citation(text)
-    pairs = zip(found.words, find_rules(found.words, found.columns[GAP]), strict=True)
+    example = citation(text)
+    pairs = zip(example.words, find_rules(example.words, example.columns[GAP]), strict=True)
     return " ".join(f"{word}/{rule}" for word, rule in pairs if rule != NONE)
 
 
@@ -61,7 +61,7 @@ def rules(text: str) -> str:
     ],
 )  # fmt: skip
 def test_rules_for_words(text: str, expected: str) -> None:
-    assert rules(text) == expected
+    assert apply_rules(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_rules_for_words(text: str, expected: str) -> None:
     ],
 )  # fmt: skip
 def test_the_names_at_the_beginning(text: str, names: int) -> None:
-    found = citation(text)
-    named = [rule == "names" for rule in find_rules(found.words, found.columns[GAP])]
-    assert named == [True] * names + [False] * (len(named) - names)
+    example = citation(text)
+    is_name = [rule == "names" for rule in find_rules(example.words, example.columns[GAP])]
+    assert is_name == [True] * names + [False] * (len(is_name) - names)
 
 
 def test_rules_name_known_fields() -> None:
     assert {field for fields in RULES.values() for field in fields} <= set(FIELDS)
 
 
-# Three fields: 0 and 1 may come first, of each of (0, 1) and (2,) there should be one.
+# Three fields: 0 and 1 may come first; there should be one of (0, 1) and one of (2,).
 SHAPE = citation_reward.Shape((0, 1), ((0, 1), (2,)))
 
 
@@ -93,53 +93,55 @@ def one_hot(*rows: str) -> torch.Tensor:
     return torch.stack([F.one_hot(torch.tensor([int(c) for c in row]), 3) for row in rows])[None].double()
 
 
-def terms(y: torch.Tensor, votes: str = "0..2.", breaks: str = "10100", inside: int = 5) -> dict[str, list[float]]:
+def compute_terms(
+    y: torch.Tensor, votes: str = "0..2.", breaks: str = "10100", length: int = 5
+) -> dict[str, list[float]]:
     """Terms of a citation of 5 tokens; `votes`: each token's field by its rule, or a dot."""
-    says = torch.zeros(1, 5, 3, dtype=torch.double)
+    rule_votes = torch.zeros(1, 5, 3, dtype=torch.double)
     for i, c in enumerate(votes):
         if c != ".":
-            says[0, i, int(c)] = 1
-    mask = (torch.arange(5) < inside).double()[None]
+            rule_votes[0, i, int(c)] = 1
+    mask = (torch.arange(5) < length).double()[None]
     y = y * mask[:, None, :, None]
-    found = citation_reward.terms(
-        y, mask, says * mask[..., None], torch.tensor([[float(c) for c in breaks]], dtype=torch.double), SHAPE
+    values = citation_reward.terms(
+        y, mask, rule_votes * mask[..., None], torch.tensor([[float(c) for c in breaks]], dtype=torch.double), SHAPE
     )
-    found["reward"] = citation_reward.reward(
-        y, mask, says * mask[..., None], torch.tensor([[float(c) for c in breaks]], dtype=torch.double), SHAPE
+    values["reward"] = citation_reward.reward(
+        y, mask, rule_votes * mask[..., None], torch.tensor([[float(c) for c in breaks]], dtype=torch.double), SHAPE
     )
-    return {name: value[0].tolist() for name, value in found.items()}
+    return {name: value[0].tolist() for name, value in values.items()}
 
 
 def test_the_reward_by_hand() -> None:
-    found = terms(one_hot("00222", "00000", "01022", "21201", "11111"))
-    assert found["words"] == [1, 0.5, 1, 0, 0]
-    # Changes: one, at a break; none; 3 changes, of which that at token 2 is at a break; 4, one at a break.
-    assert found["breaks"] == pytest.approx([1, 1, 1 / 3, 1 / 4, 1])
-    # Pieces less fields, by fields: 0; 0; 4 pieces of 3 fields; 5 of 3; 0.
-    assert found["once"] == pytest.approx([1, 1, 2 / 3, 1 / 3, 1])
-    assert found["whole"] == [1, 0.5, 1, 1, 0.5] and found["begins"] == [1, 1, 1, 0, 1]
-    assert found["reward"] == pytest.approx([1, 0.5 * 0.9, 0.4 / 3 + 0.2 + 0.2 + 0.1, 0, 0])
-    assert terms(one_hot("00222"), votes=".....")["words"] == [1]
+    values = compute_terms(one_hot("00222", "00000", "01022", "21201", "11111"))
+    assert values["words"] == [1, 0.5, 1, 0, 0]
+    # Changes: one, at a break; none; 3, of which the one at token 2 is at a break; 4, one at a break.
+    assert values["breaks"] == pytest.approx([1, 1, 1 / 3, 1 / 4, 1])
+    # Pieces minus fields, over fields: 0; 0; 4 pieces of 3 fields; 5 of 3; 0.
+    assert values["once"] == pytest.approx([1, 1, 2 / 3, 1 / 3, 1])
+    assert values["whole"] == [1, 0.5, 1, 1, 0.5] and values["begins"] == [1, 1, 1, 0, 1]
+    assert values["reward"] == pytest.approx([1, 0.5 * 0.9, 0.4 / 3 + 0.2 + 0.2 + 0.1, 0, 0])
+    assert compute_terms(one_hot("00222"), votes=".....")["words"] == [1]
 
 
 def test_padding_changes_no_reward(sample: Citations) -> None:
     short, long = sorted(sample.part("train"), key=sample.length)[:: len(sample.part("train")) - 1]
-    alone, padded = sample.collate([short]), sample.collate([short, long])
-    size = alone.x.mask.shape[1]
+    single, padded = sample.collate([short]), sample.collate([short, long])
+    size = single.x.mask.shape[1]
     y = sample.space.independent(torch.randn(1, 1, size, 13)).sample(3)
     wide = torch.zeros(2, 3, padded.x.mask.shape[1], 13)
     wide[:1, :, :size] = y
-    assert torch.allclose(sample.reward(padded.x, wide)[0], sample.reward(alone.x, y)[0])
+    assert torch.allclose(sample.reward(padded.x, wide)[0], sample.reward(single.x, y)[0])
     assert sample.collate([long]).x.mask.all() and padded.x.mask[1].all()
 
 
-def test_fields_that_no_rule_knows(tmp_path: Path) -> None:
+def test_fields_without_rules(tmp_path: Path) -> None:
     (path := tmp_path / "own.txt").write_text("<name> A. Bee. </name> <year> 1990. </year>\n<name> C. Dee </name>\n")
-    task = made(train=str(path), validation=str(path), fields=["name", "year"])
+    task = make_task(train=str(path), validation=str(path), fields=["name", "year"])
     batch = task.collate(task.part("train"))
     assert torch.allclose(task.reward(batch.x, batch.gold), torch.ones(2, 1))
-    found = task.search(batch.x, task.space.independent(torch.randn_like(batch.gold), batch.x.mask))
-    assert torch.equal(found.sum(-1)[:, 0].bool(), batch.x.mask)
+    outputs = task.search(batch.x, task.space.independent(torch.randn_like(batch.gold), batch.x.mask))
+    assert torch.equal(outputs.sum(-1)[:, 0].bool(), batch.x.mask)
 
 
 def test_gold_has_a_high_reward_and_noise_a_low_one(sample: Citations) -> None:
@@ -151,13 +153,13 @@ def test_gold_has_a_high_reward_and_noise_a_low_one(sample: Citations) -> None:
     assert noise.mean() < 0.1 and noise.min() >= 0
 
 
-def test_the_reward_of_a_relaxed_output_is_about_the_expected_one() -> None:
-    """Exactly so for words, and for the pieces that the other terms count."""
+def test_the_reward_of_a_relaxed_output_approximates_the_expected_reward() -> None:
+    """The two are equal for words, and for the pieces that the other terms count."""
     p = torch.softmax(torch.randn(5, 3, dtype=torch.double), -1)
-    every = torch.tensor(list(product(range(3), repeat=5)))
-    weight = p[torch.arange(5), every].prod(-1)
-    words = torch.tensor(terms(one_hot(*["".join(map(str, row)) for row in every.tolist()]))["words"])
-    assert terms(p[None, None])["words"][0] == pytest.approx(float((weight * words).sum()))
+    outputs = torch.tensor(list(product(range(3), repeat=5)))
+    weight = p[torch.arange(5), outputs].prod(-1)
+    words = torch.tensor(compute_terms(one_hot(*["".join(map(str, row)) for row in outputs.tolist()]))["words"])
+    assert compute_terms(p[None, None])["words"][0] == pytest.approx(float((weight * words).sum()))
     y = p[None, None].clone().requires_grad_()
     reward = citation_reward.reward(
         y, torch.ones(1, 5).double(), one_hot("00222")[:, 0], torch.ones(1, 5).double(), SHAPE
@@ -175,25 +177,25 @@ def test_the_reward_of_a_relaxed_output_is_about_the_expected_one() -> None:
 def test_the_best_pieces_are_those_of_an_enumeration() -> None:
     scores, costs = torch.randn(4, 5, 3).double(), torch.rand(4, 5).double() * 2
     mask = torch.arange(5) < torch.tensor([5, 4, 2, 1])[:, None]
-    found = citation_search.pieces(scores, mask, costs)
+    best = citation_search.pieces(scores, mask, costs)
     for row in range(4):
         length = int(mask[row].sum())
-        worth = {}
+        values = {}
         for fields in product(range(3), repeat=length):
             total = sum(scores[row, t, fields[t]] for t in range(length))
-            worth[fields] = total - sum(costs[row, t] for t in range(1, length) if fields[t] != fields[t - 1])
-        assert tuple(found[row, :length].tolist()) == max(worth, key=worth.get)
-        assert not found[row, length:].any()
+            values[fields] = total - sum(costs[row, t] for t in range(1, length) if fields[t] != fields[t - 1])
+        assert tuple(best[row, :length].tolist()) == max(values, key=values.get)
+        assert not best[row, length:].any()
 
 
-def test_pieces_that_repeat_a_field_give_way_to_the_surest() -> None:
+def test_pieces_that_repeat_a_field_yield_to_the_most_certain() -> None:
     fields = torch.tensor([[0, 0, 1, 0, 0, 0]])
     mask = torch.tensor([[True] * 5 + [False]])
     scores = F.one_hot(fields, 3).double() * torch.tensor([1.0, 1, 1, 3, 1, 9]).double()[None, :, None]
-    found = citation_search.repeated(scores, fields, mask)
+    outputs = citation_search.repeated(scores, fields, mask)
     expected = torch.zeros(1, 6, 3)
     expected[0, :2, 0] = 1
-    assert torch.equal(found.float(), expected)
+    assert torch.equal(outputs.float(), expected)
 
 
 def test_search_raises_the_reward_and_the_share_of_right_fields(sample: Citations) -> None:
@@ -201,80 +203,84 @@ def test_search_raises_the_reward_and_the_share_of_right_fields(sample: Citation
     # Right at most tokens, by a little.
     noise = 4.5 * torch.rand(30, 1, batch.gold.shape[2], 13, generator=torch.Generator().manual_seed(1))
     net = sample.space.independent(2.5 * batch.gold + noise, batch.x.mask)
-    found = sample.search(batch.x, net)
-    assert found.shape == (30, len(citation_search.NET), *batch.gold.shape[2:])
-    assert torch.equal(found, sample.space.round(found, batch.x.mask)) and not found.requires_grad
-    assert (sample.reward(batch.x, found) > sample.reward(batch.x, net.mode) - 1e-6).float().mean() > 0.9
+    outputs = sample.search(batch.x, net)
+    assert outputs.shape == (30, len(citation_search.NET), *batch.gold.shape[2:])
+    assert torch.equal(outputs, sample.space.round(outputs, batch.x.mask)) and not outputs.requires_grad
+    assert (sample.reward(batch.x, outputs) > sample.reward(batch.x, net.mode) - 1e-6).float().mean() > 0.9
 
-    def right(y: torch.Tensor) -> float:
+    def compute_accuracy(y: torch.Tensor) -> float:
         return float((y * batch.gold).sum() / batch.gold.sum() / y.shape[1])
 
-    assert right(found) > right(net.mode) + 0.05
+    assert compute_accuracy(outputs) > compute_accuracy(net.mode) + 0.05
 
 
-def test_search_takes_no_notice_of_padding(sample: Citations) -> None:
+def test_search_ignores_padding(sample: Citations) -> None:
     short, long = sorted(sample.part("train"), key=sample.length)[:: len(sample.part("train")) - 1]
-    alone, both = sample.collate([short]), sample.collate([short, long])
-    logits = torch.randn(2, 1, both.x.mask.shape[1], 13)
-    size = alone.x.mask.shape[1]
-    found = sample.search(both.x, sample.space.independent(logits, both.x.mask))
-    expected = sample.search(alone.x, sample.space.independent(logits[:1, :, :size]))
-    assert torch.equal(found[:1, :, :size], expected) and not found[0, :, size:].any()
+    single, padded = sample.collate([short]), sample.collate([short, long])
+    logits = torch.randn(2, 1, padded.x.mask.shape[1], 13)
+    size = single.x.mask.shape[1]
+    outputs = sample.search(padded.x, sample.space.independent(logits, padded.x.mask))
+    expected = sample.search(single.x, sample.space.independent(logits[:1, :, :size]))
+    assert torch.equal(outputs[:1, :, :size], expected) and not outputs[0, :, size:].any()
 
 
-def test_the_sample_has_its_sizes_and_its_rewards_again(sample: Citations) -> None:
+def test_the_sample_has_its_sizes_and_restores_its_rewards(sample: Citations) -> None:
     assert {part: len(sample.part(part)) for part in SIZES} == SIZES
     assert sample.space.tags == list(FIELDS) and sample.inputs.columns == {GAP: 5, RULE: len(RULES) + 3}
-    again = made(corpus="sample", labelled=5)
-    again.restore(sample.facts())
+    restored = make_task(corpus="sample", labelled=5)
+    restored.restore(sample.facts())
     batch = sample.collate(sample.part("test")[:4])
-    assert torch.equal(again.reward(batch.x, batch.gold), sample.reward(batch.x, batch.gold))
+    assert torch.equal(restored.reward(batch.x, batch.gold), sample.reward(batch.x, batch.gold))
 
 
 def test_the_sample_is_the_same_at_every_call() -> None:
-    again = sample_citations.__wrapped__()
-    assert again == sample_citations()
-    assert len({s.words for some in again.values() for s in some}) == sum(SIZES.values())
-    assert {tag for some in again.values() for s in some for tag in s.tags} == set(FIELDS)
+    parts = sample_citations.__wrapped__()
+    assert parts == sample_citations()
+    assert len({citation.words for citations in parts.values() for citation in citations}) == sum(SIZES.values())
+    assert {tag for citations in parts.values() for citation in citations for tag in citation.tags} == set(FIELDS)
 
 
-def test_which_citations_have_fields(tmp_path: Path) -> None:
+def test_labelled_and_unlabelled_citations(tmp_path: Path) -> None:
     (tmp_path / "pool.txt").write_text("<author> A. </author>\nB. C. Dee. Xyzzy.\n")
-    few = made(corpus="sample", labelled=5, repeat=3, unlabelled=str(tmp_path / "pool.txt"))
-    train = few.part("train")
+    task = make_task(corpus="sample", labelled=5, repeat=3, unlabelled=str(tmp_path / "pool.txt"))
+    train = task.part("train")
     assert [e.tags is not None for e in train] == [True] * 5 + [False] * 117 + [True] * 10
-    assert train[-5:] == train[:5] and "xyzzy" in few.facts()["words"]
-    assert list(few.checksums()) == [str(tmp_path / "pool.txt")]
-    batch = few.collate(train[4:7])
+    assert train[-5:] == train[:5] and "xyzzy" in task.facts()["words"]
+    assert list(task.checksums()) == [str(tmp_path / "pool.txt")]
+    batch = task.collate(train[4:7])
     assert batch.labelled.tolist() == [True, False, False] and not batch.gold[1:].any() and batch.gold[0].any()
-    assert few.collate(train[5:7]).gold is None
-    alone = made(corpus="sample", labelled=5, rest=False)
-    assert len(alone.part("train")) == 5 and len(alone.facts()["words"]) < len(few.facts()["words"]) / 2
-    assert "first 5" in few.protocol()["labelled"] and "validation" in few.protocol()["selection"]
-    assert few.protocol()["split"] == "sample (synthetic)" and made(corpus="sample").protocol()["labelled"] == "all"
+    assert task.collate(train[5:7]).gold is None
+    labelled_only = make_task(corpus="sample", labelled=5, rest=False)
+    assert (
+        len(labelled_only.part("train")) == 5 and len(labelled_only.facts()["words"]) < len(task.facts()["words"]) / 2
+    )
+    assert "first 5" in task.protocol()["labelled"] and "validation" in task.protocol()["selection"]
+    assert (
+        task.protocol()["split"] == "sample (synthetic)" and make_task(corpus="sample").protocol()["labelled"] == "all"
+    )
 
 
-def test_a_file_is_cut_in_its_order(tmp_path: Path) -> None:
+def test_a_file_is_split_in_order(tmp_path: Path) -> None:
     path = tmp_path / "all.txt"
     path.write_text("".join(f"<author> A. </author> <date> {year} </date>\n" for year in range(1990, 1996)))
-    task = made(train=str(path), parts=(3, 2, 1))
+    task = make_task(train=str(path), parts=(3, 2, 1))
     years = [[e.entry.words[-1] for e in task.part(part)] for part in ("train", "validation", "test")]
     assert years == [["1990", "1991", "1992"], ["1993", "1994"], ["1995"]]
     assert task.protocol()["split"] == f"{path}, cut in its order: 3 / 2 / 1" and list(task.checksums()) == [str(path)]
     with pytest.raises(DataError, match=r"all\.txt: found 6 citations; expected at least 7, the sum of task\.parts"):
-        made(train=str(path), parts=(3, 2, 2))
+        make_task(train=str(path), parts=(3, 2, 2))
     with pytest.raises(DataError, match=r"all\.txt: found 3 training sentences; expected at least task\.labelled=5"):
-        made(train=str(path), parts=(3, 2, 1), labelled=5)
+        make_task(train=str(path), parts=(3, 2, 1), labelled=5)
     with pytest.raises(ConfigError, match=r"task.validation: found no file; .*or a single task.file"):
-        made(train=str(path))
+        make_task(train=str(path))
     with pytest.raises(ConfigError, match=r"requires task.train and nothing else; found task.train, task.validation"):
-        made(train=str(path), validation=str(path), parts=(3, 2, 1))
+        make_task(train=str(path), validation=str(path), parts=(3, 2, 1))
     with pytest.raises(ConfigError, match=r"found task.corpus"):
-        made(corpus="sample", parts=(3, 2, 1))
+        make_task(corpus="sample", parts=(3, 2, 1))
     with pytest.raises(ConfigError, match="neither corpus nor train"):
-        made()
+        make_task()
     with pytest.raises(ConfigError, match="each field once"):
-        made(corpus="sample", fields=["author", "author"])
+        make_task(corpus="sample", fields=["author", "author"])
 
 
 def test_plain_texts_are_predicted_and_written_back(sample: Citations, tmp_path: Path) -> None:
@@ -287,27 +293,27 @@ def test_plain_texts_are_predicted_and_written_back(sample: Citations, tmp_path:
     batch = sample.collate([plain])
     fields = ["author"] * 4 + ["title"] * 2 + ["volume"] * 5 + ["date"] * 2
     logits = 9 * F.one_hot(torch.tensor([FIELDS.index(f) for f in fields]), 13).float()[None, None]
-    (found,) = sample.predictions(sample.space.independent(logits, batch.x.mask), batch, [plain])
-    assert found["fields"] == [
+    (prediction,) = sample.predictions(sample.space.independent(logits, batch.x.mask), batch, [plain])
+    assert prediction["fields"] == [
         {"field": "author", "text": "A. Cau."},
         {"field": "title", "text": "Logic,"},
         {"field": "volume", "text": "4(2),"},
         {"field": "date", "text": "1990."},
     ]
-    assert found["tags"] == fields and len(found["scores"]) == 13
-    for wrong in ("", " <br> ", {"words": ["A"]}, 7):
+    assert prediction["tags"] == fields and len(prediction["scores"]) == 13
+    for item in ("", " <br> ", {"words": ["A"]}, 7):
         with pytest.raises(DataError, match="a citation as text, or"):
-            sample.parse(wrong)
+            sample.parse(item)
     with pytest.raises(DataError, match="found <title> in"):
         sample.parse("<title> Logic")
 
 
 @real_data
 def test_cora() -> None:
-    task = made(train="data:citations/cora/cora.tagged.txt", parts=(300, 100, 100), labelled=5)
-    every = [*task.part("train"), *task.part("validation"), *task.part("test")]
-    assert len(every) == 500 and sum(map(task.length, every)) == 19182
-    assert max(map(task.length, every)) == 118  # as the paper counts them
+    task = make_task(train="data:citations/cora/cora.tagged.txt", parts=(300, 100, 100), labelled=5)
+    examples = [*task.part("train"), *task.part("validation"), *task.part("test")]
+    assert len(examples) == 500 and sum(map(task.length, examples)) == 19182
+    assert max(map(task.length, examples)) == 118  # as the paper counts them
     batch = task.collate(task.part("validation"))
     assert task.reward(batch.x, batch.gold).mean() > 0.9
     rule = batch.x.inputs[RULE]
@@ -319,5 +325,5 @@ def test_cora() -> None:
 
 @real_data
 def test_anystyle_is_a_pool() -> None:
-    task = made(corpus="sample", labelled=5, unlabelled="data:citations/anystyle/core.xml")
+    task = make_task(corpus="sample", labelled=5, unlabelled="data:citations/anystyle/core.xml")
     assert len(task.part("train")) == 120 + 1514

@@ -1,4 +1,4 @@
-"""The contrastive divergence with costs, and rewards in the place of gold, by hand."""
+"""The contrastive divergence with costs, and with rewards instead of gold, by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spen_seal.regression import Regression
 from tests.e2e.toys import energy_for, toy
 
 
-def parts(kind: str, **fields: object):
+def make_parts(kind: str, **fields: object):
     task, batch = toy(kind)
     loss = ContrastiveDivergence(ContrastiveDivergence.Config(**fields), task)
     logits = (2 * torch.randn(batch.gold.shape, dtype=torch.float64)).requires_grad_()
@@ -26,53 +26,53 @@ def parts(kind: str, **fields: object):
 
 @pytest.mark.parametrize("kind", ["labels", "tags"])
 def test_gold_and_samples_by_hand(kind: str) -> None:
-    _, batch, loss, energy, proposal = parts(kind, samples=4, outputs="discrete", cost="l1")
+    _, batch, loss, energy, proposal = make_parts(kind, samples=4, outputs="discrete", cost="l1")
     torch.manual_seed(3)
-    found = loss(energy, batch, proposal)
+    losses = loss(energy, batch, proposal)
     torch.manual_seed(3)
     samples = proposal.sample(4)
-    right = []
+    expected = []
     for i in range(len(batch)):
         gold = -energy(batch.gold)[i, 0].item()
         others = [-energy(samples)[i, k].item() for k in range(4)]
         different = (samples[i] - batch.gold[i]).abs().flatten(1).sum(1)
         shares = [gold, *(other + cost.item() for other, cost in zip(others, different, strict=True))]
-        right.append(torch.tensor(shares, dtype=torch.float64).logsumexp(0) - gold)
-    torch.testing.assert_close(found, torch.stack(right))
+        expected.append(torch.tensor(shares, dtype=torch.float64).logsumexp(0) - gold)
+    torch.testing.assert_close(losses, torch.stack(expected))
 
 
 @pytest.mark.parametrize("kind", ["labels", "tags"])
-def test_one_output_is_the_margin_made_smooth(kind: str) -> None:
-    """softplus(Δ + E(y) − E(ȳ)), and not far from the hinge (App. D)."""
-    task, batch, loss, energy, proposal = parts(kind, outputs="soft")
+def test_one_output_is_a_smooth_margin(kind: str) -> None:
+    """softplus(Δ + E(y) − E(ȳ)) is close to the hinge (App. D)."""
+    task, batch, loss, energy, proposal = make_parts(kind, outputs="soft")
     cost = 1 - task.space.score(proposal.mean, batch.gold, batch.x.mask)
-    right = F.softplus(cost + energy(batch.gold) - energy(proposal.mean))[:, 0]
-    torch.testing.assert_close(loss(energy, batch, proposal), right)
+    expected = F.softplus(cost + energy(batch.gold) - energy(proposal.mean))[:, 0]
+    torch.testing.assert_close(loss(energy, batch, proposal), expected)
     hinge = Margin(Margin.Config(cost="score"), task)(energy, batch, proposal)
-    assert (right >= hinge).all() and (right - hinge <= 0.6932).all()
+    assert (expected >= hinge).all() and (expected - hinge <= 0.6932).all()
 
 
 @pytest.mark.parametrize("outputs", ["relaxed", "straight", "soft", "discrete"])
 def test_gradients_reach_the_net_but_through_discrete_samples(outputs: str) -> None:
-    _, batch, loss, energy, proposal = parts("tags", samples=3, outputs=outputs)
-    [found] = torch.autograd.grad(
+    _, batch, loss, energy, proposal = make_parts("tags", samples=3, outputs=outputs)
+    [gradient] = torch.autograd.grad(
         loss(energy, batch, proposal).sum(), proposal.logits, allow_unused=True, materialize_grads=True
     )
-    assert found.any() == (outputs != "discrete")
+    assert gradient.any() == (outputs != "discrete")
     y = loss._draw_outputs(proposal)
     assert y.shape[:2] == (len(batch), 1 if outputs == "soft" else 3)
-    whole = torch.equal(y, y.round())
-    assert whole == (outputs in ("straight", "discrete"))
+    is_discrete = torch.equal(y, y.round())
+    assert is_discrete == (outputs in ("straight", "discrete"))
 
 
 def test_rows_without_gold_have_no_loss() -> None:
-    _, batch, loss, energy, proposal = parts("tags")
-    some = replace(batch, labelled=torch.tensor([True, False, True]))
-    found = loss(energy, some, proposal)
-    assert found[1] == 0 and found[0] > 0
-    nothing = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
-    assert not loss(energy, nothing, proposal).any()
-    assert loss(energy, nothing, proposal).requires_grad
+    _, batch, loss, energy, proposal = make_parts("tags")
+    partly_labelled = replace(batch, labelled=torch.tensor([True, False, True]))
+    losses = loss(energy, partly_labelled, proposal)
+    assert losses[1] == 0 and losses[0] > 0
+    unlabelled = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
+    assert not loss(energy, unlabelled, proposal).any()
+    assert loss(energy, unlabelled, proposal).requires_grad
 
 
 class Rewarded(ToyTags, sp.Rewards):
@@ -92,7 +92,7 @@ class Rewarded(ToyTags, sp.Rewards):
 
 @pytest.mark.parametrize("searches", [True, False])
 def test_rewards_stand_in_for_gold(searches: bool) -> None:
-    """By hand: the winner of a row without gold is the candidate of highest reward, Δ what the others lack."""
+    """By hand: without gold, the candidate with the highest reward wins, and Δ is the reward that others lack."""
     task = Rewarded()
     task.searches = searches
     batch = collate(task, pick_by_length(task, 3))
@@ -101,11 +101,11 @@ def test_rewards_stand_in_for_gold(searches: bool) -> None:
     energy = energy_for(task).at(batch.x)
     proposal = task.space.independent(torch.randn(batch.gold.shape, dtype=torch.float64), batch.x.mask)
     torch.manual_seed(3)
-    found = loss(energy, batch, proposal)
+    losses = loss(energy, batch, proposal)
     torch.manual_seed(3)
     samples = proposal.sample(4)
     torch.manual_seed(3)
-    torch.testing.assert_close(found[0], loss(energy, replace(batch, labelled=torch.ones(3) > 0), proposal)[0])
+    torch.testing.assert_close(losses[0], loss(energy, replace(batch, labelled=torch.ones(3) > 0), proposal)[0])
     candidates = [samples, proposal.mode.to(samples)] + (
         [task.search(batch.x, proposal).to(samples)] if searches else []
     )
@@ -116,26 +116,26 @@ def test_rewards_stand_in_for_gold(searches: bool) -> None:
         assert not searches or rewards[best] == 1
         scores = [-energy(candidates)[i, best].item()]
         scores += [-energy(samples)[i, k].item() + (rewards[best] - rewards[k]).item() for k in range(4)]
-        right = torch.tensor(scores, dtype=torch.float64).logsumexp(0) - scores[0]
-        torch.testing.assert_close(found[i], right)
-    nothing = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
+        expected = torch.tensor(scores, dtype=torch.float64).logsumexp(0) - scores[0]
+        torch.testing.assert_close(losses[i], expected)
+    unlabelled = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
     torch.manual_seed(3)
-    torch.testing.assert_close(loss(energy, nothing, proposal)[1:], found[1:])
+    torch.testing.assert_close(loss(energy, unlabelled, proposal)[1:], losses[1:])
 
 
 def test_the_value_of_an_output_without_gold_is_its_reward() -> None:
-    """By hand, of the regression loss."""
+    """The regression loss by hand."""
     task = Rewarded()
     batch = collate(task, pick_by_length(task, 3))
-    some = replace(batch, labelled=torch.tensor([True, False, False]))
+    partly_labelled = replace(batch, labelled=torch.tensor([True, False, False]))
     loss = Regression(sp.Config(), task)
     energy = energy_for(task).at(batch.x)
     proposal = task.space.independent(torch.randn(batch.gold.shape, dtype=torch.float64), batch.x.mask)
-    found = loss(energy, some, proposal)
-    torch.testing.assert_close(found[0], loss(energy, batch, proposal)[0])
+    losses = loss(energy, partly_labelled, proposal)
+    torch.testing.assert_close(losses[0], loss(energy, batch, proposal)[0])
     y = proposal.mean
     value, reward = torch.sigmoid(-energy(y))[:, 0], task.reward(batch.x, y)[:, 0]
-    right = -reward * value.log() - (1 - reward) * (1 - value).log()
-    torch.testing.assert_close(found[1:], right[1:])
-    nothing = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
-    torch.testing.assert_close(loss(energy, nothing, proposal), right)
+    expected = -reward * value.log() - (1 - reward) * (1 - value).log()
+    torch.testing.assert_close(losses[1:], expected[1:])
+    unlabelled = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
+    torch.testing.assert_close(loss(energy, unlabelled, proposal), expected)

@@ -1,4 +1,4 @@
-"""The implicit gradient against closed forms, finite differences of the whole bilevel map, and unrolling."""
+"""The implicit gradient against closed forms, finite differences of the full bilevel map, and unrolling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS = [
 ]
 
 
-def settings(**fields: object) -> Bilevel.Config:
+def make_config(**fields: object) -> Bilevel.Config:
     return Bilevel.Config(**fields)
 
 
@@ -50,14 +50,14 @@ class Ridge:
         return 0.5 * (self.z @ theta - self.s).square().sum() + 0.5 * phi.square().sum()
 
     def gradient(self, **fields: object) -> Tensor:
-        """By the rule."""
+        """The gradient in φ by the rule."""
         loss = self.primary(self.theta, self.phi)
         terms = lambda context: {"loss": self.auxiliary(self.theta, self.phi)}  # noqa: E731
-        rule = ImplicitGradient(settings(**fields), terms, None)
-        return by_rule(rule, loss, [self.theta], [self.phi])[0]
+        rule = ImplicitGradient(make_config(**fields), terms, None)
+        return apply_rule(rule, loss, [self.theta], [self.phi])[0]
 
 
-def by_rule(rule: Callable, loss: Tensor, theta, phi, context=None) -> list[Tensor]:
+def apply_rule(rule: Callable, loss: Tensor, theta, phi, context=None) -> list[Tensor]:
     for parameter in phi:
         parameter.grad = None
     rule(
@@ -79,16 +79,16 @@ def by_rule(rule: Callable, loss: Tensor, theta, phi, context=None) -> list[Tens
 def test_ridge_against_the_whole_map(fields: dict) -> None:
     torch.manual_seed(1)
     ridge = Ridge()
-    whole = lambda phi: ridge.primary(ridge.best(phi), phi)  # noqa: E731
-    right = torch.autograd.functional.jacobian(whole, ridge.phi.detach())
-    found = ridge.gradient(**fields)
-    torch.testing.assert_close(found, right, rtol=1e-10, atol=1e-10)
-    ends = []
+    bilevel_map = lambda phi: ridge.primary(ridge.best(phi), phi)  # noqa: E731
+    expected = torch.autograd.functional.jacobian(bilevel_map, ridge.phi.detach())
+    gradient = ridge.gradient(**fields)
+    torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+    slopes = []
     for i in range(2):
         step = torch.zeros(2, dtype=torch.float64)
         step[i] = 1e-5
-        ends.append((whole(ridge.phi + step) - whole(ridge.phi - step)).detach() / 2e-5)
-    torch.testing.assert_close(found, torch.stack(ends), rtol=1e-7, atol=1e-7)
+        slopes.append((bilevel_map(ridge.phi + step) - bilevel_map(ridge.phi - step)).detach() / 2e-5)
+    torch.testing.assert_close(gradient, torch.stack(slopes), rtol=1e-7, atol=1e-7)
 
 
 def test_ridge_against_unrolling_to_convergence() -> None:
@@ -99,8 +99,8 @@ def test_ridge_against_unrolling_to_convergence() -> None:
     for _ in range(1500):
         residual = ridge.x @ theta - ridge.t - phi[0]
         theta = theta - rate * (ridge.x.T @ residual + phi[1].exp() * theta)
-    [right] = torch.autograd.grad(ridge.primary(theta, phi), phi)
-    torch.testing.assert_close(ridge.gradient(**METHODS[0]), right, rtol=1e-7, atol=1e-7)
+    [expected] = torch.autograd.grad(ridge.primary(theta, phi), phi)
+    torch.testing.assert_close(ridge.gradient(**METHODS[0]), expected, rtol=1e-7, atol=1e-7)
 
 
 def test_the_control_misses_a_term() -> None:
@@ -110,7 +110,7 @@ def test_the_control_misses_a_term() -> None:
     assert (ridge.gradient(**METHODS[0]) - explicit).norm() > 0.1 * explicit.norm()
 
 
-def small(kind: str, outputs: str = "soft", **features: object) -> tuple[sp.Task, sp.Model, sp.Batch]:
+def make_model(kind: str, outputs: str = "soft", **features: object) -> tuple[sp.Task, sp.Model, sp.Batch]:
     """A model of a toy task, in float64."""
     task, batch = toy(kind)
     net = make(Independent, task).double()
@@ -118,38 +118,38 @@ def small(kind: str, outputs: str = "soft", **features: object) -> tuple[sp.Task
     return task, sp.Model(net, energy_for(task), loss), batch
 
 
-def rule_for(model: sp.Model, **fields: object) -> tuple[ImplicitGradient, Bilevel]:
+def make_rule(model: sp.Model, **fields: object) -> tuple[ImplicitGradient, Bilevel]:
     trainer = Bilevel(Bilevel.Config(**fields))
     [stage] = trainer.stages(model, None)
     return stage.phases[1].gradient, trainer
 
 
-def players(model: sp.Model) -> tuple[list[Tensor], list[Tensor]]:
+def list_players(model: sp.Model) -> tuple[list[Tensor], list[Tensor]]:
     """θ and φ."""
     return list(model.inference_net.parameters()), list(model.energy.parameters())
 
 
-def update(rule: ImplicitGradient, model: sp.Model, batch: sp.Batch) -> list[Tensor]:
-    """The gradient in φ that an update has by the rule."""
+def compute_update(rule: ImplicitGradient, model: sp.Model, batch: sp.Batch) -> list[Tensor]:
+    """The rule's gradient in φ for an update."""
     context = sp.OneBatch(model, batch)
     loss = sum(term.sum() for term in rule.primary(context).values()) / len(batch)
-    return by_rule(rule, loss, *players(model), context)
+    return apply_rule(rule, loss, *list_players(model), context)
 
 
 def check_against_the_dense_hessian(model: sp.Model, batch: sp.Batch, inverse: str, share: float) -> None:
-    """explicit − cross · (H + δI)⁻¹ · ∂L_Prim/∂θ, with the whole Hessian; the implicit term isn't zero."""
-    rule, trainer = rule_for(model, inverse=inverse, terms=300, damping=3.0, power_iterations=60)
-    theta, phi = players(model)
-    found = update(rule, model, batch)
+    """explicit − cross · (H + δI)⁻¹ · ∂L_Prim/∂θ, with the full Hessian; the implicit term isn't zero."""
+    rule, trainer = make_rule(model, inverse=inverse, terms=300, damping=3.0, power_iterations=60)
+    theta, phi = list_players(model)
+    gradient = compute_update(rule, model, batch)
 
     auxiliary = sum(term.sum() for term in trainer._compute_auxiliary(sp.OneBatch(model, batch)).values()) / len(batch)
     g = torch.cat([p.flatten() for p in torch.autograd.grad(auxiliary, theta, create_graph=True)])
-    flat = lambda tensors: torch.cat([t.flatten() for t in tensors])  # noqa: E731
+    flatten = lambda tensors: torch.cat([t.flatten() for t in tensors])  # noqa: E731
     rows = [torch.autograd.grad(value, theta, retain_graph=True, materialize_grads=True) for value in g]
-    h = torch.stack([flat(row) for row in rows])
+    h = torch.stack([flatten(row) for row in rows])
     torch.testing.assert_close(h, h.T)
     primary = sum(term.sum() for term in rule.primary(sp.OneBatch(model, batch)).values()) / len(batch)
-    v = flat(torch.autograd.grad(primary, theta, retain_graph=True, materialize_grads=True))
+    v = flatten(torch.autograd.grad(primary, theta, retain_graph=True, materialize_grads=True))
     largest = float(torch.linalg.eigvalsh(h).abs().max())
     shift = 3.0 * largest
     if inverse == "identity":
@@ -158,16 +158,16 @@ def check_against_the_dense_hessian(model: sp.Model, batch: sp.Batch, inverse: s
         u = torch.linalg.solve(h + shift * torch.eye(len(h)).to(h), v)
     explicit = torch.autograd.grad(primary, phi, materialize_grads=True)
     missing = torch.autograd.grad(g @ u, phi, materialize_grads=True)
-    right = [a - b for a, b in zip(explicit, missing, strict=True)]
-    torch.testing.assert_close(flat(found), flat(right), rtol=1e-4, atol=1e-7)
-    assert flat(missing).norm() > share * flat(explicit).norm()
+    expected = [a - b for a, b in zip(explicit, missing, strict=True)]
+    torch.testing.assert_close(flatten(gradient), flatten(expected), rtol=1e-4, atol=1e-7)
+    assert flatten(missing).norm() > share * flatten(explicit).norm()
     assert all(p.grad is None for p in theta)
 
 
 @pytest.mark.parametrize("kind", ["labels", "tags"])
 @pytest.mark.parametrize("inverse", ["cg", "series", "identity"])
 def test_a_real_batch_against_the_dense_hessian(kind: str, inverse: str) -> None:
-    _, model, batch = small(kind)
+    _, model, batch = make_model(kind)
     check_against_the_dense_hessian(model, batch, inverse, 1e-3)
 
 
@@ -185,96 +185,96 @@ def test_masks_against_the_dense_hessian(padded: bool) -> None:
 @pytest.mark.parametrize("kind", ["labels", "tags"])
 @pytest.mark.parametrize("outputs", ["soft", "relaxed", "straight"])
 def test_differences_agree_with_double_backward(kind: str, outputs: str) -> None:
-    _, model, batch = small(kind, outputs)
+    _, model, batch = make_model(kind, outputs)
     model.inference_net.features.register_forward_hook(lambda net, inputs, output: nn.functional.dropout(output, 0.5))
-    found = {}
+    gradients = {}
     for products in ("exact", "finite_differences"):
         torch.manual_seed(0)
-        rule, _ = rule_for(model, products=products, terms=3)
+        rule, _ = make_rule(model, products=products, terms=3)
         theta = list(model.inference_net.parameters())
-        before = [p.detach().clone() for p in theta]
-        found[products] = torch.cat([g.flatten() for g in update(rule, model, batch)])
-        assert all(torch.equal(p, q) for p, q in zip(theta, before, strict=True))
-    torch.testing.assert_close(found["finite_differences"], found["exact"], rtol=1e-3, atol=1e-5)
+        originals = [p.detach().clone() for p in theta]
+        gradients[products] = torch.cat([g.flatten() for g in compute_update(rule, model, batch)])
+        assert all(torch.equal(p, q) for p, q in zip(theta, originals, strict=True))
+    torch.testing.assert_close(gradients["finite_differences"], gradients["exact"], rtol=1e-3, atol=1e-5)
 
 
 def test_differences_and_the_outer_loss_have_the_same_dropout() -> None:
-    """Also in measures."""
-    _, model, batch = small("tags", "relaxed")
-    drawn: list[tuple[str, Tensor]] = []
+    """So do measures."""
+    _, model, batch = make_model("tags", "relaxed")
+    masks: list[tuple[str, Tensor]] = []
 
-    def draw(which: str, like: Tensor) -> Tensor:
-        drawn.append((which, (torch.rand(like.shape) < 0.5).to(like)))
-        return drawn[-1][1]
+    def draw(player: str, like: Tensor) -> Tensor:
+        masks.append((player, (torch.rand(like.shape) < 0.5).to(like)))
+        return masks[-1][1]
 
     net, energy = model.inference_net.features, model.energy
     net.register_forward_hook(lambda net, inputs, output: output * draw("net", output))
     encode = energy.encode
     energy.encode = lambda x: (draw("energy", torch.ones(4)), encode(x))[1]
-    rule, _ = rule_for(model, products="finite_differences", terms=3)
-    for use in (
-        lambda: update(rule, model, batch),
-        lambda: rule.measures(sp.OneBatch(model, batch), *players(model)),
+    rule, _ = make_rule(model, products="finite_differences", terms=3)
+    for call in (
+        lambda: compute_update(rule, model, batch),
+        lambda: rule.measures(sp.OneBatch(model, batch), *list_players(model)),
     ):
-        drawn.clear()
-        use()
-        for which in ("net", "energy"):
-            first, *others = [mask for name, mask in drawn if name == which]
+        masks.clear()
+        call()
+        for player in ("net", "energy"):
+            first, *others = [mask for name, mask in masks if name == player]
             assert len(others) > 4 and all(torch.equal(first, mask) for mask in others)
 
 
 def test_a_batch_without_gold_has_no_implicit_term() -> None:
-    _, model, batch = small("tags")
+    _, model, batch = make_model("tags")
     batch = replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
-    rule, trainer = rule_for(model)
-    assert all(not found.any() for found in update(rule, model, batch))
+    rule, trainer = make_rule(model)
+    assert all(not gradient.any() for gradient in compute_update(rule, model, batch))
     cross_entropy = trainer._compute_auxiliary(sp.OneBatch(model, batch))["cross_entropy"]
     assert cross_entropy.requires_grad and not cross_entropy.any()
 
 
 def test_measures() -> None:
-    _, model, batch = small("labels")
-    rule, _ = rule_for(model)
-    before = rule.state_dict()
+    _, model, batch = make_model("labels")
+    rule, _ = make_rule(model)
+    state = rule.state_dict()
     with torch.no_grad():
-        found = rule.measures(sp.OneBatch(model, batch), *players(model))
-    assert set(found) == {"ended", "explicit", "implicit", "eigenvalue_min", "eigenvalue_max"}
-    assert all(value.shape == (len(batch),) for value in found.values())
-    assert found["eigenvalue_max"][0] > found["eigenvalue_min"][0] and found["implicit"][0] > 0
-    assert rule.state_dict()["largest"] == before["largest"]
+        measures = rule.measures(sp.OneBatch(model, batch), *list_players(model))
+    assert set(measures) == {"ended", "explicit", "implicit", "eigenvalue_min", "eigenvalue_max"}
+    assert all(value.shape == (len(batch),) for value in measures.values())
+    assert measures["eigenvalue_max"][0] > measures["eigenvalue_min"][0] and measures["implicit"][0] > 0
+    assert rule.state_dict()["largest"] == state["largest"]
 
 
 def test_the_state_survives() -> None:
-    _, model, batch = small("labels")
-    rule, _ = rule_for(model)
-    update(rule, model, batch)
-    other, _ = rule_for(model)
+    _, model, batch = make_model("labels")
+    rule, _ = make_rule(model)
+    compute_update(rule, model, batch)
+    other, _ = make_rule(model)
     other.load_state_dict(rule.state_dict())
     assert other.state_dict()["largest"] == rule.state_dict()["largest"] > 0
     assert other.state_dict()["counts"] == rule.state_dict()["counts"]
     assert rule.state_dict()["counts"][1] == 1
 
 
-def quadratic(scale: float = 1.0):
+def make_quadratic(scale: float = 1.0):
     """θ, φ, and L_Aux of Hessian 2 · scale · I."""
     theta, phi = (nn.Parameter(torch.ones(2, dtype=torch.float64)) for _ in range(2))
     return theta, phi, lambda context: {"loss": scale * theta.square().sum() + (theta * phi).sum()}
 
 
 @pytest.mark.parametrize("scale", [0.0, float("nan")])
-def test_a_hessian_without_inverse_ends_with_a_sentence(scale: float) -> None:
-    theta, phi, terms = quadratic(scale)
-    rule = ImplicitGradient(settings(), terms, None)
+def test_a_hessian_without_inverse_is_reported(scale: float) -> None:
+    theta, phi, terms = make_quadratic(scale)
+    rule = ImplicitGradient(make_config(), terms, None)
     with pytest.raises(sp.RunError, match="has no inverse"):
-        by_rule(rule, (theta - 2 * phi).square().sum(), [theta], [phi])
+        apply_rule(rule, (theta - 2 * phi).square().sum(), [theta], [phi])
 
 
-def test_a_diverging_series_ends_with_a_sentence() -> None:
+def test_a_diverging_series_is_reported() -> None:
     """λmax is far out of date, so the step is far too long: u is too large for a number."""
-    theta, phi, terms = quadratic()
-    rule = ImplicitGradient(settings(), terms, None)
+    theta, phi, terms = make_quadratic()
+    rule = ImplicitGradient(make_config(), terms, None)
     rule.load_state_dict(
         {"products": "exact", "vector": [torch.ones_like(theta)], "largest": 1e-300, "counts": [1, 1, 0]}
     )
     with pytest.raises(sp.RunError, match=r"is not finite.*trainer\.damping"):
-        by_rule(rule, 1e10 * (theta - 2 * phi).square().sum(), [theta], [phi])
+        apply_rule(rule, 1e10 * (theta - 2 * phi).square().sum(), [theta], [phi])

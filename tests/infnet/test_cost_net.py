@@ -29,45 +29,45 @@ def train(folder: Path, loss: str, **trainer: object) -> RunFolder:
 
 @pytest.fixture(scope="module")
 def compound(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    """A run whose F says what gold says, but "VERB" for "NOUN": its weights on A's output are 0."""
+    """A run whose F predicts gold, but "VERB" for "NOUN": its weights on A's output are 0."""
     run = train(tmp_path_factory.mktemp("runs") / "run", "infnet.compound")
     tags = run.facts()["tags"]
     predictor = sp.load(run.path)
     layer = predictor.model.energy_loss.cost_net.output
     with torch.no_grad():
         layer.bias.zero_()
-        says = torch.eye(len(tags))
-        says[:, tags.index("NOUN")] = says[:, tags.index("VERB")]
-        layer.weight.copy_(torch.cat([torch.zeros(len(tags), len(tags)), says], 1))
+        weights = torch.eye(len(tags))
+        weights[:, tags.index("NOUN")] = weights[:, tags.index("VERB")]
+        layer.weight.copy_(torch.cat([torch.zeros(len(tags), len(tags)), weights], 1))
     run.save_weights(predictor.model)
     return run
 
 
 def test_both_nets_and_their_differences(compound):
-    found = compare_nets(compound)
+    comparison = compare_nets(compound)
     task = load_task(compound, Registry())
     gold = Counter(tag for example in task.part("validation") for tag in example.names)
     tokens = gold.total()
-    assert found.what == "accuracy on the validation part"
-    assert found.test_time == pytest.approx(compound.metrics()["validation"]["accuracy"])
-    assert found.cost_augmented == pytest.approx((tokens - gold["NOUN"]) / tokens)
+    assert comparison.what == "accuracy on the validation part"
+    assert comparison.test_time == pytest.approx(compound.metrics()["validation"]["accuracy"])
+    assert comparison.cost_augmented == pytest.approx((tokens - gold["NOUN"]) / tokens)
     predicted = sp.load(compound.path).predict_examples(task.part("validation"))
     pairs = [
         pair
         for item, e in zip(predicted, task.part("validation"), strict=True)
         for pair in zip(item["tags"], e.names, strict=True)
     ]
-    right = sum(ours == theirs == "NOUN" for ours, theirs in pairs)
-    assert right and found.differences == {("NOUN", "VERB"): right}
+    count = sum(tag == gold_tag == "NOUN" for tag, gold_tag in pairs)
+    assert count and comparison.differences == {("NOUN", "VERB"): count}
 
 
 def test_a_file_stands_for_the_validation_part(compound, tmp_path):
     path = tmp_path / "two.txt"
     path.write_text("the DET\nbooks NOUN\n\nshe PRON\nreads VERB\n")
-    found = compare_nets(compound, str(path))
-    assert found.what == f"accuracy on {path}" and found.cost_augmented == 0.75
-    written = spen("cost-net", compound.path, path, "--top", "3").stdout
-    assert written.startswith("| score | A | F | A − F |") and "| 75.00 |" in written
+    comparison = compare_nets(compound, str(path))
+    assert comparison.what == f"accuracy on {path}" and comparison.cost_augmented == 0.75
+    output = spen("cost-net", compound.path, path, "--top", "3").stdout
+    assert output.startswith("| score | A | F | A − F |") and "| 75.00 |" in output
     path.write_text("the\nbooks\n")
     with pytest.raises(DataError):
         compare_nets(compound, str(path))
@@ -76,9 +76,12 @@ def test_a_file_stands_for_the_validation_part(compound, tmp_path):
 def test_a_single_net_before_and_after_fine_tuning(tmp_path):
     run = train(tmp_path / "run", "infnet.margin", finetune={"epochs": 2})
     scores = [record["score"] for record in run.history()]
-    found = compare_nets(run)
-    assert (found.test_time, found.cost_augmented) == (max(scores[1:]), scores[0]) and found.differences is None
-    assert write_markdown(found).count("\n") == 3
+    comparison = compare_nets(run)
+    assert (comparison.test_time, comparison.cost_augmented) == (
+        max(scores[1:]),
+        scores[0],
+    ) and comparison.differences is None
+    assert write_markdown(comparison).count("\n") == 3
     with pytest.raises(ConfigError, match="no weights from before fine-tuning"):
         compare_nets(run, "some.txt")
     history = run.path / "history.jsonl"
@@ -87,8 +90,8 @@ def test_a_single_net_before_and_after_fine_tuning(tmp_path):
         compare_nets(run)
 
 
-def counted(space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | None = None) -> Counter:
-    """Of outputs `(batch, *variables)`; the last example has no gold."""
+def count_by_hand(space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | None = None) -> Counter:
+    """Differences of outputs `(batch, *variables)`; the last example has no gold."""
     a, f, gold = (torch.tensor(y, dtype=torch.float).unsqueeze(1) for y in (a, f, gold))
     labelled = torch.arange(len(a)) < len(a) - 1
     gold = gold * labelled.view(-1, *[1] * (gold.ndim - 1))
@@ -98,19 +101,19 @@ def counted(space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | No
 
 
 def test_differences_of_tags_by_hand():
-    """A is right and F differs at the first token and the sixth; else A is wrong, they agree, or there is no gold."""
+    """A is right and F differs at the first and sixth tokens; elsewhere A is wrong, both agree, or gold is missing."""
     one, two, none = [1, 0], [0, 1], [0, 0]
     a = [[one, one, none], [two, one, two], [one, one, one]]
     f = [[two, two, none], [two, two, one], [two, two, two]]
     gold = [[one, two, none], [two, none, two], [one, one, one]]
     mask = [[True, True, False], [True] * 3, [True] * 3]
-    assert counted(TagSequence(["x", "y"]), a, f, gold, mask) == {("x", "y"): 1, ("y", "x"): 1}
+    assert count_by_hand(TagSequence(["x", "y"]), a, f, gold, mask) == {("x", "y"): 1, ("y", "x"): 1}
 
 
 def test_differences_of_label_sets_by_hand():
     a, f, gold = [[1, 0, 1], [1, 0, 0]], [[0, 1, 1], [0, 1, 1]], [[1, 0, 0], [1, 0, 0]]
-    found = counted(LabelSet(["a", "b", "c"]), a, f, gold)
-    assert found == {("a", "not a"): 1, ("not b", "b"): 1}
+    differences = count_by_hand(LabelSet(["a", "b", "c"]), a, f, gold)
+    assert differences == {("a", "not a"): 1, ("not b", "b"): 1}
 
 
 def test_the_table():

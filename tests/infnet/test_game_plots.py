@@ -1,4 +1,4 @@
-"""`spen plot game` shows the numbers it says it shows."""
+"""`spen plot game` shows the numbers that its labels name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from tests.figures.test_plots import curves, legend, written
 from tests.loaded import spen
 
 
-def played(path: Path, epochs: int, term: str = "test_time", others: tuple[str, ...] = ("cross_entropy",)) -> RunFolder:
-    """A run with an epoch of the net alone before the game and one after it."""
+def make_run(
+    path: Path, epochs: int, term: str = "test_time", others: tuple[str, ...] = ("cross_entropy",)
+) -> RunFolder:
+    """A run that trains the net alone for an epoch before the game and one after it."""
     names = [f"inference_net.{name}" for name in (term, *others)]
-    alone = {"updates": {"inference_net": 5}, "losses": {"inference_net.energy": 1.0}, "gradient_norms": {}}
-    records = [{"stage": "pretrain", **alone}]
+    net_only = {"updates": {"inference_net": 5}, "losses": {"inference_net.energy": 1.0}, "gradient_norms": {}}
+    records = [{"stage": "pretrain", **net_only}]
     for epoch in range(epochs):
         norms = {name: 10.0 * i + epoch for i, name in enumerate(names, 1)} if len(names) > 1 else {}
         records.append(
@@ -32,15 +34,15 @@ def played(path: Path, epochs: int, term: str = "test_time", others: tuple[str, 
                 "measures": {"energy.l1": 3.0 - epoch, "energy.l0": float(epoch)},
             }
         )
-    records.append({"stage": "finetune", **alone})
+    records.append({"stage": "finetune", **net_only})
     return written(path, [0.1] * len(records), **{k: [r.get(k) for r in records] for k in (*records[1], "measures")})
 
 
-def test_the_game_is_what_was_measured_while_the_energy_trained(tmp_path: Path) -> None:
-    two = Group("k=1", [played(tmp_path / str(seed), epochs) for seed, epochs in ((0, 3), (1, 2))])
-    one = Group("perceptron", [played(tmp_path / "one", 2, "energy")])
-    alone = Group("no cross entropy", [played(tmp_path / "alone", 2, "energy", ())])
-    figure = game_figure([two, one, alone])
+def test_the_game_shows_measures_of_the_energys_training(tmp_path: Path) -> None:
+    two = Group("k=1", [make_run(tmp_path / str(seed), epochs) for seed, epochs in ((0, 3), (1, 2))])
+    one = Group("perceptron", [make_run(tmp_path / "one", 2, "energy")])
+    one_term = Group("no cross entropy", [make_run(tmp_path / "alone", 2, "energy", ())])
+    figure = game_figure([two, one, one_term])
     l1, l0, energy, net = figure.axes
     assert "l1" in l1.get_title() and "l0" in l0.get_title() and l1.get_xlabel() == "epoch of the game"
     assert curves(l1)["perceptron"] == [[1, 2], [3.0, 2.0]] and curves(l0)["perceptron"] == [[1, 2], [0.0, 1.0]]
@@ -51,18 +53,18 @@ def test_the_game_is_what_was_measured_while_the_energy_trained(tmp_path: Path) 
     assert curves(net) == {
         "k=1 (2 seeds)": [[1, 2], [10.0, 11.0]],
         "perceptron": [[1, 2], [10.0, 11.0]],
-        "no cross entropy": [[1, 2], [40.0, 41.0]],  # of one term the whole gradient
+        "no cross entropy": [[1, 2], [40.0, 41.0]],  # the whole gradient, since there is one term
     }
     assert legend(figure) == list(curves(net))
 
 
-def test_what_was_not_measured_in_the_game_has_no_panel(tmp_path: Path) -> None:
-    figure = game_figure([Group("a", [played(tmp_path / "a", 2, "cross", ())])])
+def test_unmeasured_values_have_no_panel(tmp_path: Path) -> None:
+    figure = game_figure([Group("a", [make_run(tmp_path / "a", 2, "cross", ())])])
     assert [axis.get_title()[:3] for axis in figure.axes] == ["(a)", "(b)", "(c)"]
 
 
-def test_a_run_without_measures_is_told_how_to_get_them(tmp_path: Path) -> None:
-    groups = [Group("a", [played(tmp_path / "a", 2)]), Group("b", [written(tmp_path / "b", [0.1, 0.2])])]
+def test_the_error_for_a_run_without_measures_says_how_to_get_them(tmp_path: Path) -> None:
+    groups = [Group("a", [make_run(tmp_path / "a", 2)]), Group("b", [written(tmp_path / "b", [0.1, 0.2])])]
     with pytest.raises(ConfigError, match=r"b has no l1.*infnet\.joint.*trainer\.gradient_norms_every above 0"):
         game_figure(groups)
     assert "trainer.gradient_norms_every" in spen("plot", "game", groups[1].runs[0].path, status=2).stderr

@@ -1,4 +1,4 @@
-"""The game's schedule, what it learns, fine-tuning, tag language models beforehand, and exact resume with two nets."""
+"""The game's schedule and learning, fine-tuning, pretrained tag language models, and exact resume with two nets."""
 
 from __future__ import annotations
 
@@ -28,58 +28,60 @@ from tests.seal.toys import toy
 ADAM = {"type": "adam", "lr": 0.02, "weight_decay": 0.0}
 
 
-def joint(**fields) -> Joint:
-    """With Adam for those whose player isn't given."""
-    common = {"epochs": 2, "batch_size": 4, "net": adam(), "energy": adam(), "gradient_norms_every": 1}
+def make_joint(**fields) -> Joint:
+    """The trainer, with Adam for each player not in `fields`."""
+    common = {"epochs": 2, "batch_size": 4, "net": make_adam(), "energy": make_adam(), "gradient_norms_every": 1}
     return Joint(Joint.Config(**(common | fields)))
 
 
-def adam(**fields) -> sp.Player:
+def make_adam(**fields) -> sp.Player:
     return sp.Player(**(ADAM | fields))
 
 
-def compound(task, cost_net=Stacked):
+def make_compound(task, cost_net=Stacked):
     return Compound(Compound.Config(), task, cost_net=make(cost_net, task))
 
 
-def energy_with_lm(task):
+def make_energy_with_lm(task):
     terms = {"chain": make(LinearChain, task), "tags": make(TagLm, task, hidden=4, tag_dim=3)}
     return Sum(Sum.Config(), task, terms=terms)
 
 
 def test_k_updates_of_the_nets_then_one_of_the_energy():
     task, _ = toy("tags")
-    model = model_for(task, compound(task))
-    [stage] = joint(net=adam(steps=5)).stages(model, task)
+    model = model_for(task, make_compound(task))
+    [stage] = make_joint(net=make_adam(steps=5)).stages(model, task)
     assert [(p.name, p.trains[0], p.player.steps, p.every) for p in stage.phases] == [
         ("inference_net", "inference_net", 5, 1),
         ("energy", "energy.pairs", 1, 1),
     ]
     assert stage.phases[0].trains == ("inference_net", "energy_loss")
     assign(model, stage)
-    [stage] = joint(first="energy").stages(model, task)
+    [stage] = make_joint(first="energy").stages(model, task)
     assert [p.name for p in stage.phases] == ["energy", "inference_net"]
 
 
 def test_the_k_updates_may_be_on_k_batches(tmp_path):
     task, _ = toy("tags")
     batches = -(-len(task.part("train")) // 4)
-    for same, net, energy in ((True, 3 * batches * 2, batches * 2), (False, batches * 2, batches * 2 // 3)):
-        model = model_for(task, compound(task))
-        loop = loop_for(model, task, joint(net=adam(steps=3), same_batch=same), tmp_path / str(same))
+    for same_batch, net, energy in ((True, 3 * batches * 2, batches * 2), (False, batches * 2, batches * 2 // 3)):
+        model = model_for(task, make_compound(task))
+        loop = loop_for(
+            model, task, make_joint(net=make_adam(steps=3), same_batch=same_batch), tmp_path / str(same_batch)
+        )
         loop.run()
         assert loop.folder.history()[-1]["updates"] == {"inference_net": net, "energy": energy}
 
 
-def test_the_cost_net_may_be_a_player_of_its_own():
+def test_the_cost_net_may_be_its_own_player():
     task, _ = toy("tags")
-    model = model_for(task, compound(task))
+    model = model_for(task, make_compound(task))
     sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9, steps=3, clip=1.0)
     with pytest.raises(ValidationError, match=r"requires cost_net\.steps=1; found 3"):
-        joint(net=adam(steps=2), cost_net=sgd, same_batch=False)
+        make_joint(net=make_adam(steps=2), cost_net=sgd, same_batch=False)
     once = sgd.model_copy(update={"steps": 1})
-    for same, cost_net, steps in ((True, sgd, [2, 3, 1]), (False, once, [1, 1, 1])):
-        [stage] = joint(net=adam(steps=2), cost_net=cost_net, same_batch=same).stages(model, task)
+    for same_batch, cost_net, steps in ((True, sgd, [2, 3, 1]), (False, once, [1, 1, 1])):
+        [stage] = make_joint(net=make_adam(steps=2), cost_net=cost_net, same_batch=same_batch).stages(model, task)
         assert [(p.name, p.trains[0], p.player.type, p.player.clip) for p in stage.phases] == [
             ("inference_net", "inference_net", "adam", 10.0),
             ("cost_net", "energy_loss", "sgd", 1.0),
@@ -88,13 +90,13 @@ def test_the_cost_net_may_be_a_player_of_its_own():
         assert [p.player.steps for p in stage.phases] == steps
         assign(model, stage)
     with pytest.raises(ConfigError, match="Margin has no cost-augmented net"):
-        joint(cost_net=sgd).stages(model_for(task, make(Margin, task)), task)
+        make_joint(cost_net=sgd).stages(model_for(task, make(Margin, task)), task)
 
 
 def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
     task, _ = toy("tags")
-    model = model_for(task, compound(task))
-    loop = loop_for(model, task, joint(), tmp_path / "run")
+    model = model_for(task, make_compound(task))
+    loop = loop_for(model, task, make_joint(), tmp_path / "run")
     loop.run()
     record = loop.folder.history()[0]
     assert set(record["measures"]) == {"energy.l1", "energy.l0"}
@@ -110,24 +112,24 @@ def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
 def test_parts_of_a_batch_make_the_same_updates(cost_net, tmp_path):
     task, _ = toy("tags")
     sgd = {"type": "sgd", "lr": 0.05, "weight_decay": 0.0}
-    found = []
+    states = []
     for parts in (1, 2):
         torch.manual_seed(1)
         terms = {"chain": make(LinearChain, task), "tags": make(TagLm, task, hidden=4, tag_dim=3, dropout=0.0)}
-        model = model_for(task, compound(task, cost_net), Sum(Sum.Config(), task, terms=terms)).double()
+        model = model_for(task, make_compound(task, cost_net), Sum(Sum.Config(), task, terms=terms)).double()
         players = {"net": sp.Player(**sgd, steps=2), "energy": sp.Player(**sgd)}
         fields = {**players, "entropy_weight": 0.1}
-        loop = loop_for(model, task, joint(accumulate=parts, **fields), tmp_path / str(parts))
+        loop = loop_for(model, task, make_joint(accumulate=parts, **fields), tmp_path / str(parts))
         loop.run()
-        found.append(model.state_dict())
+        states.append(model.state_dict())
         assert loop.folder.history()[-1]["updates"] == {"inference_net": 12, "energy": 6}
-    for name, value in found[0].items():
-        torch.testing.assert_close(found[1][name], value, msg=name)
+    for name, value in states[0].items():
+        torch.testing.assert_close(states[1][name], value, msg=name)
 
 
-def learnable(task, chained=True):
-    """Each word has its own tag, and an A0 that follows an A0 goes on with it unless not `chained`: words alone don't
-    say it all."""
+def make_learnable(task, chained=True):
+    """Each word gets its own tag, but if `chained`, an A0 after an A0 continues it, so words alone don't determine
+    tags."""
     for part in ("train", "validation", "test"):
         for i, (words, marks, _) in enumerate(task.part(part)):
             tags = []
@@ -144,135 +146,140 @@ def run_epochs(loop, stage) -> None:
         loop.run_epoch(stage)
 
 
-def mean_energy(model, task, part) -> float:
+def compute_mean_energy(model, task, part) -> float:
     batch = task.collate(task.part(part))
     model.eval()
     with torch.no_grad():
         return float(model.energy.at(batch.x)(model.propose(batch.x).mean).mean())
 
 
-@pytest.mark.parametrize("on", ["train", "validation", "test"])
-def test_fine_tuning_lowers_the_energy_on_held_out_inputs(on, tmp_path):
+@pytest.mark.parametrize("tuned_part", ["train", "validation", "test"])
+def test_fine_tuning_lowers_the_energy_on_held_out_inputs(tuned_part, tmp_path):
     task, _ = toy("tags")
-    learnable(task)
+    make_learnable(task)
     model = model_for(task, make(Margin, task))
-    trainer = joint(epochs=6, finetune=FineTune(epochs=10, on=on, lr=0.02))
-    loop = loop_for(model, task, trainer, tmp_path / on)
+    trainer = make_joint(epochs=6, finetune=FineTune(epochs=10, on=tuned_part, lr=0.02))
+    loop = loop_for(model, task, trainer, tmp_path / tuned_part)
     game, tune = loop.stages
     loop.begin(game)
     run_epochs(loop, game)
-    energy = {name: p.clone() for name, p in model.energy.named_parameters()}
-    before = {part: mean_energy(model, task, part) for part in ("train", "validation", "test")}
+    parameters = {name: p.clone() for name, p in model.energy.named_parameters()}
+    energies = {part: compute_mean_energy(model, task, part) for part in ("train", "validation", "test")}
     loop.position.stage = 1
     loop.begin(tune)
     run_epochs(loop, tune)
-    after = {part: mean_energy(model, task, part) for part in before}
-    assert all(torch.equal(p, energy[name]) for name, p in model.energy.named_parameters())
-    assert all(after[part] < before[part] for part in before), (before, after)
+    tuned_energies = {part: compute_mean_energy(model, task, part) for part in energies}
+    assert all(torch.equal(p, parameters[name]) for name, p in model.energy.named_parameters())
+    assert all(tuned_energies[part] < energies[part] for part in energies), (energies, tuned_energies)
     assert set(loop.folder.history()[-1]["losses"]) == {"inference_net.energy"}
 
 
-@pytest.mark.parametrize(("on", "weight", "gold"), [("train", 0.0, False), ("train", 1.0, True), ("test", 0.0, False)])
-def test_fine_tuning_sees_gold_only_for_cross_entropy(on, weight, gold):
+@pytest.mark.parametrize(
+    ("part", "weight", "gold"), [("train", 0.0, False), ("train", 1.0, True), ("test", 0.0, False)]
+)
+def test_fine_tuning_sees_gold_only_for_cross_entropy(part, weight, gold):
     task, _ = toy("tags")
     model = model_for(task, make(Margin, task))
-    stage = joint(finetune=FineTune(on=on, cross_entropy_weight=weight)).stages(model, task)[-1]
+    stage = make_joint(finetune=FineTune(on=part, cross_entropy_weight=weight)).stages(model, task)[-1]
     assert stage.name == "finetune" and stage.gold is gold
-    assert (stage.examples is None) if on == "train" else (stage.examples == task.part(on))
+    assert (stage.examples is None) if part == "train" else (stage.examples == task.part(part))
 
 
-def test_the_loop_hides_gold_where_a_stage_says_so(tmp_path):
+def test_the_loop_hides_gold_where_a_stage_requires_it(tmp_path):
     task, _ = toy("tags")
     model = model_for(task, make(Margin, task))
-    seen = []
-    trainer = joint(epochs=1, finetune=FineTune(on="test", epochs=1))
+    batches = []
+    trainer = make_joint(epochs=1, finetune=FineTune(on="test", epochs=1))
     stages = trainer.stages(model, task)
     loop = loop_for(model, task, trainer, tmp_path / "run")
     for stage in stages:
         loop.begin(stage)
-        seen.append(
+        batches.append(
             [
                 (b.gold is None, bool(b.labelled.any()), len(loop.train))
                 for b in loop._make_micro_batches(stage, range(2))
             ]
         )
-    assert seen == [[(False, True, len(task.part("train")))], [(True, False, len(task.part("test")))]]
+    assert batches == [[(False, True, len(task.part("train")))], [(True, False, len(task.part("test")))]]
 
 
 def test_transductive_training_is_declared():
-    assert "inputs (not the outputs) of the test part" in joint(finetune=FineTune(on="test")).protocol()["transductive"]
-    assert joint(finetune=FineTune(on="train")).protocol() == joint().protocol() == {}
+    assert (
+        "inputs (not the outputs) of the test part"
+        in make_joint(finetune=FineTune(on="test")).protocol()["transductive"]
+    )
+    assert make_joint(finetune=FineTune(on="train")).protocol() == make_joint().protocol() == {}
     with pytest.raises(ValidationError, match="requires gold, which on='test' hides"):
         FineTune(on="test", cross_entropy_weight=1.0)
 
 
-def test_tag_language_models_learn_first_and_are_frozen_then(tmp_path):
+def test_tag_language_models_learn_first_and_are_then_frozen(tmp_path):
     task, _ = toy("tags")
-    learnable(task)
-    model = model_for(task, compound(task), energy_with_lm(task))
-    trainer = joint(epochs=2, tag_lm=TagLmPretraining(epochs=8, lr=0.05))
+    make_learnable(task)
+    model = model_for(task, make_compound(task), make_energy_with_lm(task))
+    trainer = make_joint(epochs=2, tag_lm=TagLmPretraining(epochs=8, lr=0.05))
     loop = loop_for(model, task, trainer, tmp_path / "run")
     names = name_tag_lm_parameters(model)
     assert names and all(name.startswith("energy.terms.tags.") for name in names)
-    before = {name: p.clone() for name, p in model.named_parameters()}
+    initial = {name: p.clone() for name, p in model.named_parameters()}
     loop.run()
-    now = dict(model.named_parameters())
+    parameters = dict(model.named_parameters())
     history = loop.folder.history()
     assert [r["stage"] for r in history] == ["tag_lm"] * 8 + ["joint"] * 2
     scores = [r["score"] for r in history if r["stage"] == "tag_lm"]
     assert max(scores) > scores[0] + 0.5  # mean ln p of a sentence's tags
-    assert all(not torch.equal(now[name], before[name]) for name in names)
-    learned = sp.Model(model.inference_net, model.energy, model.energy_loss)
+    assert all(not torch.equal(parameters[name], initial[name]) for name in names)
+    model_of_game = sp.Model(model.inference_net, model.energy, model.energy_loss)
     best = max(range(8), key=scores.__getitem__)
     assert history[best]["best"]
-    # What the game held is what the language model's stage ended with: its likelihood is that of the best epoch.
+    # The game froze the weights that the language model's stage ended with: the likelihood is its best epoch's.
     batch = task.collate(task.part("validation"))
     with torch.no_grad():
-        lm = learned.eval().energy.terms["tags"]
+        lm = model_of_game.eval().energy.terms["tags"]
         assert float(-lm.at(batch.x)(batch.gold).mean()) == pytest.approx(scores[best], rel=1e-5)
 
 
 def test_a_tag_lm_stage_needs_a_tag_lm():
     task, _ = toy("tags")
     with pytest.raises(ConfigError, match="requires an energy with a tag language model"):
-        joint(tag_lm=TagLmPretraining()).stages(model_for(task, compound(task)), task)
+        make_joint(tag_lm=TagLmPretraining()).stages(model_for(task, make_compound(task)), task)
 
 
-def test_a_language_is_learned_from_what_has_tags(tmp_path):
+def test_a_language_is_learned_from_tagged_examples(tmp_path):
     task, _ = toy("tags")
     for i, (words, marks, _) in enumerate(task.part("train")[:-3]):
         task.part("train")[i] = (words, marks, None)
-    model = model_for(task, compound(task), energy_with_lm(task))
-    stage = joint(tag_lm=TagLmPretraining(), batch_size=2).stages(model, task)[0]
+    model = model_for(task, make_compound(task), make_energy_with_lm(task))
+    stage = make_joint(tag_lm=TagLmPretraining(), batch_size=2).stages(model, task)[0]
     assert stage.examples == task.part("train")[-3:]
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0, 3.0])
-def test_the_likelihood_of_a_language_model_knows_no_weight(weight):
+def test_the_likelihood_of_a_language_model_ignores_the_weight(weight):
     task, batch = toy("tags")
-    learnable(task)
-    model = model_for(task, compound(task), make(TagLm, task, hidden=4, tag_dim=3, weight=weight)).double().eval()
+    make_learnable(task)
+    model = model_for(task, make_compound(task), make(TagLm, task, hidden=4, tag_dim=3, weight=weight)).double().eval()
     batch = task.collate([*task.part("validation")[:2], (*task.part("validation")[2][:2], None)])
     batch = dataclasses.replace(batch, gold=batch.gold.double())
     terms = model.energy.terms(model.energy.encode(batch.x), batch.gold)["forward"][:2, 0].sum(-1)
-    stage = joint(tag_lm=TagLmPretraining()).stages(model, task)[0]
+    stage = make_joint(tag_lm=TagLmPretraining()).stages(model, task)[0]
     with torch.no_grad():
         likelihood = stage.select(model, [batch])
     assert likelihood == pytest.approx(terms.mean().item())
-    here = sp.trainer.Context()
-    here.model, here.batch = model, batch
-    torch.testing.assert_close(stage.phases[0].loss(here)["nll_0"][:2], -terms)
+    context = sp.trainer.Context()
+    context.model, context.batch = model, batch
+    torch.testing.assert_close(stage.phases[0].loss(context)["nll_0"][:2], -terms)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"), [(None, "no such file"), ("the\nbooks\n", "no tags"), ("the DET\nbooks NOUN\n", None)]
 )
-def test_tagged_text_to_learn_a_language_from(text, reason, tmp_path):
+def test_a_language_is_learned_from_tagged_text(text, reason, tmp_path):
     path = tmp_path / "text.txt"
     if text is not None:
         path.write_text(text)
-    short = {"epochs": 1, "batch_size": 256, "tag_lm": {"text": str(path), "epochs": 1}}
-    config = tagging_run(4, {"type": "infnet.tag_lm", "hidden": 4}, "infnet.compound", **short)
+    settings = {"epochs": 1, "batch_size": 256, "tag_lm": {"text": str(path), "epochs": 1}}
+    config = tagging_run(4, {"type": "infnet.tag_lm", "hidden": 4}, "infnet.compound", **settings)
     if reason is not None:
         with pytest.raises(DataError, match=reason) as error:
             trained(config, tmp_path / "run")
@@ -292,8 +299,8 @@ def test_entropy_against_its_definition():
         -sum(float(p * torch.log(p)) for p in torch.softmax(logits[i, 0, :n], -1).flatten())
         for i, n in enumerate(batch.x.mask.sum(1).tolist())
     ]
-    found = entropy(task.space, proposal.mean)[:, 0]
-    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+    entropies = entropy(task.space, proposal.mean)[:, 0]
+    torch.testing.assert_close(entropies, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
@@ -315,50 +322,52 @@ def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
 
 def test_the_pretrained_net_is_kept_unless_the_game_makes_a_better_one(tmp_path):
     task, _ = toy("tags")
-    learnt = task.part("train")
-    task.part = lambda name: learnt  # validates on what it learns by heart
-    for kept in (True, False):
-        model = model_for(task, compound(task))
-        spoilt = {"entropy_weight": -1e4, "epochs": 3, "patience": 2}
-        trainer = joint(net=adam(lr=0.1), pretrain_epochs=20, pretrain_patience=19, keep_pretrained=kept, **spoilt)
-        before, game = trainer.stages(model, task)
-        assert (before.patience, game.patience, game.goes_on) == (19, 2, kept)
-        loop = loop_for(model, task, trainer, tmp_path / str(kept))
+    examples = task.part("train")
+    task.part = lambda name: examples  # validates on the training examples
+    for keep_pretrained in (True, False):
+        model = model_for(task, make_compound(task))
+        harmful = {"entropy_weight": -1e4, "epochs": 3, "patience": 2}
+        trainer = make_joint(
+            net=make_adam(lr=0.1), pretrain_epochs=20, pretrain_patience=19, keep_pretrained=keep_pretrained, **harmful
+        )
+        pretraining, game = trainer.stages(model, task)
+        assert (pretraining.patience, game.patience, game.goes_on) == (19, 2, keep_pretrained)
+        loop = loop_for(model, task, trainer, tmp_path / str(keep_pretrained))
         loop.run()
-        history = RunFolder(tmp_path / str(kept)).history()
+        history = RunFolder(tmp_path / str(keep_pretrained)).history()
         best = {stage: max(r["score"] for r in history if r["stage"] == stage) for stage in ("pretrain", "joint")}
         assert best["pretrain"] > best["joint"]
-        assert loop.validate(game)[1] == best["pretrain" if kept else "joint"]
+        assert loop.validate(game)[1] == best["pretrain" if keep_pretrained else "joint"]
 
 
 @pytest.mark.parametrize("cost_net", [Stacked, Separated])
-def test_a_run_that_was_stopped_ends_where_it_would_have(cost_net, tmp_path):
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(cost_net, tmp_path):
     task, _ = toy("tags")
     sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9)
 
-    def loop_in(folder, **more):
+    def loop_in(folder, **fields):
         torch.manual_seed(1)
-        model = model_for(task, compound(task, cost_net), energy_with_lm(task))
-        trainer = joint(
+        model = model_for(task, make_compound(task, cost_net), make_energy_with_lm(task))
+        trainer = make_joint(
             epochs=3,
-            net=adam(steps=2),
+            net=make_adam(steps=2),
             same_batch=False,
             cost_net=sgd,
             finetune=FineTune(epochs=2),
             energy_dropout=True,
         )
-        return loop_for(model, task, trainer, folder, **more)
+        return loop_for(model, task, trainer, folder, **fields)
 
     resumes_exactly(loop_in, tmp_path, [*["joint"] * 3, *["finetune"] * 2], (2, 5, 11))
 
 
 def test_the_compound_objective_learns(tmp_path):
     task, _ = toy("tags")
-    learnable(task, chained=False)
+    make_learnable(task, chained=False)
     task.part("train").extend([*task.part("validation"), *task.part("test")])
-    model = model_for(task, compound(task))
-    players = {"net": adam(steps=2, lr=0.01), "energy": adam(lr=0.03)}
-    trainer = joint(epochs=20, patience=None, cross_entropy_weight=0.0, gradient_norms_every=0, **players)
+    model = model_for(task, make_compound(task))
+    players = {"net": make_adam(steps=2, lr=0.01), "energy": make_adam(lr=0.03)}
+    trainer = make_joint(epochs=20, patience=None, cross_entropy_weight=0.0, gradient_norms_every=0, **players)
     loop = loop_for(model, task, trainer, tmp_path / "run")
     loop.run()
     scores = [r["score"] for r in loop.folder.history()]
@@ -366,7 +375,7 @@ def test_the_compound_objective_learns(tmp_path):
     assert isinstance(model.inference_net, Independent)
 
 
-def test_what_stages_lack_is_said_before_a_folder_is_made(tmp_path):
+def test_missing_parts_are_reported_before_a_folder_is_made(tmp_path):
     config = tagging_run(4, {"type": "linear_chain"}, "infnet.compound", tag_lm={"epochs": 1})
     with pytest.raises(ConfigError, match="requires an energy with a tag language model"):
         trained(config, tmp_path / "run")

@@ -25,8 +25,8 @@ def task() -> sp.Task:
     return loaded("infnet.parsing", corpus="sample", min_tag_count=1)
 
 
-def predict(task: sp.Task, examples: list[Any], tags: torch.Tensor) -> dict[str, Any]:
-    """Scores of these tags, `(example, token)`, which the net itself chooses."""
+def score_tags(task: sp.Task, examples: list[Any], tags: torch.Tensor) -> dict[str, Any]:
+    """Scores and predictions for tags `(example, token)` that the net itself chooses."""
     batch = task.collate(examples)
     y = task.space.one_hot(tags.unsqueeze(1), batch.x.mask)
     proposal = replace(task.space.independent(9.0 * y, batch.x.mask), chosen=y)
@@ -39,11 +39,20 @@ def predict(task: sp.Task, examples: list[Any], tags: torch.Tensor) -> dict[str,
 
 def test_gold_tags_are_gold_trees(task: sp.Task) -> None:
     examples = task.part("train")
-    found = predict(task, examples, task.collate(examples).gold[:, 0].argmax(-1))
-    assert [found[name] for name in ("bracket_f1", "precision", "recall", "exact_match", "repaired")] == [1, 1, 1, 1, 0]
-    for example, prediction in zip(examples, found["predictions"], strict=True):
+    scores = score_tags(task, examples, task.collate(examples).gold[:, 0].argmax(-1))
+    assert [scores[name] for name in ("bracket_f1", "precision", "recall", "exact_match", "repaired")] == [
+        1,
+        1,
+        1,
+        1,
+        0,
+    ]
+    for example, prediction in zip(examples, scores["predictions"], strict=True):
         assert trees.parse(prediction["tree"]).tree == example.sentence.tree
-        spans = [(one["start"], one["end"], one["label"]) for one in prediction["constituents"]]
+        spans = [
+            (constituent["start"], constituent["end"], constituent["label"])
+            for constituent in prediction["constituents"]
+        ]
         assert spans == trees.spans(example.sentence.tree)
 
 
@@ -52,7 +61,7 @@ def test_scores_of_any_tags(task: sp.Task) -> None:
     length = max(len(example.entry.words) for example in examples)
     generator = torch.Generator().manual_seed(0)
     numbers = torch.randint(len(task.space.tags), (len(examples), length), generator=generator)
-    found = predict(task, examples, numbers)
+    scores = score_tags(task, examples, numbers)
     metric, repaired = TreeMetric(lambda proposal, lengths: []), 0
     for example, row in zip(examples, numbers.tolist(), strict=True):
         n = len(example.entry.words)
@@ -60,28 +69,30 @@ def test_scores_of_any_tags(task: sp.Task) -> None:
         is_repaired = encode(decode(tags), n) != tags
         metric.add(trees.build(decode(tags), n), example.sentence, is_repaired)
         repaired += is_repaired
-    assert {name: found[name] for name in metric.compute()} == metric.compute()
-    assert 0 < found["repaired"] == repaired / len(examples)
+    assert {name: scores[name] for name in metric.compute()} == metric.compute()
+    assert 0 < scores["repaired"] == repaired / len(examples)
 
 
 def test_decoded_tags_are_the_most_probable_of_a_tree(task: sp.Task) -> None:
     examples = task.part("validation")
     batch = task.collate(examples)
     generator = torch.Generator().manual_seed(0)
-    rivals = torch.rand(batch.gold.shape, generator=generator) < 0.02  # two a word or so
-    noise = 6.0 * torch.rand(batch.gold.shape, generator=generator) * rivals
+    is_rival = torch.rand(batch.gold.shape, generator=generator) < 0.02  # about two per word
+    noise = 6.0 * torch.rand(batch.gold.shape, generator=generator) * is_rival
     proposal = task.space.independent(4.5 * batch.gold + noise, batch.x.mask)
     decoded = task.decode(proposal)
     log_p = (proposal.mean.log() * batch.x.mask[:, None, :, None]).nan_to_num()
     searched = missed = 0
-    for row, one in enumerate(task.predictions(proposal, batch, examples)):
-        length = len(one["words"])
+    for row, prediction in enumerate(task.predictions(proposal, batch, examples)):
+        length = len(prediction["words"])
         mode, best = (
             [Tag.parse(task.space.tags[number]) for number in y[row, 0, :length].argmax(-1).tolist()]
             for y in (proposal.mode, decoded)
         )
         assert is_tree(best) and (best == mode) == is_tree(mode)
-        assert one["scores"] == pytest.approx((proposal.mean * decoded)[row, 0, :length].sum(-1).tolist(), abs=1e-3)
+        assert prediction["scores"] == pytest.approx(
+            (proposal.mean * decoded)[row, 0, :length].sum(-1).tolist(), abs=1e-3
+        )
         searched += best != mode
         missed += bool((log_p * decoded)[row].sum() < (log_p * batch.gold)[row].sum() - 1e-4)
     assert 5 < searched < len(examples) and missed < searched / 5
@@ -100,7 +111,7 @@ def test_tags_without_a_tree_are_repaired(task: sp.Task) -> None:
     assert metric.compute()["repaired"] == 1
 
 
-def test_an_energy_of_no_weight_leaves_the_decoder_as_it_is(tmp_path: Path) -> None:
+def test_an_energy_without_weight_leaves_the_decoder_unchanged(tmp_path: Path) -> None:
     run = trained("parsing", tmp_path / "run", method="nce", **{"trainer.epochs": "1"})
     refined = sp.load(run, refine={"type": "reweight", "weight": 0.0, "temperature": 1.0})
     words = [{"words": ["The", "cat", "sleeps", "."]}, {"words": ["Anna", "sees", "the", "old", "cat", "."]}]
@@ -118,9 +129,9 @@ def test_a_task_is_restored(task: sp.Task) -> None:
 
 def test_rare_tags_are_replaced() -> None:
     task = loaded("infnet.parsing", corpus="sample", min_tag_count=30)
-    known = set(task.space.tags)
+    tags = set(task.space.tags)
     examples = [example for part in sp.PARTS for example in task.part(part)]
-    assert all(set(example.names) <= known for example in examples)
+    assert all(set(example.names) <= tags for example in examples)
     assert any("tags are learned" in note for note in task.notes())
 
 

@@ -42,7 +42,7 @@ class ToyTrees(ToyTags):
         return sp.Batch.of(batch.x.inputs, mask, gold, batch.labelled, rows)
 
 
-def make():
+def make_proposal():
     torch.manual_seed(0)
     logits = torch.randn(3, 1, 6, 3, dtype=torch.double, requires_grad=True)
     return TreeCrfProposal(SpanTrees(["X", "Y"]), logits, MASK)
@@ -56,20 +56,20 @@ def test_contracts():
 
 
 def test_probabilities():
-    proposal = make()
+    proposal = make_proposal()
     scores = (proposal.logits[:, 0, :, 1:] - proposal.logits[:, 0, :, :1]).detach()
     for row, words in enumerate(LENGTHS.tolist()):
-        every = labelled(words)
-        places = every.shape[1]
-        log_p = score(scores[row, :places], every).log_softmax(0)
-        y = F.pad(F.one_hot(every, 3), (0, 0, 0, 6 - places)).double()
+        all_trees = labelled(words)
+        places = all_trees.shape[1]
+        log_p = score(scores[row, :places], all_trees).log_softmax(0)
+        y = F.pad(F.one_hot(all_trees, 3), (0, 0, 0, 6 - places)).double()
         torch.testing.assert_close(proposal.log_prob(y.expand(3, *y.shape))[row], log_p)
         torch.testing.assert_close(proposal.mean[row, 0], torch.einsum("t,tpv->pv", log_p.exp(), y))
         assert torch.equal(proposal.mode[row, 0], y[log_p.argmax()])
 
 
 def test_spans_that_cross_have_no_probability():
-    proposal = make()
+    proposal = make_proposal()
     y = F.one_hot(torch.zeros(3, 2, 6, dtype=torch.long), 3).double()
     y[:, 0, [1, 4]] = torch.tensor([0.0, 1.0, 0.0], dtype=torch.double)  # words 1–2 and 2–3
     y = y * MASK[:, None, :, None]
@@ -82,13 +82,13 @@ def test_biaffine_scores():
     torch.manual_seed(0)
     layer = BiaffineSpans(3, 4, 2, 0.5).double().eval()
     vectors = torch.randn(2, 3, 3, dtype=torch.double)
-    found = layer(vectors)
+    scores = layer(vectors)
     a, b = (F.leaky_relu(part(vectors), 0.1) for part in (layer.first, layer.last))
     a, b = (torch.cat([values, torch.ones(2, 3, 1, dtype=torch.double)], -1) for values in (a, b))
     for last in range(3):
         for first in range(last + 1):
-            wanted = torch.einsum("bi,lij,bj->bl", a[:, first], layer.weight, b[:, last])
-            torch.testing.assert_close(found[:, count_places(last) + first], wanted)
+            expected = torch.einsum("bi,lij,bj->bl", a[:, first], layer.weight, b[:, last])
+            torch.testing.assert_close(scores[:, count_places(last) + first], expected)
 
 
 def test_other_nets_and_outputs_are_rejected():
@@ -130,8 +130,8 @@ def test_decoding_by_marginals(task):
     rows = trees_of(3).double()
     label = proposal.mean[0, 0, :, 1:].argmax(-1)
     gains = rows @ (proposal.mean[0, 0, :, 1:].amax(-1) - 0.5)
-    wanted = torch.where(trees_of(3)[gains.argmax()], label + 1, 0)
-    assert torch.equal(task.decode(proposal)[0, 0].argmax(-1), wanted)
+    expected = torch.where(trees_of(3)[gains.argmax()], label + 1, 0)
+    assert torch.equal(task.decode(proposal)[0, 0].argmax(-1), expected)
 
 
 def test_unknown_labels():
@@ -151,7 +151,7 @@ def test_a_task_is_restored(task):
     check_task(task)
 
 
-def test_decode_is_of_spans():
+def test_decode_is_for_spans_only():
     with pytest.raises(sp.ConfigError, match=r"task\.form=spans"):
         loaded("infnet.parsing", corpus="sample", decode="viterbi")
 

@@ -1,4 +1,4 @@
-"""Trees as one tag a word."""
+"""Trees as one tag per word."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from spen_plugins import locate
 from tests.infnet.test_trees import TREES, random_tree
 
 
-def tags_of(tree: trees.Tree, length: int) -> list[Tag]:
+def encode_tree(tree: trees.Tree, length: int) -> list[Tag]:
     return encode(trees.spans(tree), length)
 
 
 def test_tags_of_a_tree_written_by_hand():
     sentence = trees.parse(TREES[0])
-    tags = [str(tag) for tag in tags_of(sentence.tree, len(sentence.words))]
+    tags = [str(tag) for tag in encode_tree(sentence.tree, len(sentence.words))]
     # "The cat" share S and NP, "cat sleeps" S alone, "sleeps ." too.
     assert tags == ["+2:NP:", "-1:S:", "+0:S:VP", "::"]
 
 
-def test_every_tree_has_tags_that_give_it_back():
+def test_every_tree_is_recovered_from_its_tags():
     rng = random.Random(0)
-    some = [(random_tree(rng, length), length) for length in range(1, 15) for _ in range(40)]
-    some += [(sentence.tree, len(sentence.words)) for sentence in map(trees.parse, TREES)]
-    for tree, length in some:
-        tags = tags_of(tree, length)
+    cases = [(random_tree(rng, length), length) for length in range(1, 15) for _ in range(40)]
+    cases += [(sentence.tree, len(sentence.words)) for sentence in map(trees.parse, TREES)]
+    for tree, length in cases:
+        tags = encode_tree(tree, length)
         assert trees.build(decode(tags), length) == tree
         assert [Tag.parse(str(tag)) for tag in tags] == tags
 
@@ -49,9 +49,9 @@ def test_any_tags_give_a_tree_over_all_words():
         spans = decode(tags)
         tree = trees.build(spans, length)
         assert trees.spans(tree) == spans == decode(tags)
-        again = encode(spans, length)
-        assert decode(again) == spans
-        repaired += again != tags
+        canonical = encode(spans, length)
+        assert decode(canonical) == spans
+        repaired += canonical != tags
     assert repaired > 500
 
 
@@ -61,34 +61,34 @@ def test_repair():
     assert decode(tags) == [(1, 5, "B"), (3, 5, "D"), (4, 5, "E")]
 
 
-def test_the_search_finds_the_best_tags_that_are_a_trees():
+def test_the_search_finds_the_best_tags_of_a_tree():
     """Against the enumeration of all tags of sentences of up to four words."""
     rng = random.Random(2)
-    some = [Tag(*parts) for parts in product((None, -1, 0, 1, 2), ("", "A", "B"), ("", "C"))]
+    candidates = [Tag(*parts) for parts in product((None, -1, 0, 1, 2), ("", "A", "B"), ("", "C"))]
     for length in (1, 2, 3, 4) * 6:
-        known = TagSet([*rng.sample(some, 12), Tag(None, "", "")])
-        scores = torch.tensor([[rng.gauss(0, 1) for _ in known.tags] for _ in range(length)])
+        tag_set = TagSet([*rng.sample(candidates, 12), Tag(None, "", "")])
+        scores = torch.tensor([[rng.gauss(0, 1) for _ in tag_set.tags] for _ in range(length)])
         totals = {
             numbers: sum(float(scores[i, number]) for i, number in enumerate(numbers))
-            for numbers in product(range(len(known.tags)), repeat=length)
-            if is_tree([known.tags[number] for number in numbers])
+            for numbers in product(range(len(tag_set.tags)), repeat=length)
+            if is_tree([tag_set.tags[number] for number in numbers])
         }
-        assert tuple(known.search(scores, choices=len(known.tags), width=10_000) or ()) == max(
+        assert tuple(tag_set.search(scores, choices=len(tag_set.tags), width=10_000) or ()) == max(
             totals, key=totals.__getitem__, default=()
         )
 
 
-def test_the_search_finds_nothing_where_no_tags_are_a_trees():
-    known = TagSet([Tag(1, "S", ""), Tag(0, "NP", "")])
-    assert known.search(torch.zeros(3, 2)) is None
+def test_the_search_finds_nothing_where_no_tags_form_a_tree():
+    tag_set = TagSet([Tag(1, "S", ""), Tag(0, "NP", "")])
+    assert tag_set.search(torch.zeros(3, 2)) is None
 
 
-def test_tags_that_are_not_known_are_replaced():
+def test_unknown_tags_are_replaced():
     common, plain, other = Tag(1, "S", ""), Tag(-1, "NP", ""), Tag(-1, "VP", "NP")
     rare = Tag(-1, "NP", "NP")
-    known = TagSet.of(Counter({common: 9, plain: 5, other: 6, rare: 4}), 5)
-    assert known.tags == [common, other, plain]
-    replaced = [known.replace(tag) for tag in (rare, other, Tag(-1, "S", ""), Tag(-7, "S", ""), Tag(None, "", "X"))]
+    tag_set = TagSet.of(Counter({common: 9, plain: 5, other: 6, rare: 4}), 5)
+    assert tag_set.tags == [common, other, plain]
+    replaced = [tag_set.replace(tag) for tag in (rare, other, Tag(-1, "S", ""), Tag(-7, "S", ""), Tag(None, "", "X"))]
     assert replaced == [plain, other, other, other, common]
     assert TagSet.of(Counter([rare]), 5).tags == [rare]
 
@@ -101,7 +101,7 @@ def test_all_trees_of_the_web_treebank():
     for part in ("train", "dev", "test"):
         for sentence in trees.read(locate(f"data:parsing/ewt/{part}.trees")):
             length = len(sentence.words)
-            tags = tags_of(sentence.tree, length)
+            tags = encode_tree(sentence.tree, length)
             assert trees.build(decode(tags), length) == sentence.tree
             total += 1
             counts.update(tags if part == "train" else ())

@@ -36,15 +36,15 @@ def random_tree(rng: random.Random, length: int) -> trees.Tree:
     return trees.Tree(trees.ROOT, divide(0, length))
 
 
-def brute_force(predicted: list, gold: list) -> int:
-    """The right brackets: each predicted one crosses out an equal gold one."""
-    left = list(gold)
-    right = 0
+def count_correct(predicted: list, gold: list) -> int:
+    """The number of correct brackets: each predicted bracket crosses out an equal gold one."""
+    remaining = list(gold)
+    correct = 0
     for bracket in predicted:
-        if bracket in left:
-            left.remove(bracket)
-            right += 1
-    return right
+        if bracket in remaining:
+            remaining.remove(bracket)
+            correct += 1
+    return correct
 
 
 @pytest.mark.parametrize("text", TREES)
@@ -65,11 +65,11 @@ def test_function_tags_traces_and_missing_roots():
     ["(TOP (NN cat)", "(TOP (NN cat)))", "(TOP (NP the cat))", "(TOP (NP (DT the) cat))", "cat", "(TOP (S+VP (VB go)))",
      "(TOP (NN a)) (TOP (NN b))", "(TOP (-NONE- *))", "(TOP ((NN cat)))"],
 )  # fmt: skip
-def test_what_is_no_tree_is_an_error_with_its_line(text: str, tmp_path: Path):
-    file = tmp_path / "some.trees"
-    file.write_text(f"{TREES[0]}\n\n{text}\n")
+def test_invalid_trees_are_an_error_with_their_line(text: str, tmp_path: Path):
+    path = tmp_path / "some.trees"
+    path.write_text(f"{TREES[0]}\n\n{text}\n")
     with pytest.raises(DataError, match=r"some.trees:3: found .* expected"):
-        trees.read(file)
+        trees.read(path)
 
 
 def test_spans_join_unary_chains_in_preorder():
@@ -83,8 +83,8 @@ def test_build_is_the_inverse_of_spans():
     for _ in range(500):
         length = rng.randint(1, 12)
         tree = random_tree(rng, length)
-        found = trees.spans(tree)
-        assert trees.build(rng.sample(found, len(found)), length) == tree
+        spans = trees.spans(tree)
+        assert trees.build(rng.sample(spans, len(spans)), length) == tree
 
 
 def test_deep_trees():
@@ -93,7 +93,7 @@ def test_deep_trees():
 
 
 @pytest.mark.parametrize("spans", [[(0, 2, "A"), (1, 3, "B")], [(0, 4, "A")], [(1, 1, "A")], [(-1, 1, "A")]])
-def test_spans_that_are_no_tree_are_an_error(spans: list):
+def test_spans_that_form_no_tree_are_an_error(spans: list):
     with pytest.raises(ValueError, match="found the span"):
         trees.build(spans, 3)
 
@@ -111,36 +111,38 @@ def score(predicted: str, gold: str) -> dict[str, float]:
 def test_scores_of_pairs_counted_by_hand():
     gold = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (NN it)))) (. .)))"
     flat = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits)) (PP (IN on) (NP (NN it))) (. .)))"
-    # Of S, NP, VP, PP and NP all but VP are right: its end is another.
+    # Of S, NP, VP, PP and NP, all but VP are right: its end differs.
     assert score(flat, gold) == {"bracket_f1": 0.8, "precision": 0.8, "recall": 0.8, "exact_match": 0.0}
-    # A full stop within S or beside it is the same, and a constituent of punctuation alone is none.
-    moved = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (NN it))))) (X (. .)))"
-    assert set(score(moved, gold).values()) == {1.0}
+    # A full stop within S or next to it scores the same, and a constituent of punctuation alone does not count.
+    regrouped = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (NN it))))) (X (. .)))"
+    assert set(score(regrouped, gold).values()) == {1.0}
     # No bracket at all.
     assert score("(TOP (DT The) (NN cat))", "(TOP (NP (DT The) (NN cat)))") == dict.fromkeys(
         ("bracket_f1", "precision", "recall", "exact_match"), 0.0
     )
-    # Two of three NP over the same words are right, of two predicted.
+    # Two of three NPs over the same words are predicted, and both are right.
     scores = score("(TOP (NP (NP (NN it))))", "(TOP (NP (NP (NP (NN it)))))")
     assert scores == {"bracket_f1": 0.8, "precision": 1.0, "recall": pytest.approx(2 / 3), "exact_match": 0.0}
 
 
-def test_scores_are_those_of_multisets():
+def test_scores_count_multisets_of_brackets():
     rng = random.Random(1)
     metric, total = make_metric(), [0, 0, 0]
     for _ in range(300):
         length = rng.randint(1, 8)
         tags = [rng.choice(["NN", ",", "."]) for _ in range(length)]
-        lists = []
-        trees_of_both = [random_tree(rng, length) for _ in range(2)]
-        for tree in trees_of_both:
-            kept = [i for i, tag in enumerate(tags) if tag == "NN"]
-            nodes = [([i for i in kept if start <= i < end], label) for start, end, label in trees.find_nodes(tree)]
-            lists.append([node for node in nodes if node[0]])
-        right = brute_force(*lists)
-        gold = trees.Sentence(("x",) * length, tuple(tags), trees_of_both[1])
-        assert metric.add(trees_of_both[0], gold) == (2 * right, len(lists[0]) + len(lists[1]))
-        total = [a + b for a, b in zip(total, (right, *map(len, lists)), strict=True)]
+        bracket_lists = []
+        pair = [random_tree(rng, length) for _ in range(2)]
+        for tree in pair:
+            word_indices = [i for i, tag in enumerate(tags) if tag == "NN"]
+            nodes = [
+                ([i for i in word_indices if start <= i < end], label) for start, end, label in trees.find_nodes(tree)
+            ]
+            bracket_lists.append([node for node in nodes if node[0]])
+        correct = count_correct(*bracket_lists)
+        gold = trees.Sentence(("x",) * length, tuple(tags), pair[1])
+        assert metric.add(pair[0], gold) == (2 * correct, len(bracket_lists[0]) + len(bracket_lists[1]))
+        total = [a + b for a, b in zip(total, (correct, *map(len, bracket_lists)), strict=True)]
     scores = metric.compute()
     assert scores["precision"] == total[0] / total[1]
     assert scores["recall"] == total[0] / total[2]

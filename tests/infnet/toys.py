@@ -15,7 +15,7 @@ from tests.loop.test_loop import make_loop
 
 
 class Linear(sp.Energy):
-    """E(y) = Σ c·y with free numbers c for each example: what y should be is easy to say."""
+    """E(y) = Σ c·y with free numbers c for each example, so that the best y is obvious."""
 
     def __init__(self, task: sp.Task, like: torch.Tensor) -> None:
         super().__init__(sp.Config(), task)
@@ -30,9 +30,9 @@ def model_for(task: sp.Task, loss: sp.EnergyLoss, energy: sp.Energy | None = Non
     return sp.Model(make(Independent, task), energy or make(LinearChain, task), loss)
 
 
-def loop_for(model: sp.Model, task: sp.Task, trainer: sp.Trainer, folder: Path, **more: object) -> Loop:
+def loop_for(model: sp.Model, task: sp.Task, trainer: sp.Trainer, folder: Path, **fields: object) -> Loop:
     """The loop over a trainer's stages, silent, on the CPU."""
-    return make_loop(model, task, trainer.stages(model, task), folder, trainer.config, **more)
+    return make_loop(model, task, trainer.stages(model, task), folder, trainer.config, **fields)
 
 
 def tagging_run(size: int, energy: dict, loss: str, /, **trainer: object) -> dict:

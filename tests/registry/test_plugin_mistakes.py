@@ -1,4 +1,4 @@
-"""Mistakes of plugin authors: checks and training say what broke, and a broken plugin disturbs no other."""
+"""Mistakes of plugin authors: checks and training report them, and a broken plugin affects no other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from spen_plugins.runs.train.preparing import make_ready
 from spen_plugins.settings.fields import validate
 from tests.loop.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, model_for, net_phase
 
-# In training, where nobody has called a check
+# In training, without a call of the checks
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def toy() -> ToyTask:
     return ToyTask()
 
 
-def test_a_term_of_a_sum_of_energies_is_a_number_an_output(toy: ToyTask) -> None:
+def test_a_term_of_a_sum_of_energies_is_one_number_per_output(toy: ToyTask) -> None:
     class Whole(ToyEnergy):
         def forward(self, features: Any, y: Tensor) -> Tensor:
             return super().forward(features, y).sum()
@@ -51,19 +51,19 @@ def test_a_term_of_a_sum_of_energies_is_a_number_an_output(toy: ToyTask) -> None
 
 
 def test_terms_are_tensors_by_name() -> None:
-    for terms, says in (
+    for terms, message in (
         ({}, "the loss of phase 'p' is {}; expected tensors by name, at least one"),
         (torch.zeros(3), "the loss of phase 'p' is tensor.*; expected tensors by name"),
         ({"a": 1.0}, r"loss 'a' of phase 'p': found 1\.0; expected a tensor of shape \(batch,\)"),
         ({"a": torch.tensor(0.0)}, r"loss 'a' of phase 'p': found \(\); expected .* \(batch,\) = \(3,\)"),
         ({"a": torch.zeros(3), "b": torch.zeros(3, 1)}, r"loss 'b' .* \(3, 1\)"),
     ):
-        with pytest.raises(PluginError, match=says):
+        with pytest.raises(PluginError, match=message):
             ledger.check_terms(terms, 3, "p")
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         ({"loss": lambda context: {"ce": torch.zeros(len(context.batch))}}, "the loss of phase .* has no gradient"),
         (
@@ -72,31 +72,31 @@ def test_terms_are_tensors_by_name() -> None:
         ),
     ],
 )
-def test_a_wrong_loss_is_told_in_training(toy: ToyTask, tmp_path: Any, changed: Any, says: str) -> None:
+def test_an_invalid_loss_is_reported_in_training(toy: ToyTask, tmp_path: Any, changed: Any, message: str) -> None:
     model = model_for(toy)
-    wrong = replace(net_phase(), **changed)
-    with pytest.raises(PluginError, match=says):
-        make_loop(model, toy, [sp.Stage("s", (energy_phase(), wrong), 1)], tmp_path / "run").run()
+    phase = replace(net_phase(), **changed)
+    with pytest.raises(PluginError, match=message):
+        make_loop(model, toy, [sp.Stage("s", (energy_phase(), phase), 1)], tmp_path / "run").run()
 
 
 @pytest.mark.parametrize(
-    ("stages", "says"),
+    ("stages", "message"),
     [
         ([], r"found no epochs in any stage \(none\)"),
         ([("a", 0), ("b", 0)], r"found no epochs in any stage \(a, b\)"),
         ([("a", 1), ("a", 2)], "found the stages a, a; expected different names"),
     ],
 )
-def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, says: str) -> None:
+def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, message: str) -> None:
     model = model_for(toy)
     phases = (energy_phase(), net_phase())
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(ConfigError, match=message):
         check_stages(model, [sp.Stage(name, phases, epochs) for name, epochs in stages])
     check_stages(model, [sp.Stage("a", phases, 0), sp.Stage("b", phases, 1)])
 
 
 @pytest.mark.parametrize("field", ["type", "features", "net"])
-def test_a_field_may_not_be_called_as_a_key_of_the_table(field: str) -> None:
+def test_a_field_may_not_use_a_reserved_key(field: str) -> None:
     config = type("Config", (sp.Config,), {"__annotations__": {field: int}, field: 1})
     energy = type("Mine", (sp.Energy,), {"Config": config, "parts": {"net": "inference_net"}})
     with pytest.raises(PluginError, match=f"Mine.Config has a field '{field}', which its table reserves"):
@@ -110,9 +110,9 @@ def test_an_annotation_that_only_type_checkers_see_is_named() -> None:
         KINDS["energy"].check(energy, "energy 'mine'")
 
 
-@pytest.mark.parametrize(("kind", "wrong"), [(int, "hello"), (float, float("inf"))])
-def test_a_default_is_checked_as_a_value_is(kind: type, wrong: Any) -> None:
-    config = type("Config", (sp.Config,), {"__annotations__": {"scale": kind}, "scale": wrong})
+@pytest.mark.parametrize(("kind", "value"), [(int, "hello"), (float, float("inf"))])
+def test_defaults_are_checked_like_values(kind: type, value: Any) -> None:
+    config = type("Config", (sp.Config,), {"__annotations__": {"scale": kind}, "scale": value})
     with pytest.raises(ConfigError, match=r"mine\.json: 'energy\.scale': found .*; expected "):
         validate(config, {}, "energy", "mine.json")
     assert validate(config, {"scale": 2}, "energy", "mine.json").scale == 2
@@ -170,7 +170,7 @@ def rehearse_model(toy: ToyTask, model: sp.Model, trainer: sp.Trainer) -> list[s
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"energy": NoForward}, r"^(Energy|NoForward)\.forward .*fails: NotImplementedError"),
         ({"energy": WrongName}, r"^WrongName\.scores \(.*line \d+\) fails: AttributeError: .*no attribute 'liner'"),
@@ -188,22 +188,24 @@ def rehearse_model(toy: ToyTask, model: sp.Model, trainer: sp.Trainer) -> list[s
     ],
 )
 def test_a_mistake_in_a_later_stage_is_named_before_training(
-    toy: ToyTask, tmp_path: Path, fields: Any, says: str
+    toy: ToyTask, tmp_path: Path, fields: Any, message: str
 ) -> None:
-    """And an energy's in training."""
+    """An energy's mistake is also named in training."""
     rehearse_two(toy)
-    with pytest.raises(PluginError, match=says):
+    with pytest.raises(PluginError, match=message):
         rehearse_two(toy, **fields)
     if "energy" in fields:
         stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",) if fields["energy"] is not NoForward else ())
-        with pytest.raises(PluginError, match=says), translate_mistakes():
+        with pytest.raises(PluginError, match=message), translate_mistakes():
             make_loop(model_for(toy, fields["energy"]), toy, [stage], tmp_path / "run").run()
 
 
 @pytest.mark.parametrize("method", ["terms", "net_terms", "measures"])
 def test_a_loss_that_returns_a_tensor_is_named_before_training(toy: ToyTask, method: str) -> None:
-    wrong = type("Mine", (sp.EnergyLoss,), {method: lambda self, energy, batch, proposal: energy(proposal.mean)[:, 0]})
-    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), wrong(sp.Config(), toy))
+    loss_class = type(
+        "Mine", (sp.EnergyLoss,), {method: lambda self, energy, batch, proposal: energy(proposal.mean)[:, 0]}
+    )
+    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), loss_class(sp.Config(), toy))
     phase = phases.energy_phase(sp.Player())
     fields = {
         "terms": {"loss": phase.loss},
@@ -225,7 +227,7 @@ def test_weights_that_are_not_registered_are_named_before_training(toy: ToyTask)
         rehearse_two(toy, LayersInAList)
 
     class Frozen(ToyEnergy):
-        """Its list holds itself, too."""
+        """Its list also contains itself."""
 
         def __init__(self, config: Any, task: sp.Task) -> None:
             super().__init__(config, task)
@@ -236,7 +238,7 @@ def test_weights_that_are_not_registered_are_named_before_training(toy: ToyTask)
 
 
 def test_an_energy_without_gradient_to_the_net_is_noted(toy: ToyTask) -> None:
-    """It has one to its own weights."""
+    """Such an energy has a gradient to its own weights."""
 
     class Scaled(ToyEnergy):
         def forward(self, features: Any, y: Tensor) -> Tensor:
@@ -306,15 +308,15 @@ def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
     model = model_for(toy, ChangesItself)
     trainer = Two(start=start)
 
-    def state() -> str:
+    def describe_state() -> str:
         weights = {name: value.tolist() for name, value in model.state_dict().items()}
-        modes, drawn = [module.training for module in model.modules()], random_state()
-        return str([weights, modes, model.energy.seen, drawn["torch"].tolist(), drawn["python"]])
+        modes, generators = [module.training for module in model.modules()], random_state()
+        return str([weights, modes, model.energy.seen, generators["torch"].tolist(), generators["python"]])
 
     model.inference_net.eval()
-    before = state()
+    initial = describe_state()
     rehearse_model(toy, model, trainer)
-    assert state() == before
+    assert describe_state() == initial
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
@@ -324,7 +326,7 @@ def test_errors_outside_components_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "says"),
+    ("method", "message"),
     [
         ("forward(self, features, y): y.sam", r"E\.forward \(.*line 3\) fails.*'sam'"),
         (
@@ -333,12 +335,12 @@ def test_errors_outside_components_are_left_alone() -> None:
         ),
     ],
 )
-def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path, method: str, says: str) -> None:
-    """Of SEAL-static the net learns first; the energy's mistake is said before."""
+def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path, method: str, message: str) -> None:
+    """SEAL-static trains the net first; the energy's mistake is reported before that."""
     site.install("bad", HOOKS)
     site.module("parts_of_bad", f"import spen_plugins as sp\nclass E(sp.Energy):\n    def {method}")
     config = evaluate("labels", {"method": "static_nce", "trainer.epochs": "1"}) | {"energy": {"type": "bad.e"}}
-    with pytest.raises(PluginError, match=says):
+    with pytest.raises(PluginError, match=message):
         runner.run(config, "labels", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     assert not (tmp_path / "run").exists()
 
@@ -367,8 +369,8 @@ def test_a_modules_own_getattr_is_left_alone(site: Any) -> None:
     )
     site.install("lazy", HOOKS + lazy)
     site.module("parts_of_bad", ENERGY)
-    found = Registry([str(site.path)])
-    assert found.resolve("energy", "lazy.e") and all(plugin.error is None for plugin in found.check())
+    registry = Registry([str(site.path)])
+    assert registry.resolve("energy", "lazy.e") and all(plugin.error is None for plugin in registry.check())
 
 
 def test_ctrl_c_while_a_plugin_is_imported_interrupts(site: Any) -> None:

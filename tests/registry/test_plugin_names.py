@@ -1,4 +1,4 @@
-"""The core's Python names no type of a plugin, but in docstrings."""
+"""The core's Python code names no plugin's types, except in docstrings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.loaded import ROOT
 CORE = ROOT / "spen_plugins"
 
 
-def literals(path: Path) -> Iterator[str]:
-    """Strings of a module that are no docstrings; an f-string's parts one by one."""
+def find_strings(path: Path) -> Iterator[str]:
+    """Strings of a module except docstrings; an f-string's parts one by one."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -35,4 +35,4 @@ def types() -> re.Pattern[str]:
 
 def test_no_string_names_a_plugins_type(types: re.Pattern[str]) -> None:
     for path in CORE.rglob("*.py"):
-        assert not [name for text in literals(path) for name in types.findall(text)], path
+        assert not [name for text in find_strings(path) for name in types.findall(text)], path

@@ -30,7 +30,7 @@ from tests import loaded
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2", "trainer.epochs": "1"}
     return loaded.trained("labels", tmp_path_factory.mktemp("runs") / "labels", **arguments)
 
@@ -42,12 +42,12 @@ def test_the_gradient_of_a_quadratic_is_a_plane() -> None:
     def energy(y: torch.Tensor) -> torch.Tensor:
         return a * y[..., 0] * y[..., 2] + b * y[..., 2] ** 2 + c * y[..., 1] * y[..., 2]
 
-    found = gradient(energy, torch.tensor([0.3, 0.7, 0.1], dtype=torch.float64), (0, 2))
-    at = grid().double()
-    torch.testing.assert_close(found, a * at[:, None] + 2 * b * at[None, :] + c * 0.7)
+    values = gradient(energy, torch.tensor([0.3, 0.7, 0.1], dtype=torch.float64), (0, 2))
+    points = grid().double()
+    torch.testing.assert_close(values, a * points[:, None] + 2 * b * points[None, :] + c * 0.7)
 
 
-def test_cross_entropy_s_gradient_is_its_derivative() -> None:
+def test_the_gradient_of_cross_entropy_is_its_derivative() -> None:
     y = torch.rand(50, dtype=torch.float64) * 0.9 + 0.05
     for gold in (0.0, 1.0):
         leaf = y.clone().requires_grad_()
@@ -55,40 +55,40 @@ def test_cross_entropy_s_gradient_is_its_derivative() -> None:
         torch.testing.assert_close(cross_entropy_gradient(y, gold), leaf.grad)
 
 
-def test_the_global_energy_s_gradient_is_the_paper_s(trained: Path) -> None:
+def test_the_gradient_of_the_global_energy_is_the_papers(run_path: Path) -> None:
     """E_global = −vᵀ softplus(M y + c), so its gradient is −Mᵀ diag(σ(M y + c)) v (Eq. 13)."""
-    run = RunFolder.open(trained)
+    run = RunFolder.open(run_path)
     [pair] = couplings(run, "x", ["1,3"], others="0.25").pairs
     energy = Predictor(run).model.energy
     weight, bias, v = energy.measure.weight.detach(), energy.measure.bias.detach(), energy.v.detach()
     for i, k in ((0, 0), (5, 40), (48, 11)):
         y = torch.full((weight.shape[1],), 0.25)
         y[1], y[3] = grid()[i], grid()[k]
-        wanted = -(weight.T @ (torch.sigmoid(weight @ y + bias) * v))[3]
-        torch.testing.assert_close(pair.gradient[i, k], wanted)
+        expected = -(weight.T @ (torch.sigmoid(weight @ y + bias) * v))[3]
+        torch.testing.assert_close(pair.gradient[i, k], expected)
 
 
-def test_an_energy_without_a_global_part_is_taken_at_an_example(trained: Path, monkeypatch) -> None:
-    run = RunFolder.open(trained)
-    [whole] = couplings(run, "x", ["1,3"]).pairs
+def test_an_energy_without_a_global_part_is_evaluated_at_an_example(run_path: Path, monkeypatch) -> None:
+    run = RunFolder.open(run_path)
+    [global_pair] = couplings(run, "x", ["1,3"]).pairs
     monkeypatch.delattr(Labels, "global_energy")
-    found = couplings(run, "x", ["1,3"], example=2)
-    assert found.of == "E at validation example 2"
+    result = couplings(run, "x", ["1,3"], example=2)
+    assert result.of == "E at validation example 2"
     # The local part is linear in y, so it moves the gradient by a constant: that of the label's own score.
-    difference = found.pairs[0].gradient - whole.gradient
+    difference = result.pairs[0].gradient - global_pair.gradient
     assert difference.std() < 1e-4 and difference.abs().max() > 1e-4
     with pytest.raises(ConfigError, match="--example 9999: the validation part has"):
         couplings(run, "x", ["1,3"], example=9999)
 
 
-def test_other_labels_may_be_gold(trained: Path) -> None:
-    run = RunFolder.open(trained)
+def test_other_labels_may_be_gold(run_path: Path) -> None:
+    run = RunFolder.open(run_path)
     gold, zero = couplings(run, "x", ["1,3"], others="gold"), couplings(run, "x", ["1,3"])
     assert gold.others == "gold of validation example 0" and gold.of == "E_global"
     assert not torch.equal(gold.pairs[0].gradient, zero.pairs[0].gradient)
-    for wrong in ("2", "x", "nan"):
-        with pytest.raises(ConfigError, match=f"--others {wrong}: expected a number"):
-            couplings(run, "x", ["1,3"], others=wrong)
+    for text in ("2", "x", "nan"):
+        with pytest.raises(ConfigError, match=f"--others {text}: expected a number"):
+            couplings(run, "x", ["1,3"], others=text)
 
 
 @pytest.mark.parametrize(
@@ -106,20 +106,20 @@ def test_labels_by_name_and_number(word: str, pair: tuple[int, int]) -> None:
         ("0,horse", "twice"),
     ],
 )
-def test_labels_that_are_none(word: str, message: str) -> None:
+def test_invalid_pairs_of_labels(word: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_pair(word, ["horse", "cat"])
 
 
-def test_long_names_of_labels_are_cut() -> None:
+def test_long_label_names_are_truncated() -> None:
     names = ["a label of a thesaurus, as long as a sentence", "b"]
     assert max(map(len, _name_pair((0, 1), names).split("\n"))) <= 4 + NAME
 
 
-def test_the_figure_of_pairs_has_what_was_found() -> None:
-    at = grid()
-    steep = Coupling("i = a\nk = b", 2 * at[:, None] + at[None, :])
-    flat = Coupling("i = a\nk = c", (5 + 0 * at[:, None]) + at[None, :])
+def test_the_figure_shows_all_pairs() -> None:
+    points = grid()
+    steep = Coupling("i = a\nk = b", 2 * points[:, None] + points[None, :])
+    flat = Coupling("i = a\nk = c", (5 + 0 * points[:, None]) + points[None, :])
     figure = gradients_figure(Couplings("mine", "E_global", "0", [steep, flat]))
     axes = {axis.get_title(): axis for axis in figure.axes}
     assert {"cross entropy, true label k = 1", steep.name, flat.name, "what y_i changes, at y_k = 0.5"} <= set(axes)

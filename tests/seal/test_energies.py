@@ -21,8 +21,8 @@ def test_local_energy_is_a_sum_of_scores():
     y = task.space.relax(torch.randn(4, 3, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask)
     scores = energy.local(energy.features(batch.x))
     for b, s in itertools.product(range(4), range(3)):
-        wanted = -sum((y[b, s, t] * scores[b, t]).sum() for t in range(int(batch.x.mask[b].sum())))
-        torch.testing.assert_close(energy.at(batch.x)(y)[b, s], wanted)
+        expected = -sum((y[b, s, t] * scores[b, t]).sum() for t in range(int(batch.x.mask[b].sum())))
+        torch.testing.assert_close(energy.at(batch.x)(y)[b, s], expected)
 
 
 def test_label_energy_is_eq_2():
@@ -52,19 +52,19 @@ def test_linear_chain_is_a_walk_over_tokens():
     for b in range(4):
         length = int(batch.x.mask[b].sum())
         tags = gold[b, :length].tolist()
-        wanted = energy.start[tags[0]] + energy.end[tags[-1]]
-        wanted = wanted + sum(scores[b, t, tag] for t, tag in enumerate(tags))
-        wanted = wanted + sum(energy.pairs[a, b] for a, b in itertools.pairwise(tags))
-        torch.testing.assert_close(energy.at(batch.x)(batch.gold)[b, 0], -wanted)
+        expected = energy.start[tags[0]] + energy.end[tags[-1]]
+        expected = expected + sum(scores[b, t, tag] for t, tag in enumerate(tags))
+        expected = expected + sum(energy.pairs[a, b] for a, b in itertools.pairwise(tags))
+        torch.testing.assert_close(energy.at(batch.x)(batch.gold)[b, 0], -expected)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
 def test_self_attention_is_attention_through_queries_keys_and_values(heads):
-    """The energy multiplies weights with each other first; here the vectors are made one by one."""
+    """The energy multiplies the weights first; here, the vectors are computed one by one."""
     task, batch = toy("tags", 3)
     energy = make(SelfAttention, task, dim=6, heads=heads, local=False)
     y = task.space.relax(torch.randn(3, 2, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask)
-    found, size = energy.at(batch.x)(y), 6 // heads
+    energies, size = energy.at(batch.x)(y), 6 // heads
     table = positions(y.shape[2], y.shape[3], y)
     for b, s in itertools.product(range(3), range(2)):
         length = int(batch.x.mask[b].sum())
@@ -76,18 +76,18 @@ def test_self_attention_is_attention_through_queries_keys_and_values(heads):
             part = slice(h * size, (h + 1) * size)
             weights = torch.softmax(query[:, part] @ key[:, part].T / size**0.5, -1)
             out.append(weights @ value[:, part])
-        back = energy.back(torch.cat(out, -1))
-        torch.testing.assert_close(found[b, s], -back.max(-1).values.sum())
+        projected = energy.back(torch.cat(out, -1))
+        torch.testing.assert_close(energies[b, s], -projected.max(-1).values.sum())
 
 
-def test_attention_dropout_keeps_the_expectation_of_what_is_attended_to():
+def test_attention_dropout_keeps_the_expectation():
     task, batch = toy("tags", 2)
     energy = make(SelfAttention, task, dim=4, dropout=0.5, local=False)
     y = task.space.relax(torch.randn(2, 1, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask)
-    wanted = energy.compute_attention(y, batch.x.mask)
+    expected = energy.compute_attention(y, batch.x.mask)
     energy.train()
-    found = torch.stack([energy.compute_attention(y, batch.x.mask) for _ in range(1500)]).mean(0)
-    torch.testing.assert_close(found, wanted, atol=0.05, rtol=0)
+    mean = torch.stack([energy.compute_attention(y, batch.x.mask) for _ in range(1500)]).mean(0)
+    torch.testing.assert_close(mean, expected, atol=0.05, rtol=0)
 
 
 def test_positions_are_sines_and_cosines_of_growing_wavelength():
@@ -101,7 +101,7 @@ def test_positions_are_sines_and_cosines_of_growing_wavelength():
 
 
 @pytest.mark.parametrize(("cls", "task"), [(Labels, ToyTags), (SelfAttention, ToyLabels), (LinearChain, ToyLabels)])
-def test_the_wrong_kind_of_output_is_told(cls, task):
+def test_the_wrong_kind_of_output_is_rejected(cls, task):
     with pytest.raises(ConfigError, match=r"core\.local"):
         make(cls, task())
 

@@ -1,4 +1,4 @@
-"""Samples as bags against the dense tensors they stand for: energies, losses, gradients, and who may have them."""
+"""Samples as bags against the dense tensors they represent: energies, losses, gradients, and supported components."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def labels(request, monkeypatch) -> int:
     return 7
 
 
-class Given(IndependentLabels):
-    """A proposal whose samples are given, as bags or dense."""
+class FixedSamples(IndependentLabels):
+    """A proposal with fixed samples, as bags or dense."""
 
     bags: sp.SparseLabels
 
@@ -43,9 +43,9 @@ class Given(IndependentLabels):
         return self.bags
 
 
-def given(task, batch, n: int) -> sp.Proposal:
+def make_fixed_proposal(task, batch, n: int) -> sp.Proposal:
     logits = proposal_for(task, batch).logits
-    proposal = Given(task.space, logits)
+    proposal = FixedSamples(task.space, logits)
     object.__setattr__(proposal, "bags", task.space.independent(logits).sample_sparse(n))
     return proposal
 
@@ -58,13 +58,13 @@ def test_energy_of_bags_is_that_of_the_dense_outputs(cls, fields, labels):
     dense = task.space.independent(proposal_for(task, batch).logits).sample(5)
     dense[0, 1], dense[1, 2] = 0, 1
     bags = sp.SparseLabels.from_dense(dense)
-    found, wanted = energy.at(batch.x)(bags), energy.at(batch.x)(dense)
-    torch.testing.assert_close(found, wanted)
+    values, expected = energy.at(batch.x)(bags), energy.at(batch.x)(dense)
+    torch.testing.assert_close(values, expected)
     parameters = list(energy.parameters())
-    weights = torch.randn_like(wanted)
+    weights = torch.randn_like(expected)
     for a, b in zip(
-        torch.autograd.grad((found * weights).sum(), parameters),
-        torch.autograd.grad((wanted * weights).sum(), parameters),
+        torch.autograd.grad((values * weights).sum(), parameters),
+        torch.autograd.grad((expected * weights).sum(), parameters),
         strict=True,
     ):
         torch.testing.assert_close(a, b)
@@ -86,10 +86,10 @@ def test_gradients_of_bags(cls, fields, labels):
 
 
 @pytest.mark.parametrize("cls", [Nce, Ranking])
-def test_losses_and_their_gradients_are_those_of_the_dense_path(cls, labels):
+def test_losses_and_their_gradients_match_the_dense_path(cls, labels):
     task = ToyLabels(labels=labels)
     batch = batch_of(task, 3)
-    energy, proposal = make(Labels, task, hidden=4), given(task, batch, 6)
+    energy, proposal = make(Labels, task, hidden=4), make_fixed_proposal(task, batch, 6)
     parameters = list(energy.parameters())
     values, gradients = [], []
     for form in ("dense", "sparse"):
@@ -120,13 +120,13 @@ def test_small_sparse_losses_have_the_mean_of_dense_ones(batch_size, labels):
 
 def test_candidates_are_gold_and_then_samples():
     task, batch = toy("labels")
-    proposal = given(task, batch, 3)
+    proposal = make_fixed_proposal(task, batch, 3)
     bags = contrast.draw_sparse_candidates(batch.gold, proposal, 3)
     assert torch.equal(bags.dense(), torch.cat([batch.gold.float(), proposal.bags.dense()], 1))
 
 
 def test_auto_is_sparse_only_where_it_pays():
-    def form(labels: int, logit: float, n: int, energy=None) -> bool:
+    def is_sparse(labels: int, logit: float, n: int, energy=None) -> bool:
         task = ToyLabels(labels=labels)
         batch = batch_of(task, 2)
         energy = energy or make(Local, task)
@@ -134,14 +134,14 @@ def test_auto_is_sparse_only_where_it_pays():
             "auto", energy.at(batch.x), task.space.independent(torch.full((2, 1, labels), logit)), n
         )
 
-    assert form(1000, -5.0, 20)
-    assert not form(159, -5.0, 20)  # the small data sets of the papers: the random numbers they had
-    assert not form(1000, -5.0, 2)
-    assert not form(1000, 0.0, 20)  # a net that hasn't learned yet says half of all labels
-    assert not form(1000, -5.0, 20, energy=Dense(sp.Config(), ToyLabels(labels=1000)))
+    assert is_sparse(1000, -5.0, 20)
+    assert not is_sparse(159, -5.0, 20)  # the papers' small data sets keep their random numbers
+    assert not is_sparse(1000, -5.0, 2)
+    assert not is_sparse(1000, 0.0, 20)  # an untrained net predicts half of all labels
+    assert not is_sparse(1000, -5.0, 20, energy=Dense(sp.Config(), ToyLabels(labels=1000)))
 
 
-def test_auto_on_few_labels_draws_as_dense_does():
+def test_auto_on_few_labels_draws_like_dense():
     task, batch = toy("labels")
     energy, proposal = make(Labels, task, hidden=3), proposal_for(task, batch)
     values = []
@@ -152,7 +152,7 @@ def test_auto_on_few_labels_draws_as_dense_does():
 
 
 class Dense(sp.Energy):
-    """Knows tensors only."""
+    """An energy of dense tensors only."""
 
     def __init__(self, config, task):
         super().__init__(config, task)
@@ -162,14 +162,14 @@ class Dense(sp.Energy):
         return -(y * self.scores).sum(-1)
 
 
-def test_an_energy_without_bags_is_given_the_dense_outputs():
+def test_an_energy_without_bags_receives_dense_outputs():
     task, batch = toy("labels")
     energy = Dense(sp.Config(), task).double()
     bags = task.space.independent(proposal_for(task, batch).logits).sample_sparse(3)
     torch.testing.assert_close(energy.at(batch.x)(bags), energy.at(batch.x)(bags.dense(torch.float64)))
 
 
-def test_sparse_says_what_it_needs():
+def test_sparse_reports_its_requirements():
     task, batch = toy("labels")
     loss = make(Nce, task, sampling="sparse")
     with pytest.raises(ConfigError, match=r"Table has dense outputs only.*seal\.labels, core\.local"):
@@ -194,7 +194,7 @@ def test_a_net_with_its_own_samples_gives_no_bags():
         contrast.use_sparse("sparse", make(Local, task).at(batch.x), Own(task.space, logits), 1)
 
 
-def test_bags_of_another_shape_are_told():
+def test_bags_of_another_shape_are_rejected():
     task, batch = toy("labels")
     energy = make(Labels, task, hidden=3)
     bags = sp.SparseLabels.from_dense(torch.ones(3, 2, 4))
@@ -217,26 +217,28 @@ def test_dropout_and_half_precision_act_as_on_dense_outputs():
     torch.testing.assert_close(bound(sp.SparseLabels.from_dense(dense)), bound(dense))
     with torch.autocast("cpu", torch.bfloat16):
         bound = energy.at(x)
-        found, wanted = bound(sp.SparseLabels.from_dense(dense)), bound(dense)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, wanted, atol=0.05, rtol=0.02)
+        values, expected = bound(sp.SparseLabels.from_dense(dense)), bound(dense)
+    assert values.dtype == torch.float32
+    torch.testing.assert_close(values, expected, atol=0.05, rtol=0.02)
 
 
-def test_many_labels_train_and_load_as_few_do():
-    """M stored label by label: the same numbers, and an optimiser's step and a stored state are the same."""
+def test_many_labels_train_and_load_like_few():
+    """With M stored label by label, values, optimiser steps and stored states are the same."""
     task = ToyLabels(labels=MANY_LABELS)
     energy = Labels(Labels.Config(hidden=3), task, ToyFeatures(task)).double()
     assert energy.measure.weight.t().is_contiguous()
     copy = Labels(Labels.Config(hidden=3), task, ToyFeatures(task)).double()
-    copy.measure.weight = torch.nn.Parameter(torch.empty(3, MANY_LABELS, dtype=torch.float64))  # as an older run has it
+    copy.measure.weight = torch.nn.Parameter(
+        torch.empty(3, MANY_LABELS, dtype=torch.float64)
+    )  # as an older run stores it
     copy.load_state_dict(energy.state_dict())
     batch = batch_of(task, 2)
     assert isinstance(energy.encode(batch.x), LazyScores)
     bags = task.space.independent(proposal_for(task, batch).logits - 4).sample_sparse(3)
     for y in (bags, bags.dense(torch.float64)):
-        for each in (energy, copy):
-            optimizer = torch.optim.AdamW(each.parameters(), lr=0.01, fused=True)
-            each.at(batch.x)(y).sum().backward()
+        for model in (energy, copy):
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True)
+            model.at(batch.x)(y).sum().backward()
             optimizer.step()
             optimizer.zero_grad()
         torch.testing.assert_close(energy.measure.weight, copy.measure.weight)

@@ -14,31 +14,31 @@ from spen_plugins.registry import Registry
 from tests.loaded import experiment, trained
 from tests.seal.toys import check_stopped_and_resumed
 
-ALONE = {"features.hidden": "[16]", "energy.hidden": "8", "trainer.epochs": "2"}
-SMALL = ALONE | {"trainer.energy_epochs": "2"}
+COMMON = {"features.hidden": "[16]", "energy.hidden": "8", "trainer.epochs": "2"}
+SMALL = COMMON | {"trainer.energy_epochs": "2"}
 
 
 def train(folder: Path, **arguments: str) -> Path:
     return trained("labels", folder, **(SMALL | arguments))
 
 
-def weights(folder: Path, net: str) -> dict[str, torch.Tensor]:
+def read_weights(folder: Path, net: str) -> dict[str, torch.Tensor]:
     return {name: value for name, value in RunFolder(folder).weights().items() if name.startswith(net + ".")}
 
 
 @pytest.fixture(scope="module")
 def dvn(tmp_path_factory) -> Path:
-    short = {"inference_net.steps": "3", "energy_loss.descent.steps": "3"}
-    return trained("labels", tmp_path_factory.mktemp("dvn") / "run", **ALONE, **short, method="dvn")
+    settings = {"inference_net.steps": "3", "energy_loss.descent.steps": "3"}
+    return trained("labels", tmp_path_factory.mktemp("dvn") / "run", **COMMON, **settings, method="dvn")
 
 
 def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
     arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0"}
-    made = train(tmp_path / "static", **arguments)
-    before, after = weights(dvn, "energy"), weights(made, "energy")
-    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
-    assert [record["stage"] for record in RunFolder(made).history()] == ["seal", "seal"]
-    assert "inference_net.energy" in RunFolder(made).history()[0]["losses"]
+    run = train(tmp_path / "static", **arguments)
+    original, final = read_weights(dvn, "energy"), read_weights(run, "energy")
+    assert original.keys() == final.keys() and all(torch.equal(original[name], final[name]) for name in original)
+    assert [record["stage"] for record in RunFolder(run).history()] == ["seal", "seal"]
+    assert "inference_net.energy" in RunFolder(run).history()[0]["losses"]
 
 
 REJECTED = ("likelihood", "rules.imitation", "rules.expectation", "images.flow_nce")
@@ -49,9 +49,9 @@ REJECTED = ("likelihood", "rules.imitation", "rules.expectation", "images.flow_n
 def test_no_loss_moves_a_fixed_energy(dvn, tmp_path, loss):
     arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0"}
     arguments |= {"trainer.epochs": "1", "trainer.energy_dropout": "true"}
-    made = train(tmp_path / "run", **arguments, energy_loss=f'{{"type": "{loss}"}}')
-    before, after = weights(dvn, "energy"), weights(made, "energy")
-    assert all(torch.equal(before[name], after[name]) for name in before)
+    run = train(tmp_path / "run", **arguments, energy_loss=f'{{"type": "{loss}"}}')
+    original, final = read_weights(dvn, "energy"), read_weights(run, "energy")
+    assert all(torch.equal(original[name], final[name]) for name in original)
 
 
 @pytest.mark.parametrize("method", ["static_margin", "spen"])
@@ -62,48 +62,50 @@ def test_an_energy_does_not_learn_from_an_untrained_net_of_its_loss(tmp_path, me
 
 
 def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_path, monkeypatch):
-    seen = {}
+    states = {}
     begin = Loop.begin
 
     def watch(self, stage, state=None):
-        seen["before " + stage.name] = {name: value.clone() for name, value in self.model.state_dict().items()}
+        states["before " + stage.name] = {name: value.clone() for name, value in self.model.state_dict().items()}
         begin(self, stage, state)
-        seen[stage.name] = {name: value.clone() for name, value in self.model.state_dict().items()}
+        states[stage.name] = {name: value.clone() for name, value in self.model.state_dict().items()}
 
     monkeypatch.setattr(Loop, "begin", watch)
-    made = train(tmp_path / "run", method="static_nce", **{"trainer.net_epochs": "2", "energy_loss.samples": "5"})
+    run = train(tmp_path / "run", method="static_nce", **{"trainer.net_epochs": "2", "energy_loss.samples": "5"})
 
-    def same(a, b, net):
-        return all(torch.equal(seen[a][name], seen[b][name]) for name in seen[a] if name.startswith(net))
+    def is_same(a, b, net):
+        return all(torch.equal(states[a][name], states[b][name]) for name in states[a] if name.startswith(net))
 
-    assert not same("net", "energy", "inference_net") and same("net", "energy", "energy")
-    assert same("energy", "before seal", "inference_net") and not same("energy", "before seal", "energy")
-    assert same("seal", "net", "inference_net")  # begins anew from where it first began
-    final = RunFolder(made).weights()
-    assert all(torch.equal(final[name], seen["seal"][name]) for name in final if name.startswith("energy"))
-    assert any(not torch.equal(final[name], seen["seal"][name]) for name in final if name.startswith("inference_net"))
+    assert not is_same("net", "energy", "inference_net") and is_same("net", "energy", "energy")
+    assert is_same("energy", "before seal", "inference_net") and not is_same("energy", "before seal", "energy")
+    assert is_same("seal", "net", "inference_net")  # starts again from its initial weights
+    final = RunFolder(run).weights()
+    assert all(torch.equal(final[name], states["seal"][name]) for name in final if name.startswith("energy"))
+    assert any(not torch.equal(final[name], states["seal"][name]) for name in final if name.startswith("inference_net"))
 
 
-@pytest.mark.parametrize(("static", "alone"), [("static_nce", "nce_alone"), ("static_margin", "spen")])
-def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone):
-    """To the bit: the net it learns from is fixed in both, without dropout."""
+@pytest.mark.parametrize(("static_method", "alone_method"), [("static_nce", "nce_alone"), ("static_margin", "spen")])
+def test_teaching_and_predicting_energies_are_learned_alike(tmp_path, static_method, alone_method):
+    """Equal to the bit: in both, the net they learn from is fixed and has no dropout."""
     shared = {"trainer.net_epochs": "2", "trainer.net.lr": "0.01"}
     shared |= {"features.hidden": "[16, 16]", "features.dropout": "0.5", "energy.hidden": "8"}
-    if alone == "spen":
+    if alone_method == "spen":
         shared["energy_loss.descent.steps"] = "3"
-    short = {"trainer.energy_epochs": "1", "trainer.gbi.steps": "3"}
-    teaching = train(tmp_path / "a", **shared | short | {"method": static})
-    arguments = shared | {"method": alone, "trainer.epochs": "1", "inference_net.steps": "3"}
+    settings = {"trainer.energy_epochs": "1", "trainer.gbi.steps": "3"}
+    teaching = train(tmp_path / "a", **shared | settings | {"method": static_method})
+    arguments = shared | {"method": alone_method, "trainer.epochs": "1", "inference_net.steps": "3"}
     predicting = trained("labels", tmp_path / "b", **arguments)
-    ours, theirs = weights(teaching, "energy"), weights(predicting, "energy")
-    assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    teaching_weights, predicting_weights = read_weights(teaching, "energy"), read_weights(predicting, "energy")
+    assert teaching_weights.keys() == predicting_weights.keys() and all(
+        torch.equal(teaching_weights[name], predicting_weights[name]) for name in teaching_weights
+    )
 
 
 def test_the_energys_epoch_is_chosen_by_its_predictions_or_its_loss(tmp_path):
-    short = {"trainer.gbi.steps": "3", "energy_loss.descent.steps": "3"}
-    by_gbi = RunFolder(train(tmp_path / "a", method="static_regression", **short)).history()
-    short = {"trainer.net_epochs": "1", "energy_loss.samples": "5"}
-    by_loss = RunFolder(train(tmp_path / "b", method="static_nce", **short)).history()
+    settings = {"trainer.gbi.steps": "3", "energy_loss.descent.steps": "3"}
+    by_gbi = RunFolder(train(tmp_path / "a", method="static_regression", **settings)).history()
+    settings = {"trainer.net_epochs": "1", "energy_loss.samples": "5"}
+    by_loss = RunFolder(train(tmp_path / "b", method="static_nce", **settings)).history()
     energy = [record for record in by_gbi if record["stage"] == "energy"]
     assert len(energy) == 2 and all(0 <= record["score"] <= 1 for record in energy)
     assert all(record["score"] != record["validation"]["example_f1"] for record in energy)
@@ -114,15 +116,15 @@ STOPPED = {"method": "static_nce", "trainer.net_epochs": "1", "trainer.batch_siz
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
+def reference(tmp_path_factory) -> Path:
     return train(tmp_path_factory.mktemp("whole") / "run", **STOPPED)
 
 
 @pytest.mark.parametrize("stop_after", [1, 3, 9])
-def test_a_static_run_goes_on_to_the_weights_it_would_have_had(whole, tmp_path, stop_after):
-    """Stopped in the net's first stage, in the energy's, or in the net's last one."""
-    assert len(RunFolder(whole).history()) == 5
-    check_stopped_and_resumed(lambda folder: train(folder, **STOPPED), whole, tmp_path / "cut", stop_after)
+def test_a_resumed_static_run_ends_with_the_same_weights(reference, tmp_path, stop_after):
+    """The run is stopped in the net's first stage, in the energy's, or in the net's last one."""
+    assert len(RunFolder(reference).history()) == 5
+    check_stopped_and_resumed(lambda folder: train(folder, **STOPPED), reference, tmp_path / "cut", stop_after)
 
 
 def test_a_key_of_another_method_is_an_error():

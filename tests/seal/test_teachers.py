@@ -32,12 +32,12 @@ def teachers(tmp_path_factory) -> list[Path]:
     ]
 
 
-def parts(toy, *nets):
+def make_parts(toy, *nets):
     """A task, an energy of these nets with random weights, and a batch."""
     torch.manual_seed(0)
     task = toy()
-    made = {str(i): cls(cls.Config(), task, ToyFeatures(task)) for i, cls in enumerate(nets)}
-    energy = MeanOfRuns(MeanOfRuns.Config(), task, None, made).double()
+    nets_by_name = {str(i): cls(cls.Config(), task, ToyFeatures(task)) for i, cls in enumerate(nets)}
+    energy = MeanOfRuns(MeanOfRuns.Config(), task, None, nets_by_name).double()
     for parameter in energy.parameters():
         parameter.data.normal_()
     return task, energy, collate(task, task.part("train")[:3])
@@ -59,8 +59,8 @@ def list_outputs(batch: sp.Batch, row: int) -> Tensor:
 
 
 @pytest.mark.parametrize("toy", TOYS)
-def test_its_partition_function_is_one_and_its_marginals_are_those_of_all_outputs(toy) -> None:
-    _, energy, batch = parts(*toy)
+def test_the_partition_function_is_one_and_the_marginals_match_all_outputs(toy) -> None:
+    _, energy, batch = make_parts(*toy)
     bound = energy.at(batch.x)
     assert not bound.log_z().any()
     for row in range(len(batch)):
@@ -71,63 +71,65 @@ def test_its_partition_function_is_one_and_its_marginals_are_those_of_all_output
 
 
 @pytest.mark.parametrize("toy", TOYS)
-def test_its_energy_is_that_of_the_mean_probability(toy) -> None:
-    _, energy, batch = parts(*toy)
-    each = torch.stack([net(batch.x).log_prob(batch.gold).exp() for net in energy.nets.values()])
-    torch.testing.assert_close(energy.at(batch.x)(batch.gold), -each.mean(0).log())
+def test_the_energy_is_that_of_the_mean_probability(toy) -> None:
+    _, energy, batch = make_parts(*toy)
+    probabilities = torch.stack([net(batch.x).log_prob(batch.gold).exp() for net in energy.nets.values()])
+    torch.testing.assert_close(energy.at(batch.x)(batch.gold), -probabilities.mean(0).log())
 
 
 @pytest.mark.parametrize("toy", TOYS)
-def test_of_independent_variables_the_energy_of_the_mean_is_a_bound(toy) -> None:
-    task, energy, batch = parts(*toy)
+def test_the_energy_of_the_mean_is_a_bound_for_independent_variables(toy) -> None:
+    task, energy, batch = make_parts(*toy)
     q = task.space.independent(torch.randn(3, 1, *batch.gold.shape[2:]).double(), batch.x.mask)
     bound = energy.at(batch.x)
     for row in range(len(batch)):
         y = list_outputs(batch, row).expand(3, -1, *batch.gold.shape[2:])
         expected = (q.log_prob(y)[row].exp() * bound(y)[row]).sum()
-        found = bound(q.mean)[row, 0]
-        assert found >= expected - 1e-10
+        value = bound(q.mean)[row, 0]
+        assert value >= expected - 1e-10
         if len(energy.nets) == 1:
-            torch.testing.assert_close(found, expected)
+            torch.testing.assert_close(value, expected)
 
 
 @pytest.mark.parametrize("toy", [(ToyLabels, Independent), (ToyTags, Crf)])
 def test_one_teacher_is_seal_static_with_its_minus_ln_q(toy) -> None:
     """Terms and their gradients at the student's logits."""
-    task, energy, batch = parts(*toy)
+    task, energy, batch = make_parts(*toy)
     [teacher] = energy.nets.values()
     logits = torch.randn(3, 1, *batch.gold.shape[2:]).double().requires_grad_()
     student = task.space.independent(logits, batch.x.mask)
     loss = Likelihood(Likelihood.Config(entropy=0.0), task)
     terms = loss.net_terms(energy.at(batch.x), batch, student)
-    mine = -teacher(batch.x).log_prob(student.mean)[:, 0]
-    torch.testing.assert_close(terms["energy"], mine, rtol=0, atol=1e-12)
-    gradients = [torch.autograd.grad(value.sum(), logits, retain_graph=True)[0] for value in (terms["energy"], mine)]
+    expected = -teacher(batch.x).log_prob(student.mean)[:, 0]
+    torch.testing.assert_close(terms["energy"], expected, rtol=0, atol=1e-12)
+    gradients = [
+        torch.autograd.grad(value.sum(), logits, retain_graph=True)[0] for value in (terms["energy"], expected)
+    ]
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("toy", TOYS)
 def test_distillation_is_cross_entropy_against_the_mean(toy) -> None:
-    task, energy, batch = parts(*toy)
+    task, energy, batch = make_parts(*toy)
     logits = torch.randn(3, 1, *batch.gold.shape[2:]).double()
     student = task.space.independent(logits, batch.x.mask)
     loss = Likelihood(Likelihood.Config(marginals=True), task)
-    found = loss.net_terms(energy.at(batch.x), batch, student)
+    terms = loss.net_terms(energy.at(batch.x), batch, student)
     for row in range(len(batch)):  # Σ_y p(y) (−ln q(y))
         y = list_outputs(batch, row).expand(3, -1, *batch.gold.shape[2:])
         p = torch.exp(-energy.at(batch.x)(y)[row])
-        torch.testing.assert_close(found["distillation"][row], -(p * student.log_prob(y)[row]).sum())
+        torch.testing.assert_close(terms["distillation"][row], -(p * student.log_prob(y)[row]).sum())
 
 
-def test_its_nets_are_fixed_and_without_dropout() -> None:
-    _, energy, _ = parts(ToyLabels, Independent)
+def test_the_nets_are_fixed_and_without_dropout() -> None:
+    _, energy, _ = make_parts(ToyLabels, Independent)
     energy.train()
     assert not any(module.training for module in energy.modules())
     assert not any(parameter.requires_grad for parameter in energy.parameters())
 
 
 def test_contracts() -> None:
-    task, energy, _ = parts(ToyTags, Independent, Crf)
+    task, energy, _ = make_parts(ToyTags, Independent, Crf)
     check_energy(energy, task)
 
 
@@ -142,14 +144,14 @@ def test_densities_have_no_sum() -> None:
 
 @pytest.mark.parametrize("method", ["static_mean", "distillation"])
 def test_runs_teach_a_net(teachers, tmp_path, method) -> None:
-    """The run holds what it needs, and its teachers' seconds."""
+    """The run stores its teachers' weights and training times."""
     copies = [shutil.copytree(run, tmp_path / "of" / run.name) for run in teachers]
     run = trained("labels", tmp_path / "x", method=method, **{"init.energy": str(tmp_path / "of"), **SMALL})
     folder = sp.RunFolder(run)
     assert list(folder.config()["energy"]["nets"]) == ["seed-0", "seed-1"]
     assert folder.config()["init"]["energy"] == [str(copy) for copy in copies]
     seconds = folder.environment()["teachers"]
-    assert list(seconds.values()) == [sum(t["seconds"] for t in sp.RunFolder(one).times()) for one in copies]
+    assert list(seconds.values()) == [sum(t["seconds"] for t in sp.RunFolder(copy).times()) for copy in copies]
     weights = folder.weights()
     for name, copy in zip(("seed-0", "seed-1"), copies, strict=True):
         for key, value in sp.RunFolder(copy).weights().items():
@@ -158,40 +160,43 @@ def test_runs_teach_a_net(teachers, tmp_path, method) -> None:
     assert sp.load(run).predict([{"features": {}}], energy=True)[0]["energy"] > 0
 
 
-def test_a_mean_of_runs_teaches_as_its_runs_do(teachers, tmp_path) -> None:
+def test_a_mean_of_runs_teaches_like_its_runs(teachers, tmp_path) -> None:
     spen("decode", *teachers, tmp_path / "mean", "--mean")
     losses = []
     for number, init in enumerate(([str(run) for run in teachers], str(tmp_path / "mean"))):
-        named = init if isinstance(init, str) else json.dumps(init)
-        run = trained("labels", tmp_path / str(number), method="static_mean", **{"init.energy": named, **SMALL})
+        teacher = init if isinstance(init, str) else json.dumps(init)
+        run = trained("labels", tmp_path / str(number), method="static_mean", **{"init.energy": teacher, **SMALL})
         losses.append(sp.RunFolder(run).history()[0]["losses"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_without_weight_the_energy_is_the_control(teachers, tmp_path) -> None:
-    """Without dropout, whose random numbers the teachers' building has moved on."""
+    """There is no dropout, since building the teachers consumes random numbers."""
     small = {**SMALL, "features.dropout": "0", "seed": "3"}
-    more = {"init.energy": str(teachers[0].parent), "trainer.energy_weight": "0"}
-    run = trained("labels", tmp_path / "x", method="static_mean", **small, **more)
-    alone = trained("labels", tmp_path / "y", method="cross_entropy", **small)
-    nets = [sp.RunFolder(one).config() for one in (run, alone)]
-    assert nets[0]["trainer"]["net"] == nets[1]["trainer"]["net"] and nets[0]["features"] == nets[1]["features"]
-    assert sp.RunFolder(run).history()[0]["losses"] == sp.RunFolder(alone).history()[0]["losses"]
+    options = {"init.energy": str(teachers[0].parent), "trainer.energy_weight": "0"}
+    run = trained("labels", tmp_path / "x", method="static_mean", **small, **options)
+    control = trained("labels", tmp_path / "y", method="cross_entropy", **small)
+    configs = [sp.RunFolder(path).config() for path in (run, control)]
+    assert (
+        configs[0]["trainer"]["net"] == configs[1]["trainer"]["net"]
+        and configs[0]["features"] == configs[1]["features"]
+    )
+    assert sp.RunFolder(run).history()[0]["losses"] == sp.RunFolder(control).history()[0]["losses"]
 
 
 def test_rows_without_gold_are_taught_too(teachers) -> None:
-    task, energy, batch = parts(ToyLabels, Independent)
+    task, energy, batch = make_parts(ToyLabels, Independent)
     student = task.space.independent(torch.randn(3, 1, *batch.gold.shape[2:]).double())
-    bare = sp.Batch(batch.x, batch.rows, None, torch.zeros_like(batch.labelled))
+    unlabelled = sp.Batch(batch.x, batch.rows, None, torch.zeros_like(batch.labelled))
     loss = Likelihood(Likelihood.Config(), task)
-    found, wanted = (loss.net_terms(energy.at(b.x), b, student) for b in (bare, batch))
-    for name in found:
-        torch.testing.assert_close(found[name], wanted[name])
+    terms, expected = (loss.net_terms(energy.at(b.x), b, student) for b in (unlabelled, batch))
+    for name in terms:
+        torch.testing.assert_close(terms[name], expected[name])
 
 
-def test_what_is_no_teacher(teachers, tmp_path) -> None:
-    def start(**more: str) -> None:
-        trained("labels", tmp_path / "x", **{"method": "static_mean", **SMALL, **more})
+def test_invalid_teachers_are_rejected(teachers, tmp_path) -> None:
+    def start(**arguments: str) -> None:
+        trained("labels", tmp_path / "x", **{"method": "static_mean", **SMALL, **arguments})
 
     with pytest.raises(ConfigError, match=r"init\.energy names none"):
         start()
@@ -217,8 +222,8 @@ def test_what_is_no_teacher(teachers, tmp_path) -> None:
 
 @pytest.mark.parametrize("config", ["labels", "texts", "tags", "names", "roles"])
 @pytest.mark.parametrize("method", ["static_mean", "distillation"])
-def test_the_configs_know_the_methods(config, method) -> None:
-    """Without runs there is nothing to build."""
+def test_the_configs_have_the_methods(config, method) -> None:
+    """Without runs, each method raises an error that names its requirement."""
     with pytest.raises(ConfigError, match="energy 'mean' combines finished runs"):
         built(config, method=method)
 

@@ -34,13 +34,13 @@ def batch_of(task, n: int = 4) -> sp.Batch:
 
 
 def toy(name: str, n: int = 4):
-    """A toy task with a batch of it."""
+    """A toy task and a batch of its examples."""
     task = {"labels": ToyLabels, "tags": ToyTags}[name]()
     return task, batch_of(task, n)
 
 
 def make(cls, task, **fields):
-    """A component in float64, on toy features if it wants any, ready to evaluate."""
+    """A component in float64, on toy features if it uses any, ready to evaluate."""
     features = ToyFeatures(task) if cls.uses_features else None
     return cls(cls.Config(**fields), task, features).double().eval()
 
@@ -51,13 +51,13 @@ def proposal_for(task, batch, scale: float = 1.0) -> sp.Proposal:
     return task.space.independent(logits, batch.x.mask)
 
 
-def check_stopped_and_resumed(train: Callable[[Path], Path], whole: Path, folder: Path, at: int) -> None:
-    """A run that is stopped after some batches and resumed ends as the whole one, to the bit."""
+def check_stopped_and_resumed(train: Callable[[Path], Path], reference: Path, folder: Path, stop_after: int) -> None:
+    """A run stopped after some batches and resumed ends like the uninterrupted `reference`, to the bit."""
     batches = itertools.count(1)
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr("spen_plugins.loop.processes.Requests.read", lambda _: [float(next(batches) == at), 0.0])
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr("spen_plugins.loop.processes.Requests.read", lambda _: [float(next(batches) == stop_after), 0.0])
         train(folder)
     resume(folder, QUIET)
-    assert (folder / "history.jsonl").read_text() == (whole / "history.jsonl").read_text()
-    ours, theirs = sp.RunFolder(folder).weights(), sp.RunFolder(whole).weights()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert (folder / "history.jsonl").read_text() == (reference / "history.jsonl").read_text()
+    weights, expected = sp.RunFolder(folder).weights(), sp.RunFolder(reference).weights()
+    assert all(torch.equal(weights[name], expected[name]) for name in weights)

@@ -42,7 +42,7 @@ TOYS = {
     "labels": ToyLabels,
     "binary labels": lambda: ToyLabels(binary=True),
     "tags": ToyTags,
-    "texts": lambda: sample_texts(),
+    "texts": lambda: load_sample_texts(),
     "images": ToyImages,
     "images of one size": lambda: ToyImages(padded=False),
     "masks": ToyMasks,
@@ -56,7 +56,7 @@ WITH_NETS = [
 ]
 """Toys, and the net of checks that need one."""
 
-# Fields a type can't do without here, or that make it small.
+# Fields that a type requires here, or that make it small.
 SMALL = {
     "mlp": {"hidden": [3, 2]},
     "bilstm": {"word_dim": 3, "hidden": 2, "layers": 2},
@@ -92,31 +92,31 @@ SMALL = {
 }
 
 ON_A_NET = ("rerank", "reweight", "e2e.unrolled", "alen.refine")
-"""Inference nets that are nothing without another one."""
+"""Inference nets that require another one."""
 WITHOUT_GRADIENT = {"alen.refine": ("net",)}
 """Nets whose prediction has no gradient to some parts: in training, losses see another proposal."""
 NET_OF = {"images.flow_nce": "images.beside_flow"}
 """Energy losses that take samples of one kind of inference net."""
 READ_ALONE = ("bilstm", "encoder")
-"""Feature networks that may have another one below them, and need none."""
+"""Feature networks that may have another one below them, but require none."""
 TRAINED_NET = {
     "e2e.unroll": ("e2e.unrolled", {}),
     "gspen.staged": ("gspen.mirror", {}),
     "decoders.ocd": ("decoders.sequence", {"order": "none"}),
     "decoders.laco": ("decoders.laco", {}),
 }
-"""Trainers of one kind of inference net, and fields of that."""
+"""Trainers of one kind of inference net, and that net's fields."""
 VECTORS = {"decoders.labels_as_words": lambda task: len(task.space.labels)}
-"""Numbers of vectors of an example, of feature networks that have several and read no sequence."""
+"""Numbers of vectors per example for feature networks that have several and read no sequence."""
 TRAINED_LOSS = {"gspen.staged": "gspen.gap"}
 """Trainers of one energy loss."""
 ENERGY_OF = dict.fromkeys(("likelihood", "exact.fenchel_young"), "local")
 ENERGY_OF |= dict.fromkeys(("gspen.mirror", "gspen.gap"), "gspen.star")
-"""Energy losses and inference nets that take few energies, and one that they take."""
+"""Energy losses and inference nets that accept few energies, and one that they accept."""
 
 
-def sample_texts():
-    """The sample's texts, which need no files either."""
+def load_sample_texts():
+    """The sample's texts, which require no files."""
     return loaded("text", corpus="sample")
 
 
@@ -126,7 +126,7 @@ def test_configs_take_finite_numbers_only(kind: str) -> None:
         check_config(REGISTRY.resolve(kind, name).Config)
 
 
-def test_a_config_that_takes_any_number_is_caught() -> None:
+def test_a_config_that_accepts_any_number_is_found() -> None:
     class Lax(sp.Config):
         model_config = ConfigDict(allow_inf_nan=True)
         rate: float = 1.0
@@ -138,8 +138,8 @@ def test_a_config_that_takes_any_number_is_caught() -> None:
         check_config(sp.Energy)
 
 
-def parse(kind: str, name: str, tmp_path, **more):
-    fields = {**SMALL.get(name, SMALL.get(f"{kind} {name}", {})), **more}
+def parse(kind: str, name: str, tmp_path, **overrides):
+    fields = {**SMALL.get(name, SMALL.get(f"{kind} {name}", {})), **overrides}
     if name == "transformer":
         fields["model"] = small_bert(tmp_path, [*ascii_lowercase, *[f"##{c}" for c in "aehnsty"]])
     try:
@@ -148,47 +148,49 @@ def parse(kind: str, name: str, tmp_path, **more):
         pytest.fail(str(error))
 
 
-def made(kind: str, name: str, task, tmp_path=None, **more):
-    """The component on this task; a `ConfigError` where it says that such a task is not for it."""
-    cls, config = parse(kind, name, tmp_path, **more)
+def make_component(kind: str, name: str, task, tmp_path=None, **overrides):
+    """The component on this task; raises a `ConfigError` where the component rejects the task."""
+    cls, config = parse(kind, name, tmp_path, **overrides)
     if kind == "features":
         parts = {} if name in READ_ALONE else cls.parts
         inner = cls.make_inner_task(task) if parts else task
-        return cls(config, task, **{key: made(part, "bilstm", inner, tmp_path) for key, part in parts.items()})
-    parts = {"net": independent(task)} if name in ON_A_NET else {}
+        return cls(
+            config, task, **{key: make_component(part, "bilstm", inner, tmp_path) for key, part in parts.items()}
+        )
+    parts = {"net": make_independent(task)} if name in ON_A_NET else {}
     if name == "images.beside_flow":
-        parts = {"net": made("inference_net", "images.cglow", task), "predictor": independent(task)}
+        parts = {"net": make_component("inference_net", "images.cglow", task), "predictor": make_independent(task)}
     if name == "mean":  # a net, and an energy
-        parts = {"nets": {"a": independent(task), "b": independent(task)}}
+        parts = {"nets": {"a": make_independent(task), "b": make_independent(task)}}
     return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
 
 
-def build(kind: str, name: str, task, tmp_path, **more):
-    """The component, or a skip where the task is not for it."""
+def build(kind: str, name: str, task, tmp_path, **fields):
+    """The component; skips the test where the component rejects the task."""
     try:
-        return made(kind, name, task, tmp_path, **more)
+        return make_component(kind, name, task, tmp_path, **fields)
     except ConfigError as error:
         pytest.skip(str(error))
 
 
-def some_energy(task, name=None):
-    """An energy for the task's outputs, which the energy loss or the inference net of this name takes."""
-    return made("energy", ENERGY_OF.get(name) or ENERGY_FOR[type(task)], task)
+def make_energy(task, name=None):
+    """An energy for the task's outputs that the energy loss or the inference net of this name accepts."""
+    return make_component("energy", ENERGY_OF.get(name) or ENERGY_FOR[type(task)], task)
 
 
 ENERGY_FOR = {ToyLabels: "seal.labels", ToyTags: "linear_chain", ToyImages: "e2e.deep_prior", ToyMasks: "images.conv"}
 NET_FOR = {ToyImages: "e2e.convnet", ToyMasks: "images.fcn"}
 
 
-def independent(task):
+def make_independent(task):
     """A net whose variables are independent given x."""
-    return made("inference_net", NET_FOR.get(type(task), "independent"), task)
+    return make_component("inference_net", NET_FOR.get(type(task), "independent"), task)
 
 
-def linear(task):
+def make_linear(task):
     """Net `independent` on the vectors themselves."""
     net, config = REGISTRY.parse("inference_net", {"type": "independent", "bias": True}, "inference_net", "test")
-    return net(config, task, made("features", "bag", task))
+    return net(config, task, make_component("features", "bag", task))
 
 
 @pytest.mark.parametrize("toy", PLAIN)
@@ -210,8 +212,8 @@ VARIANTS = [
 ]
 
 
-def varied(name, toy, fields, *lengths):
-    """An energy in float64 with weights large enough to see, a batch with sentences of these lengths, and relaxed y."""
+def make_variant(name, toy, fields, *lengths):
+    """The task, an energy in float64 with large weights, a batch with sentences of these lengths, and relaxed y."""
     task = TOYS[toy]()
     cls, config = REGISTRY.parse("energy", {"type": name, **SMALL.get(name, {}), **fields}, "energy", "test")
     energy = cls(config, task, ToyFeatures(task) if cls.uses_features else None).double().eval()
@@ -225,38 +227,38 @@ def varied(name, toy, fields, *lengths):
 
 @pytest.mark.parametrize(("name", "toy", "fields"), VARIANTS)
 def test_variants_of_energies(name, toy, fields):
-    task, energy, batch, y = varied(name, toy, fields, 1, 3, 6)
+    task, energy, batch, y = make_variant(name, toy, fields, 1, 3, 6)
     check_energy(energy, task)
 
     def value(y, *_):
         return energy.at(batch.x)(y)
 
-    given = (y.requires_grad_(), *(p for p in energy.parameters() if p.requires_grad))
-    assert torch.autograd.gradcheck(value, given, fast_mode=True)
-    assert torch.autograd.gradgradcheck(value, given, fast_mode=True)
+    args = (y.requires_grad_(), *(p for p in energy.parameters() if p.requires_grad))
+    assert torch.autograd.gradcheck(value, args, fast_mode=True)
+    assert torch.autograd.gradgradcheck(value, args, fast_mode=True)
 
 
 @pytest.mark.parametrize(("name", "toy", "fields"), [row for row in VARIANTS if row[1] == "tags"])
-def test_what_lies_on_padding_never_counts(name, toy, fields):
-    """Even where an optimiser over y has left something there; a sentence has the same energy alone as in a batch."""
-    _, energy, batch, y = varied(name, toy, fields, 1, 2, 6, 4)
-    whole, dirty = energy.at(batch.x)(y), torch.where(batch.x.mask[:, None, :, None], y, 7.0)
-    torch.testing.assert_close(energy.at(batch.x)(dirty), whole)
+def test_values_on_padding_never_count(name, toy, fields):
+    """They may be left by an optimiser over y; a sentence has the same energy alone as in a batch."""
+    _, energy, batch, y = make_variant(name, toy, fields, 1, 2, 6, 4)
+    energies, dirty = energy.at(batch.x)(y), torch.where(batch.x.mask[:, None, :, None], y, 7.0)
+    torch.testing.assert_close(energy.at(batch.x)(dirty), energies)
     for b, n in enumerate(batch.x.mask.sum(1).tolist()):
         inputs = {key: value[b : b + 1, :n] for key, value in batch.x.inputs.items()}
-        torch.testing.assert_close(energy.at(sp.X(inputs, None, 1))(y[b : b + 1, :, :n])[0], whole[b])
+        torch.testing.assert_close(energy.at(sp.X(inputs, None, 1))(y[b : b + 1, :, :n])[0], energies[b])
 
 
 @pytest.mark.parametrize(("name", "toy", "fields"), VARIANTS)
-def test_energies_are_added_up_in_full_precision_under_autocast(name, toy, fields):
-    _, energy, batch, _ = varied(name, toy, fields, 1, 2, 6, 4)
+def test_energies_are_summed_in_full_precision_under_autocast(name, toy, fields):
+    _, energy, batch, _ = make_variant(name, toy, fields, 1, 2, 6, 4)
     energy, gold = energy.float(), batch.gold.float()
     x = replace(batch.x, inputs={k: v.float() if v.is_floating_point() else v for k, v in batch.x.inputs.items()})
-    wanted = energy.at(x)(gold)
+    expected = energy.at(x)(gold)
     with torch.autocast("cpu", torch.bfloat16):
-        found = energy.at(x)(gold)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, wanted, rtol=0.03, atol=0.05 if name.startswith("infnet") else 0.03)
+        energies = energy.at(x)(gold)
+    assert energies.dtype == torch.float32
+    torch.testing.assert_close(energies, expected, rtol=0.03, atol=0.05 if name.startswith("infnet") else 0.03)
 
 
 @pytest.mark.parametrize(("toy", "net"), WITH_NETS)
@@ -264,7 +266,7 @@ def test_energies_are_added_up_in_full_precision_under_autocast(name, toy, field
 def test_energy_losses(name, toy, net, tmp_path):
     task = TOYS[toy]()
     loss = build("energy_loss", name, task, tmp_path)
-    check_energy_loss(loss, some_energy(task, name), made("inference_net", NET_OF.get(name, net), task), task)
+    check_energy_loss(loss, make_energy(task, name), make_component("inference_net", NET_OF.get(name, net), task), task)
 
 
 @pytest.mark.parametrize("toy", PLAIN)
@@ -272,7 +274,7 @@ def test_energy_losses(name, toy, net, tmp_path):
 def test_inference_nets(name, toy, tmp_path):
     task = TOYS[toy]()
     net = build("inference_net", name, task, tmp_path)
-    energy = some_energy(task, name) if net.uses_energy else None
+    energy = make_energy(task, name) if net.uses_energy else None
     check_inference_net(net, task, energy, allow_idle=WITHOUT_GRADIENT.get(name, ()))
 
 
@@ -280,7 +282,7 @@ def test_inference_nets(name, toy, tmp_path):
 @pytest.mark.parametrize("name", REGISTRY.names("cost_net"))
 def test_cost_nets(name, toy, net, tmp_path):
     task = TOYS[toy]()
-    cost_net, net = build("cost_net", name, task, tmp_path), made("inference_net", net, task)
+    cost_net, net = build("cost_net", name, task, tmp_path), make_component("inference_net", net, task)
     try:
         cost_net.bind(net)
     except ConfigError as error:
@@ -294,7 +296,7 @@ def test_feature_networks(name, toy, tmp_path):
     task = TOYS[toy]()
     features = build("features", name, task, tmp_path)
     networks = [module for module in features.modules() if isinstance(module, sp.FeatureNetwork)]
-    task.indexers.update(found for network in networks if (found := network.indexer()) is not None)
+    task.indexers.update(indexer for network in networks if (indexer := network.indexer()) is not None)
     check_feature_network(features, task, vectors=VECTORS[name](task) if name in VECTORS else None)
 
 
@@ -303,31 +305,35 @@ def test_feature_networks(name, toy, tmp_path):
 def test_trainers(name, toy, tmp_path):
     task = TOYS[toy]()
     cls, config = parse("trainer", name, tmp_path)
-    trained, fields = TRAINED_NET.get(name, (None, {}))
-    net = build("inference_net", trained, task, tmp_path, **fields) if trained else independent(task)
-    net = linear(task) if name == "one_vs_rest" and isinstance(task, ToyLabels) else net
+    net_name, fields = TRAINED_NET.get(name, (None, {}))
+    net = build("inference_net", net_name, task, tmp_path, **fields) if net_name else make_independent(task)
+    net = make_linear(task) if name == "one_vs_rest" and isinstance(task, ToyLabels) else net
     losses = {None: None}
     if "energy_loss" in cls.needs:
         losses = {}
-        for one in [TRAINED_LOSS[name]] if name in TRAINED_LOSS else REGISTRY.names("energy_loss"):
-            with contextlib.suppress(ConfigError):  # by those that such a task is not for
-                losses[one] = made("energy_loss", one, task, tmp_path)
-    for one, loss in losses.items():
+        for loss_name in [TRAINED_LOSS[name]] if name in TRAINED_LOSS else REGISTRY.names("energy_loss"):
+            with contextlib.suppress(ConfigError):  # from losses that reject this task
+                losses[loss_name] = make_component("energy_loss", loss_name, task, tmp_path)
+    for loss_name, loss in losses.items():
         try:
-            learner = made("inference_net", NET_OF[one], task) if one in NET_OF and not trained else net
-            check_trainer(cls(config), Model(learner, some_energy(task, one), loss), task)
-        except ConfigError as refused:  # by trainers that would leave a loss's own net untrained
+            learner = (
+                make_component("inference_net", NET_OF[loss_name], task)
+                if loss_name in NET_OF and not net_name
+                else net
+            )
+            check_trainer(cls(config), Model(learner, make_energy(task, loss_name), loss), task)
+        except ConfigError as error:  # from trainers that would leave a loss's own net untrained
             if name == "one_vs_rest" and not isinstance(task, ToyLabels):
-                assert "and label sets" in str(refused)
+                assert "and label sets" in str(error)
             else:
-                assert "has its own net" in str(refused) and any(True for _ in loss.parameters())
+                assert "has its own net" in str(error) and any(True for _ in loss.parameters())
 
 
-def numbers_in(scores):
+def find_floats(scores):
     """The floats of a table of scores and of those nested in it."""
     for value in scores.values():
         if isinstance(value, dict):
-            yield from numbers_in(value)
+            yield from find_floats(value)
         elif not isinstance(value, int):
             yield value
 
@@ -342,7 +348,7 @@ def test_scores_are_python_floats_computed_in_double_precision(name, tmp_path):
     task.load()
     metric, batch = task.metric(), task.collate(list(task.part("train"))[:7])
     metric.update(task.space.independent(batch.gold + torch.randn_like(batch.gold), batch.x.mask), batch)
-    scores = list(numbers_in({**metric.compute(), **metric.details()}))
+    scores = list(find_floats({**metric.compute(), **metric.details()}))
     assert scores and all(type(value) is float for value in scores)
     single = [value for value in scores if value == torch.tensor(value, dtype=torch.float32).item()]
     assert all((math.frexp(value)[0] * 2**16).is_integer() for value in single)
@@ -377,8 +383,8 @@ def test_toys(toy):
     check_space(TOYS[toy]().space)
 
 
-def test_nothing_is_left_out():
-    """Every plugin of this environment can be imported, or the tests above would leave it out in silence."""
+def test_every_plugin_can_be_imported():
+    """Every plugin of this environment can be imported; otherwise the tests above would silently omit it."""
     assert [plugin.error for plugin in REGISTRY.check() if plugin.error] == []
 
 
@@ -424,7 +430,7 @@ class Square(torch.autograd.Function):
         return 2 * ctx.saved_tensors[0] * gradient
 
 
-def broken(change):
+def make_broken(change):
     """The sound energy with one change."""
 
     class Broken(SumOfLabels):
@@ -441,24 +447,32 @@ def test_a_sound_energy_passes():
 
 
 @pytest.mark.parametrize(
-    ("energy", "toy", "says"),
+    ("energy", "toy", "message"),
     [
-        (broken(lambda sound, x, y: sound(x, y) - y.mean((1, 2)).unsqueeze(1)), "labels", "depends on other outputs"),
-        (broken(lambda sound, x, y: sound(x, y) - y.mean((0, 2))), "labels", "neighbours"),
-        (broken(lambda sound, x, y: sound(x, y) + torch.arange(y.shape[0]).unsqueeze(1)), "labels", "permuting"),
-        (broken(lambda sound, x, y: sound(x, y) / y.shape[2]), "tags", "padding"),
-        (broken(lambda sound, x, y: sound(x, y.detach())), "labels", "Broken has no gradient in y"),
         (
-            broken(lambda sound, x, y: sound(x, y.detach()) + 0 * y.flatten(2).sum(-1)),
+            make_broken(lambda sound, x, y: sound(x, y) - y.mean((1, 2)).unsqueeze(1)),
+            "labels",
+            "depends on other outputs",
+        ),
+        (make_broken(lambda sound, x, y: sound(x, y) - y.mean((0, 2))), "labels", "neighbours"),
+        (make_broken(lambda sound, x, y: sound(x, y) + torch.arange(y.shape[0]).unsqueeze(1)), "labels", "permuting"),
+        (make_broken(lambda sound, x, y: sound(x, y) / y.shape[2]), "tags", "padding"),
+        (make_broken(lambda sound, x, y: sound(x, y.detach())), "labels", "Broken has no gradient in y"),
+        (
+            make_broken(lambda sound, x, y: sound(x, y.detach()) + 0 * y.flatten(2).sum(-1)),
             "labels",
             "gradient in y|Jacobian mismatch",
         ),
-        (broken(lambda sound, x, y: sound(x, y) * y.detach().sum(-1)), "labels", "Jacobian mismatch"),
-        (broken(lambda sound, x, y: Square.apply(y).sum(-1)), "labels", "Jacobian mismatch"),
-        (broken(lambda sound, x, y: sound(x, y) - y.log().sum(-1)), "labels", "Broken is not finite at gold outputs"),
-        (broken(lambda sound, x, y: sound(x, y).T), "labels", "expected"),
+        (make_broken(lambda sound, x, y: sound(x, y) * y.detach().sum(-1)), "labels", "Jacobian mismatch"),
+        (make_broken(lambda sound, x, y: Square.apply(y).sum(-1)), "labels", "Jacobian mismatch"),
         (
-            broken(lambda sound, x, y: sound(x, y).unsqueeze(-1)),
+            make_broken(lambda sound, x, y: sound(x, y) - y.log().sum(-1)),
+            "labels",
+            "Broken is not finite at gold outputs",
+        ),
+        (make_broken(lambda sound, x, y: sound(x, y).T), "labels", "expected"),
+        (
+            make_broken(lambda sound, x, y: sound(x, y).unsqueeze(-1)),
             "labels",
             r"Broken returned energies of shape \(4, 3, 1\) .* expected \(batch, sample\) = \(4, 3\)",
         ),
@@ -467,21 +481,21 @@ def test_a_sound_energy_passes():
         (WeightsInADict, "labels", r"WeightsInADict\._weights holds weights that are not registered"),
     ],
 )
-def test_the_checks_find_a_broken_energy(energy, toy, says):
+def test_the_checks_find_a_broken_energy(energy, toy, message):
     task = TOYS[toy]()
-    with pytest.raises((AssertionError, RuntimeError, PluginError), match=says):
+    with pytest.raises((AssertionError, RuntimeError, PluginError), match=message):
         check_energy(energy(sp.Config(), task), task)
     with pytest.raises(AssertionError, match="expected an instance, such as"):
         check_energy(energy, task)
 
 
-def known(energy, batch, proposal):
+def mask_energy(energy, batch, proposal):
     """The energies of the net's output, 0 in rows without gold."""
     return energy(proposal.mean)[:, 0] * batch.labelled * (batch.gold is not None)
 
 
 @pytest.mark.parametrize(
-    ("methods", "says"),
+    ("methods", "message"),
     [
         (
             {"forward": lambda _, energy, batch, proposal: energy(proposal.mean).mean().expand(len(batch))},
@@ -493,14 +507,14 @@ def known(energy, batch, proposal):
         ),
         (
             {
-                "forward": lambda _, *given: known(*given),
+                "forward": lambda _, *args: mask_energy(*args),
                 "net_terms": lambda _, energy, batch, proposal: {"energy": energy(proposal.mean.detach())[:, 0]},
             },
             "have no gradient to the net",
         ),
         (
             {
-                "terms": lambda _, *given: {name: known(*given) for name in ("one", "two")},
+                "terms": lambda _, *args: {name: mask_energy(*args) for name in ("one", "two")},
                 "measures": lambda _, energy, batch, proposal: {"energy": energy(proposal.mean)[:, 0]},
             },
             "measure 'energy' is not 0 in rows without gold",
@@ -511,35 +525,35 @@ def known(energy, batch, proposal):
             "term 'a', one number per example: found float, expected a tensor of shape",
         ),
         (
-            {"terms": lambda _, *given: {"one": known(*given), "two": known(*given).sum()}},
+            {"terms": lambda _, *args: {"one": mask_energy(*args), "two": mask_energy(*args).sum()}},
             r"term 'two', one number per example: found shape \(\)",
         ),
-        ({"terms": lambda _, *given: {"a": known(*given).detach()}}, "has no gradient to the energy"),
+        ({"terms": lambda _, *args: {"a": mask_energy(*args).detach()}}, "has no gradient to the energy"),
     ],
 )
-def test_the_checks_find_a_broken_loss(methods, says):
+def test_the_checks_find_a_broken_loss(methods, message):
     task, loss = ToyLabels(), type("Broken", (sp.EnergyLoss,), methods)
-    with pytest.raises(AssertionError, match=says):
-        check_energy_loss(loss(sp.Config(), task), some_energy(task), independent(task), task)
+    with pytest.raises(AssertionError, match=message):
+        check_energy_loss(loss(sp.Config(), task), make_energy(task), make_independent(task), task)
 
 
 class SaysNothing(sp.EnergyLoss):
     pass
 
 
-def test_a_loss_without_parts_says_what_to_write():
+def test_a_loss_without_methods_is_reported():
     task = ToyLabels()
     with pytest.raises(NotImplementedError, match="SaysNothing has neither forward nor terms"):
-        check_energy_loss(SaysNothing(sp.Config(), task), some_energy(task), independent(task), task)
+        check_energy_loss(SaysNothing(sp.Config(), task), make_energy(task), make_independent(task), task)
 
 
 def test_the_checks_find_a_loss_that_spoils_the_proposal_for_the_net(monkeypatch, tmp_path):
-    """Noise is drawn without gradients; a proposal that keeps what it computed then has none for cross entropy."""
+    """Noise is drawn without gradients; a proposal that caches such values has none for cross entropy."""
     monkeypatch.setattr(sp.Proposal, "restore_grad_mode", lambda self: contextlib.nullcontext())
     task = ToyTags()
     loss = build("energy_loss", "seal.nce", task, tmp_path)
     with pytest.raises((AssertionError, RuntimeError), match=r"after Nce has used a proposal"):
-        check_energy_loss(loss, some_energy(task), made("inference_net", "crf", task), task)
+        check_energy_loss(loss, make_energy(task), make_component("inference_net", "crf", task), task)
 
 
 class IdleNet(sp.InferenceNet):
@@ -593,7 +607,7 @@ def test_the_checks_find_idle_parameters():
 
 
 class ListsOthers(IndependentLabels):
-    """Its labels are not what is likely under its logits, which `k_best` doesn't know."""
+    """Its labels are not those that are likely under its logits, which `k_best` doesn't take into account."""
 
     @property
     def mode(self):
@@ -606,18 +620,18 @@ class HalfLabels(IndependentLabels):
         return super().mode / 2
 
 
-@pytest.mark.parametrize(("kind", "says"), [(HalfLabels, "mode is not discrete"), (ListsOthers, "don't begin with")])
-def test_the_checks_find_a_broken_proposal(kind, says):
+@pytest.mark.parametrize(("kind", "message"), [(HalfLabels, "mode is not discrete"), (ListsOthers, "don't begin with")])
+def test_the_checks_find_a_broken_proposal(kind, message):
     class Net(IdleNet):
         def forward(self, x, energy=None):
             return kind(self.space, self.linear(self.features(x)).unsqueeze(1), x.mask)
 
     task = ToyLabels()
-    with pytest.raises(AssertionError, match=says):
+    with pytest.raises(AssertionError, match=message):
         check_inference_net(Net(sp.Config(), task, ToyFeatures(task)), task, allow_idle=("spare",))
 
 
-def test_the_checks_find_a_task_that_passes_over_what_a_net_has_chosen():
+def test_the_checks_find_a_task_that_ignores_the_nets_choice():
     class Modes(ToyLabels):
         def decode(self, proposal, x=None):
             return proposal.mode
@@ -627,12 +641,12 @@ def test_the_checks_find_a_task_that_passes_over_what_a_net_has_chosen():
         check_task(Modes())
 
 
-def labels_drawn_by(kind):
+def make_labels(kind):
     """A space of three labels whose default distribution is of this class."""
 
     class Labels(LabelSet):
-        def independent(self, logits, mask=None, **kept):
-            return kind(self, logits, mask, **kept)
+        def independent(self, logits, mask=None, **fields):
+            return kind(self, logits, mask, **fields)
 
     return Labels(["a", "b", "c"])
 
@@ -641,9 +655,9 @@ class ListsNothing(IndependentLabels):
     k_best = sp.Proposal.k_best
 
 
-def test_a_distribution_may_do_without_its_k_best():
+def test_a_distribution_may_lack_its_k_best():
     task = ToyLabels()
-    task.space = labels_drawn_by(ListsNothing)
+    task.space = make_labels(ListsNothing)
     check_space(task.space)
     task.space.labels = [*task.space.labels, "d"]
     net = IdleNet(sp.Config(), task, ToyFeatures(task))
@@ -681,12 +695,12 @@ class HalfOfTheLabels(LabelSet):
 
 
 class RepairsGreedily(TagSequence):
-    def independent(self, logits, mask=None, **kept):
-        return RepairedTags(self, logits, mask, **kept)
+    def independent(self, logits, mask=None, **fields):
+        return RepairedTags(self, logits, mask, **fields)
 
 
 class RepairedTags(IndependentTags):
-    """The likeliest tag at each token, and whatever that breaks made O: a BIO sequence, not the likeliest one."""
+    """The likeliest tag at each token, O where it breaks the scheme: a BIO sequence, but not the likeliest one."""
 
     @property
     def mode(self):
@@ -700,18 +714,18 @@ class RepairedTags(IndependentTags):
 
 
 @pytest.mark.parametrize(
-    ("space", "says"),
+    ("space", "message"),
     [
-        (labels_drawn_by(Unnormalised), "log_prob doesn't sum to 1"),
-        (labels_drawn_by(LikesFewLabels), "mode is not the most probable"),
-        (labels_drawn_by(FixedNoise), "rsample has no gradient"),
-        (labels_drawn_by(DrawsItsMode), r"DrawsItsMode\.sample: the average of 1000 samples is 0\.\d\d away"),
+        (make_labels(Unnormalised), "log_prob doesn't sum to 1"),
+        (make_labels(LikesFewLabels), "mode is not the most probable"),
+        (make_labels(FixedNoise), "rsample has no gradient"),
+        (make_labels(DrawsItsMode), r"DrawsItsMode\.sample: the average of 1000 samples is 0\.\d\d away"),
         (HalfOfTheLabels(["a", "b", "c"]), "sizes: found"),
         (RepairsGreedily(["O", "B-a", "I-a"], "bio"), "mode is not the most probable"),
     ],
 )
-def test_the_checks_find_a_broken_space(space, says):
-    with pytest.raises(AssertionError, match=says):
+def test_the_checks_find_a_broken_space(space, message):
+    with pytest.raises(AssertionError, match=message):
         check_space(space)
 
 
@@ -727,29 +741,29 @@ def test_sound_spaces_pass_whether_or_not_they_are_small():
         check_space(space)
 
 
-def stage(loss, epochs=1, names=("net",)):
+def make_stage(loss, epochs=1, names=("net",)):
     """The net alone, in phases of one loss."""
     phases = tuple(sp.Phase(name, ("inference_net",), loss, sp.Player()) for name in names)
     return sp.Stage("train", phases, epochs)
 
 
 @pytest.mark.parametrize(
-    ("trained", "says"),
+    ("stage", "message"),
     [
         (
-            stage(lambda c: {"a": sp.cross_entropy(c)}, names=("one", "two")),
+            make_stage(lambda c: {"a": sp.cross_entropy(c)}, names=("one", "two")),
             r"inference_net\.\S+ belongs to \['one', 'two'\]",
         ),
-        (stage(lambda c: {"a": sp.cross_entropy(c)}, 0), "Broken trains for no epoch"),
-        (stage(lambda c: {"a": 1.0}), "term 'a': found float, expected a tensor"),
-        (stage(lambda c: {"a": sp.cross_entropy(c).detach()}), "term 'a' is detached"),
-        (stage(lambda c: {"a": sp.cross_entropy(c).mean()}), r"found shape \(\)"),
+        (make_stage(lambda c: {"a": sp.cross_entropy(c)}, 0), "Broken trains for no epoch"),
+        (make_stage(lambda c: {"a": 1.0}), "term 'a': found float, expected a tensor"),
+        (make_stage(lambda c: {"a": sp.cross_entropy(c).detach()}), "term 'a' is detached"),
+        (make_stage(lambda c: {"a": sp.cross_entropy(c).mean()}), r"found shape \(\)"),
     ],
 )
-def test_the_checks_find_a_broken_trainer(trained, says):
-    task, trainer = ToyLabels(), type("Broken", (sp.Trainer,), {"stages": lambda *_: [trained]})
-    with pytest.raises(AssertionError, match=says):
-        check_trainer(trainer(sp.TrainerConfig()), Model(independent(task), None, None), task)
+def test_the_checks_find_a_broken_trainer(stage, message):
+    task, trainer = ToyLabels(), type("Broken", (sp.Trainer,), {"stages": lambda *_: [stage]})
+    with pytest.raises(AssertionError, match=message):
+        check_trainer(trainer(sp.TrainerConfig()), Model(make_independent(task), None, None), task)
 
 
 def test_parts_of_a_task_are_checked() -> None:

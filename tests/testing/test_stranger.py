@@ -1,4 +1,4 @@
-"""A plugin by somebody who has read docs/plugins.md: it is found, keeps the contracts and trains."""
+"""A plugin written from docs/plugins.md: it is found, keeps the contracts and trains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parent / "stranger" / "acme.py"
 
 @pytest.fixture
 def config(site) -> dict[str, Any]:
-    """The plugin, installed, and an experiment with all of it."""
+    """An experiment with all components of the plugin, which is installed."""
     site.install("acme", SOURCE.read_text(encoding="utf-8"))
     return {
         "task": {"type": "multilabel", "corpus": "sample"},
@@ -32,7 +32,7 @@ def config(site) -> dict[str, Any]:
     }
 
 
-def test_it_is_found(config: dict[str, Any]) -> None:
+def test_the_plugin_is_found(config: dict[str, Any]) -> None:
     registry = sp.Registry()
     [plugin] = [plugin for plugin in registry.check() if plugin.name == "acme"]
     assert plugin.error is None
@@ -49,7 +49,7 @@ def test_the_pages_minimal_net_keeps_the_contract() -> None:
         testing.check_inference_net(names["Linear"](sp.Config(), task, testing.ToyFeatures(task)), task)
 
 
-def test_it_and_the_tutorial_have_every_hook() -> None:
+def test_the_plugin_and_the_tutorial_have_every_hook() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in [SOURCE, *(ROOT / "docs/tutorial").rglob("*.py")])
     assert {kind.hook for kind in KINDS.values()} == set(re.findall(r"^def (spen_\w+)", sources, re.MULTILINE))
 
@@ -78,15 +78,15 @@ def test_it_trains_and_its_figure_is_drawn(config: dict[str, Any], tmp_path: Pat
 
 def test_its_errors_are_sentences(config: dict[str, Any], tmp_path: Path) -> None:
     del config["energy_loss"]["cost_net"]
-    file = written(tmp_path / "mine.json", json.dumps(config))
+    path = written(tmp_path / "mine.json", json.dumps(config))
     assert (
-        "needs a cost net" in spen_run(file, "--out", tmp_path / "run", "--device", "cpu", "--quiet", status=2).output
+        "needs a cost net" in spen_run(path, "--out", tmp_path / "run", "--device", "cpu", "--quiet", status=2).output
     )
 
 
 def test_the_experiment_on_the_page_trains(site, tmp_path: Path) -> None:
     site.install("acme", files("docs/plugins.md")["spen_acme.py"])
     [experiment] = blocks("docs/plugins.md", "json")
-    file, out = written(tmp_path / "mine.json", experiment), tmp_path / "run"
-    spen_run(file, "--out", out, "--device", "cpu", "--quiet", "trainer.epochs=1")
+    path, out = written(tmp_path / "mine.json", experiment), tmp_path / "run"
+    spen_run(path, "--out", out, "--device", "cpu", "--quiet", "trainer.epochs=1")
     assert sp.RunFolder.open(out).metrics()["test"]

@@ -17,7 +17,7 @@ from spen_plugins.nn import MarginCost, local_layer, local_scores, local_sum, ma
 
 
 class Sums(sp.FeatureNetwork):
-    """The sum of vectors of the features that are there."""
+    """The sum of the vectors of the active features."""
 
     class Config(sp.Config):
         size: int = Field(4, ge=1)
@@ -56,7 +56,7 @@ class Pairs(sp.Energy):
 
 
 class Hinge(sp.EnergyLoss):
-    """[Δ(F, y) − E(F) + E(y)]₊, and the same for the net's own output without Δ."""
+    """[Δ(F, y) − E(F) + E(y)]₊, and the same without Δ for the net's own output."""
 
     parts: ClassVar = {"cost_net": "cost_net"}
 
@@ -76,11 +76,11 @@ class Hinge(sp.EnergyLoss):
         if batch.gold is None:
             return {"margin": 0 * energy(proposal.mean)[:, 0]}
         y = self.cost_net(batch, proposal).mean
-        wrong, net, right = energy(torch.cat([y, proposal.mean, batch.gold], 1)).unbind(1)
+        cost_augmented, net, gold = energy(torch.cat([y, proposal.mean, batch.gold], 1)).unbind(1)
         cost = margin_cost(self.space, y, batch.gold, batch.x.mask, self.config.cost)[:, 0]
         return {
-            "margin": F.relu(cost - wrong + right) * batch.labelled,
-            "perceptron": F.relu(right - net) * batch.labelled,
+            "margin": F.relu(cost - cost_augmented + gold) * batch.labelled,
+            "perceptron": F.relu(gold - net) * batch.labelled,
         }
 
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
@@ -101,8 +101,8 @@ class Louder(sp.CostNet):
         self.layer = torch.nn.Linear(2 * size, size)
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
-        seen = torch.cat([proposal.mean.detach(), batch.gold], -1)
-        return self.space.independent(self.layer(seen), batch.x.mask)
+        inputs = torch.cat([proposal.mean.detach(), batch.gold], -1)
+        return self.space.independent(self.layer(inputs), batch.x.mask)
 
 
 def label_counts(run: Run, out: Out = None) -> None:
@@ -169,8 +169,8 @@ class Capitals(sp.Rules):
         return [word[0].isupper() for word in words]
 
     def collate(self, items: Sequence[list[bool]]) -> dict[str, Tensor]:
-        fired = torch.nn.utils.rnn.pad_sequence([torch.tensor(item) for item in items], batch_first=True)
-        return {sp.FIRED: fired.unsqueeze(-1), sp.VOTES: fired.unsqueeze(-1) * self.values}
+        has_fired = torch.nn.utils.rnn.pad_sequence([torch.tensor(item) for item in items], batch_first=True)
+        return {sp.FIRED: has_fired.unsqueeze(-1), sp.VOTES: has_fired.unsqueeze(-1) * self.values}
 
     def rule_votes(self) -> Tensor:
         return self.values.unsqueeze(0)
