@@ -77,7 +77,9 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         if files
         else FileParts(_read_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
-    notes = [note for part in PARTS for note in warn_of_blank_tags(*file_parts.parts[part])] if files else []
+    notes = (
+        [note for part in PARTS for note in warn_of_blank_tags(*file_parts.parts[part], config.tags)] if files else []
+    )
     if files and config.scheme == "none":
         notes += warn_of_spans(*file_parts.parts["train"])
     file_parts = file_parts._replace(notes=[*file_parts.notes, *notes])

@@ -15,8 +15,9 @@ from torch import Tensor
 from spen_plugins.data.equal_inputs import number_inputs
 from spen_plugins.data.parts.file_parts import FileParts, name_files, note_unseen, read_file_parts
 from spen_plugins.data.parts.gold import hide_gold
+from spen_plugins.data.sentences.conllu_roles import write_conllu_roles
 from spen_plugins.data.sentences.items import parse_raw_text
-from spen_plugins.data.sentences.roles import columns, conllu, predicted, props, read_roles
+from spen_plugins.data.sentences.roles import columns, predicted, props, read_roles
 from spen_plugins.data.sentences.srl import Sentence
 from spen_plugins.data.text import RawText
 from spen_plugins.errors import DataError
@@ -120,7 +121,8 @@ def role_formats() -> dict[str, Writer]:
     def make_writer(write: Callable[[list[Sentence]], str]) -> Writer:
         return lambda predictions, examples: write(predicted(predictions, examples))
 
-    return {name: make_writer(write) for name, write in (("conll", columns), ("props", props), ("conllu", conllu))}
+    writers = {"conll": columns, "props": props, "conllu": write_conllu_roles}
+    return {name: make_writer(write) for name, write in writers.items()}
 
 
 def read_parts(

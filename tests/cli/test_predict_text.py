@@ -342,9 +342,19 @@ def test_a_predicate_without_v_is_marked_and_its_argument_cut(runs):
         (["B-A0", "I-A0", "I-A0", "O"], "(A0*)|(V*)|(C-A0*)|*"),
         (["O", "B-A0", "I-A0", "I-A0"], "*|(V*)|(A0*|*)"),
         (["O", "O", "O", "O"], "*|(V*)|*|*"),
+        (["B-V", "B-V", "I-V", "B-V"], "*|(V*|*)|*"),
+        (["B-V", "I-V", "B-V", "I-V"], "(V*|*)|*|*"),
+        (["B-V", "O", "B-C-V", "O"], "*|(V*)|(C-V*)|*"),
     ):
         text = task.formats()["props"]([roles(["a", "b", "c", "d"], 1, tags)], [example])
         assert "|".join(line.split("\t")[1] for line in text.strip().splitlines()) == says
+
+
+def test_a_predicate_keeps_the_sense_of_its_file_in_conllu(runs):
+    task = sp.load(runs["srl"]).task
+    example = task.parse({"words": ["Anna", "gibt"], "predicate": 1, "sense": "geben.01"})
+    text = task.formats()["conllu"]([roles(["Anna", "gibt"], 1, ["O", "B-V"])], [example])
+    assert "\n2\tgibt\tgeben.01\t_\n" in text
 
 
 def test_predicates_of_a_sentence_come_together_from_items(runs):
@@ -365,8 +375,8 @@ def test_written_predictions_are_read_back_by_the_run(runs):
         spen("predict", runs["srl"], "in", "--format", form, "--out", "out")
         after = predictor.task.read("out")
         for example, one in zip(after, before, strict=True):
-            verb = one["tags"][example.predicate][2:] == "V"
-            assert list(example.names) == one["tags"] or (form != "jsonl" and not verb)
+            verbs = [i for i, tag in enumerate(one["tags"]) if tag[2:] == "V"]
+            assert list(example.names) == one["tags"] or (form != "jsonl" and verbs != [example.predicate])
 
 
 @pytest.mark.parametrize("scheme", ["bio", "iob1"])
@@ -400,6 +410,15 @@ def test_tags_are_read_back(tmp_path, form, tags):
     write_to(task, form, predictions, examples, tmp_path / "out")
     [found] = task.read(str(tmp_path / "out"))
     assert found.names == example.names and found.entry.words == example.entry.words
+
+
+def test_conllu_keeps_the_other_lines_and_fields_of_its_file(tmp_path):
+    path = tmp_path / "in.conllu"
+    path.write_text(f"# sent_id = 1\n1-2\tIm\t_\t_\t_\t_\t_\t_\t_\t_\n{POS}")
+    task = loaded("tagging", train=str(path), validation=str(path))
+    [example] = examples = task.read_inputs(str(path))
+    prediction = {"words": list(example.entry.words), "tags": list(task.read(str(path))[0].names)}
+    assert task.formats()["conllu"]([prediction], examples) == path.read_text()
 
 
 def write_to(task: sp.Task, form: str, predictions: list, examples: list, path: Path) -> None:

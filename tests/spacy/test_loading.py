@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 import spacy
+from spacy.attrs import POS
 
 from spen_plugins.errors import ConfigError, PluginError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.train.averaging import average_runs
+from spen_spacy.pos import choose_attributes
 from tests.loaded import QUIET, piped
 
 FACTORIES = ("spen_ner", "spen_pos", "spen_parser", "spen_srl", "spen_multilabel", "spen_task")
@@ -98,11 +100,19 @@ def test_a_run_of_another_task(runs: dict[str, Path], factory: str, run: str, wa
 def test_attributes_that_a_run_does_not_say(runs: dict[str, Path], tmp_path: Path) -> None:
     run = shutil.copytree(runs["pos"], tmp_path / "run")
     facts = json.loads((run / "vocabulary.json").read_text())
-    facts["tags"][0] = "NNS"
+    facts["tags"][0] = "_"  # CoNLL-U's sign for no value
     (run / "vocabulary.json").write_text(json.dumps(facts))
-    with pytest.raises(ConfigError, match="not Universal POS tags"):
+    assert add("spen_pos", model=str(run)).unassigned == {"token.tag"}
+    facts["tags"][1] = "NNS"
+    (run / "vocabulary.json").write_text(json.dumps(facts))
+    with pytest.raises(ConfigError, match="'NNS', which are not Universal POS tags"):
         add("spen_pos", model=str(run), attribute="pos")
     assert add("spen_pos", model=str(run))
+
+
+@pytest.mark.parametrize("tags", [["NOUN", "_"], ["NOUN+NNS", "_"], ["NOUN+NNS", "_+NNS"]])
+def test_a_word_without_a_value_leaves_the_others_their_parts_of_speech(tags: list[str]) -> None:
+    assert choose_attributes(tags, "auto")[POS] == ["NOUN", "_"]
 
 
 def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:

@@ -19,7 +19,9 @@ from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading
 from spen_spacy.word_component import WordComponent
 
-UNIVERSAL = frozenset(IDS) - {"", "CONJ", "EOL", "SPACE"}
+MISSING = "_"
+"""CoNLL-U's sign for no value."""
+UNIVERSAL = frozenset(IDS) - {"", "CONJ", "EOL", "SPACE"} | {MISSING}
 WHITESPACE = {TAG: "_SP", POS: "SPACE"}
 
 
@@ -41,8 +43,9 @@ class SpenPos(WordComponent):
         tags = run.task.space.tags
         columns = choose_attributes(tags, self.settings["attribute"])
         if not columns:
+            other = next(tag for tag in tags if tag not in UNIVERSAL)
             raise ConfigError(
-                f"{self.name}: found attribute='pos', but tags such as {tags[0]!r}, which are not Universal POS tags; "
+                f"{self.name}: found attribute='pos', but tags such as {other!r}, which are not Universal POS tags; "
                 "expected attribute='tag' or 'auto'"
             )
         self._columns = list(columns)
@@ -52,7 +55,7 @@ class SpenPos(WordComponent):
         names = [(*row, WHITESPACE[column]) for column, row in columns.items()]
         self._names = sorted({name for row in names for name in row})
         self._number = {tag: i for i, tag in enumerate(tags)}
-        ids = {TAG: get_string_id, POS: IDS.__getitem__}
+        ids = {TAG: get_string_id, POS: lambda name: IDS["" if name == MISSING else name]}
         # A column per attribute; whitespace in the last row.
         self._values = np.array(
             [[ids[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64
@@ -93,8 +96,8 @@ class SpenPos(WordComponent):
 def choose_attributes(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
     """The value of each tag of a run for each token attribute; empty if the tags don't fit `attribute`: "auto", "pos"
     or "tag"."""
-    pairs = [tag.partition("+")[::2] for tag in tags]
-    if all(fine and coarse in UNIVERSAL for coarse, fine in pairs):  # as in NOUN+NNS
+    pairs = [(tag, tag) if tag == MISSING else tag.partition("+")[::2] for tag in tags]
+    if set(tags) - {MISSING} and all(fine and coarse in UNIVERSAL for coarse, fine in pairs):  # as in NOUN+NNS
         values = {TAG: [fine for _, fine in pairs], POS: [coarse for coarse, _ in pairs]}
         return values if attribute == "auto" else {TAG: values[TAG]} if attribute == "tag" else {POS: values[POS]}
     is_universal = all(tag in UNIVERSAL for tag in tags)

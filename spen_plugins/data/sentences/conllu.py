@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spen_plugins.data.sentences.columns import TaggedSentence, cell
 from spen_plugins.data.text import read_lines, shorten
@@ -13,6 +13,8 @@ from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 FIELDS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """Fields that can be read, as text."""
+_OF_SPACY = {"pos": "upos", "tag": "xpos"}
+"""Other names of fields, by which spaCy has them."""
 _BLANK = "_"
 _ID = re.compile(r"(0|[1-9]\d*)|[1-9]\d*-[1-9]\d*|\d+\.[1-9]\d*")
 
@@ -69,18 +71,19 @@ def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -
     for key, name in wanted.items():
         for field in name.split("+") if key == "tags" else [name]:
             if field not in known:
-                suggestion = did_you_mean(field, known)
+                suggestion = did_you_mean(_OF_SPACY.get(field, field), known)
                 raise ConfigError(
                     f"task.{key}: found {field!r}; expected a field of {what}: {', '.join(known)}.{suggestion}"
                 )
 
 
-def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[tuple[str | None, list[Word]]]:
+def conllu_sentences(
+    path: Path, columns: Sequence[str] = ("id", *FIELDS), skipped: list[Word] | None = None
+) -> Iterator[tuple[str | None, list[Word]]]:
     """Names and words of the sentences of CoNLL-U, or of CoNLL-U Plus, which names its columns in the first line; by
-    default they are `columns`. Ranges and empty nodes are skipped."""
+    default they are `columns`. Ranges and empty nodes are skipped; the list `skipped` gets them, with the number 0."""
     lines = read_lines(path)
-    header = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
-    column_names = columns if header is None else [name.lower() for name in header]
+    column_names = _read_column_names(lines, columns)
     name, words = None, []
     for number, line in enumerate([*map(str.strip, lines), ""], 1):
         if line.startswith("#"):
@@ -98,10 +101,17 @@ def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> It
                 raise DataError(path, number, shorten(line), expected)
             if match[1]:
                 words.append(Word(number, int(match[1]), fields))
+            elif skipped is not None:
+                skipped.append(Word(number, 0, fields))
         else:
             if words:
                 yield name, words
             name, words = None, []
+
+
+def _read_column_names(lines: Sequence[str], default: Sequence[str]) -> Sequence[str]:
+    header = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
+    return default if header is None else [name.lower() for name in header]
 
 
 def _read_values(path: Path, words: Sequence[Word], name: str) -> tuple[str, ...]:
@@ -126,4 +136,28 @@ def write_conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str
             cells = {"form": cell(word) or _BLANK} | dict(zip(fields, tag.split("+", len(fields) - 1), strict=False))
             lines.append("\t".join([str(i), *(cells.get(name) or _BLANK for name in FIELDS)]))
         lines.append("")
+    return "".join(line + "\n" for line in lines)
+
+
+class ConlluExamples(list[Any]):
+    """The examples of all sentences of a CoNLL-U file."""
+
+    def __init__(self, examples: Iterable[Any], path: Path) -> None:
+        super().__init__(examples)
+        self.path = path
+
+
+def fill_conllu(path: Path, sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
+    """The text of a CoNLL-U file with the tags of `sentences` in its fields `tags`; all else stays as it is."""
+    lines, fields = read_lines(path), tags.split("+")
+    column_names = _read_column_names(lines, ("id", *FIELDS))
+    if not {*fields} <= {*column_names}:
+        return write_conllu(sentences, tags)
+    for (_, words), sentence in zip(conllu_sentences(path), sentences, strict=True):
+        for word, tag in zip(words, sentence.tags or (), strict=True):
+            cells = re.split(r"(\t| {2,})", lines[word.line - 1].strip())  # with the separators
+            cells += ["\t", _BLANK] * (len(column_names) - len(cells[::2]))
+            for field, value in zip(fields, tag.split("+", len(fields) - 1), strict=False):
+                cells[2 * column_names.index(field)] = value or _BLANK
+            lines[word.line - 1] = "".join(cells)
     return "".join(line + "\n" for line in lines)

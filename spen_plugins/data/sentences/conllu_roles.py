@@ -11,13 +11,14 @@ predicate, so that arguments share no words; later pieces of an argument have th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spen_plugins.data.formats import Head
-from spen_plugins.data.schemes import write_owner_tags, write_span_tags
+from spen_plugins.data.schemes import spans, write_owner_tags, write_span_tags
+from spen_plugins.data.sentences.columns import cell
 from spen_plugins.data.sentences.conllu import Word, conllu_sentences
 from spen_plugins.data.sentences.srl import UNMARKED, Proposition, Sentence
 from spen_plugins.errors import DataError
@@ -74,7 +75,8 @@ def read_conll_2009(path: Path) -> list[Sentence]:
 
 def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
     """All sentences of a file, and a description of its format."""
-    sentences = list(conllu_sentences(path))
+    skipped: list[Word] = []
+    sentences = list(conllu_sentences(path, skipped=skipped))
     fields = {field for _, words in sentences for word in words for field in word.fields}
     if not sentences or "form" not in fields:
         expected = "a field FORM; merge a file without words with its treebank (Universal PropBank's merge_ud_up.py)"
@@ -83,6 +85,9 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
         read, name = _read_plus, "CoNLL-U Plus with UP fields (Universal PropBank 2)"
         if "up:argspans" not in fields:
             name += _SUBTREES
+        if lines := [word.line for word in skipped if _read_frame(word) not in UNMARKED]:
+            count = f"{len(lines):,} predicate{'s' * (len(lines) > 1)}"
+            name += f", without {count} at multiword ranges or empty nodes (first in line {lines[0]})"
     elif any("Args=" in word.fields.get("misc", "") for _, words in sentences for word in words):
         read, name = _read_misc, f"CoNLL-U with Args= in MISC (Universal PropBank 1){_SUBTREES}"
     else:
@@ -151,12 +156,12 @@ def _read_plus(path: Path, words: Sequence[Word]) -> list[Proposition]:
     indices = {word.id: i for i, word in enumerate(words)}
     propositions = []
     for i, word in enumerate(words):
-        frame = next((word.fields[name] for name in _PREDICATE if name in word.fields), "_")
+        frame = _read_frame(word)
         if frame in UNMARKED:
             continue
-        spans = word.fields.get("up:argspans")
-        if spans is not None:
-            tags = write_span_tags(len(words), i, [*_parse_arguments(path, word, spans, indices)])
+        arguments = word.fields.get("up:argspans")
+        if arguments is not None:
+            tags = write_span_tags(len(words), i, [*_parse_arguments(path, word, arguments, indices)])
             propositions.append(_make_proposition(word, i, frame, tags))
             continue
         roles = ["_"] * len(words)
@@ -164,6 +169,10 @@ def _read_plus(path: Path, words: Sequence[Word]) -> list[Proposition]:
             roles[first] = role
         propositions.append(_build_from_heads(path, words, i, frame, roles))
     return propositions
+
+
+def _read_frame(word: Word) -> str:
+    return next((word.fields[name] for name in _PREDICATE if name in word.fields), "_")
 
 
 def _parse_arguments(path: Path, word: Word, cell: str, indices: Mapping[int, int]) -> list[tuple[str, int, int]]:
@@ -174,7 +183,7 @@ def _parse_arguments(path: Path, word: Word, cell: str, indices: Mapping[int, in
         ends = [int(n) if n.isdigit() else -1 for n in span.split("-")]
         if not role or len(ends) > 2 or not {*ends} <= indices.keys() or ends[0] > ends[-1]:
             expected = f"ROLE:first-last with words from 1 to {max(indices)}, separated by |"
-            raise DataError(path, word.line, f"the argument {part!r}", expected)
+            raise DataError(path, word.line, f"the argument {part!r}{' at an empty node' * ('.' in span)}", expected)
         arguments.append((role, indices[ends[0]], indices[ends[-1]]))
     return arguments
 
@@ -210,3 +219,22 @@ def _read_heads(path: Path, words: Sequence[Word]) -> list[int | None]:
             raise DataError(path, word.line, f"{head!r} as a word's head", f"a number from 0 to {len(words)}")
         heads.append(indices[int(head)])
     return heads
+
+
+def write_conllu_roles(sentences: Iterable[Sentence]) -> str:
+    """CoNLL-U Plus with Universal PropBank's fields: the predicate's sense, or else its lemma, in UP:PRED; a verb of
+    several words has spans of role V."""
+    lines = ["# global.columns = ID FORM UP:PRED UP:ARGSPANS"]
+    for sentence in sentences:
+        if sentence.name:
+            lines.append(f"# sent_id = {sentence.name}")
+        propositions = {p.predicate: p for p in sentence.propositions}
+        for i, word in enumerate(sentence.words):
+            pred, args = "_", []
+            if i in propositions:
+                pred = cell(propositions[i].roleset or propositions[i].lemma or "?")
+                arguments = [s for s in spans(propositions[i].tags or (), "bio") if s != ("V", i, i + 1)]
+                args = [f"{span.type}:{span.start + 1}-{span.end}" for span in arguments]
+            lines.append("\t".join([str(i + 1), cell(word) or "_", pred, "|".join(args) or "_"]))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)

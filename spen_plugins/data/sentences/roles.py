@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from spen_plugins.data.catalogue import CONLL_2012, count_other_files, find_conll_2012_files, find_files, is_pattern
 from spen_plugins.data.formats import JSON_LINES, Format, Head, is_prose, recognise
 from spen_plugins.data.records import read_json_lines
-from spen_plugins.data.schemes import spans
 from spen_plugins.data.sentences.columns import cell
 from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props, read_conll_2012, read_props
 from spen_plugins.data.sentences.conllu_roles import is_conll_2009, is_conllu, read_conll_2009, read_conllu_roles
@@ -180,9 +179,13 @@ class FileExamples(list[Any]):
 
 
 def predicted(predictions: Sequence[Any], examples: Sequence[Any]) -> list[Sentence]:
-    """The sentences of predictions; each has all its predicates, which are marked V."""
+    """The sentences of predictions; each has all its predicates, which are marked V and have their examples' sense."""
+    senses = [getattr(example, "sense", None) for example in examples]
     sentences = [sentence_of(prediction) for prediction in predictions]
-    sentences = [Sentence(s.words, tuple(_mark_predicate(s.words, p) for p in s.propositions)) for s in sentences]
+    sentences = [
+        Sentence(s.words, tuple(_mark_predicate(s.words, p, sense) for p in s.propositions))
+        for s, sense in zip(sentences, senses, strict=True)
+    ]
     if not isinstance(examples, FileExamples):
         return merged(sentences)
     propositions: list[list[Proposition]] = [[] for _ in examples.words]
@@ -191,8 +194,9 @@ def predicted(predictions: Sequence[Any], examples: Sequence[Any]) -> list[Sente
     return [Sentence(words, tuple(frames)) for words, frames in zip(examples.words, propositions, strict=True)]
 
 
-def _mark_predicate(words: Sequence[str], proposition: Proposition) -> Proposition:
-    """The proposition with B-V at the predicate, which cuts any argument there; its lemma defaults to the word."""
+def _mark_predicate(words: Sequence[str], proposition: Proposition, sense: str | None) -> Proposition:
+    """The proposition with B-V at the predicate, which cuts any argument there, and without V elsewhere; its lemma
+    defaults to the word."""
     tags, index = list(proposition.tags or ()), proposition.predicate
     lemma = words[index] if words[index] not in UNMARKED else "?"
     if tags[index][2:] not in ("V", "C-V"):
@@ -202,7 +206,11 @@ def _mark_predicate(words: Sequence[str], proposition: Proposition) -> Propositi
             tags[end] = f"{'B' if end == index + 1 else 'I'}-{continuation}"
             end += 1
         tags[index] = "B-V"
-    return Proposition(index, proposition.lemma or lemma, tuple(tags), proposition.roleset)
+    if tags[index][2:] == "V":
+        start = next((i for i in range(index, -1, -1) if tags[i] != "I-V"), index)
+        end = next((i for i in range(index + 1, len(tags)) if tags[i] != "I-V"), len(tags))
+        tags = [tag if tag[2:] != "V" or start <= i < end else "O" for i, tag in enumerate(tags)]
+    return Proposition(index, proposition.lemma or lemma, tuple(tags), proposition.roleset or sense)
 
 
 def columns(sentences: Iterable[Sentence]) -> str:
@@ -228,21 +236,3 @@ def _list_props(sentence: Sentence) -> Iterator[list[str]]:
     brackets = [write_brackets(p.tags) for p in sentence.propositions if p.tags is not None]
     for i in range(len(sentence.words)):
         yield [cell(marks.get(i, "-")), *(column[i] for column in brackets)]
-
-
-def conllu(sentences: Iterable[Sentence]) -> str:
-    """CoNLL-U Plus with Universal PropBank's fields; a verb of several words has spans of role V."""
-    lines = ["# global.columns = ID FORM UP:PRED UP:ARGSPANS"]
-    for sentence in sentences:
-        if sentence.name:
-            lines.append(f"# sent_id = {sentence.name}")
-        propositions = {p.predicate: p for p in sentence.propositions}
-        for i, word in enumerate(sentence.words):
-            pred, args = "_", []
-            if i in propositions:
-                pred = cell(propositions[i].lemma or "?")
-                arguments = [s for s in spans(propositions[i].tags or (), "bio") if s != ("V", i, i + 1)]
-                args = [f"{span.type}:{span.start + 1}-{span.end}" for span in arguments]
-            lines.append("\t".join([str(i + 1), cell(word) or "_", pred, "|".join(args) or "_"]))
-        lines.append("")
-    return "".join(line + "\n" for line in lines)

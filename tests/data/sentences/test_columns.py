@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from spen_plugins.data.schemes import BrokenTags, Span, convert, spans, write_tags
 from spen_plugins.data.sentences.columns import read_columns
-from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.conllu import fill_conllu, read_conllu, write_conllu
 from spen_plugins.errors import ConfigError, DataError
 from tests.loaded import written
 
@@ -151,6 +154,23 @@ def test_conllu(tmp_path):
         ConfigError, match=r"task\.tags: found 'xops'; expected a field of CoNLL-U: .* Did you mean 'xpos'"
     ):
         read_conllu(path, tags="upos+xops")
+
+
+@pytest.mark.parametrize("tags", ["xpos", "upos+xpos", "misc"])
+def test_a_conllu_file_keeps_all_but_its_tags(tmp_path, tags):
+    path = Path(written(tmp_path / "x", CONLLU))
+    gold = read_conllu(path, tags=tags, gold=False)
+    assert fill_conllu(path, read_conllu(path, tags="upos+xpos"), "upos+xpos") == CONLLU
+    other = [replace(s, tags=("A+B",) * len(s.words)) for s in gold]
+    filled = fill_conllu(path, other, tags)
+    assert [s.tags for s in read_conllu(written(tmp_path / "y", filled), tags=tags)] == [s.tags for s in other]
+    others = [[line for line in text.splitlines() if not re.match(r"\d+\t", line)] for text in (filled, CONLLU)]
+    assert others[0] == others[1]
+    text = "# global.columns = ID UPOS FORM\n1\tX\tso\n"
+    path.write_text(text)
+    one = read_conllu(path)
+    assert fill_conllu(path, [replace(one[0], tags=("ADV",))]) == text.replace("X", "ADV")
+    assert fill_conllu(path, one, "xpos") == write_conllu(one, "xpos")
 
 
 def test_conllu_without_gold(tmp_path):

@@ -307,6 +307,17 @@ def test_nested_brackets_of_conll_2012(write):
     assert found.tags == ("B-ARG0", "B-V", "B-ARG1", "B-ARGM-MNR", "I-ARGM-MNR", "B-C-ARG1")
 
 
+@pytest.mark.parametrize("number", ["3-4", "3.1"])
+def test_predicates_at_ranges_and_empty_nodes_are_counted(write, number):
+    lost = f"{number}\tx" + "\t_" * 8 + "\tgo.01\tARG0:1\tARG0:1-1\n"
+    file = read_roles(write(UP_2.replace("4\ta\ta", f"{lost}4\ta\ta")))
+    assert (
+        "(Universal PropBank 2), without 1 predicate at multiword ranges or empty nodes (first in line 6): 3"
+        in file.description
+    )
+    assert [s.propositions for s in file.sentences] == [s.propositions for s in read_roles(write(UP_2)).sentences]
+
+
 LINES = {
     "2012 closed twice": (CONLL_2012.replace("(ARG2*)", "*)"), 4, "with no bracket open"),
     "2012 no star": (CONLL_2012.replace("(ARG2*)", "(ARG2)"), 4, r"'\(ARG2\)' in column 12"),
@@ -317,6 +328,7 @@ LINES = {
     "loop": (UP_1.replace("_\t5\tdet", "_\t4\tdet", 1), 5, "a cycle of heads"),
     "cut": (re.sub(r"\t[^\t\n]*(?=\n3\t)", "", up_misc(), count=1), 3, "9 fields without 'misc'"),
     "span": (UP_2.replace("ARG1:4-5", "ARG1:4-9"), 4, "the argument 'ARG1:4-9'"),
+    "empty node": (UP_2.replace("ARG1:4-5", "ARG1:3.1"), 4, "the argument 'ARG1:3.1' at an empty node; expected ROLE"),
     "no roles": (NO_ROLES, 1, "without"),
     "no words": ("# global.columns = ID UP:PRED UP:ARGSPANS\n1\t_\t_\n", None, "no words; expected a field FORM"),
     "no JSON": (JSON.replace('"Bob", ', '"Bob" ', 1), 1, "not JSON"),

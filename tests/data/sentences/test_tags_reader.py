@@ -110,7 +110,7 @@ def test_a_word_without_annotation_is_no_tag(tmp_path, settings, says):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"tags": "pos"}, r"task\.tags: found 'pos'; expected a field of spaCy's docs: form, .* Did you mean"),
+        ({"tags": "pos"}, r"task\.tags: found 'pos'; expected a field of spaCy's docs: form, .* Did you mean 'upos'"),
         ({"tags": "ents"}, r"set task\.scheme=bio"),
         ({"tags": 1}, r"task\.tags: found 1, but .* is read as DocBin; expected the name of a field"),
     ],
@@ -226,6 +226,15 @@ def test_tags_that_are_mostly_blank_are_warned_of(tmp_path):
     assert warning.startswith(f"warning: 2 of 3 tags in {path} are '_', CoNLL's sign for no value")
     path.write_text("Anna\tNNP\nlives\t_\n")
     assert not any("warning" in note and "'_'" in note for note in tagger(path).notes())
+
+
+def test_a_part_of_speech_without_a_value_is_warned_of(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text("1\tAnna\t_\tPROPN\t_\tCase=Nom\t0\t_\t_\t_\n2\tlebt\t_\t_\tVVFIN\t_\t1\t_\t_\t_\n")
+    for field in (None, "xpos", "upos+xpos"):
+        warnings = [note for note in tagger(path, tags=field).notes() if "no value, and learned as a tag" in note]
+        assert warnings[0].startswith(f"warning: 1 of 2 tags in {path} are '_'")
+    assert not any("'_'" in note for note in tagger(path, tags="feats").notes())
 
 
 def test_a_file_whose_tags_are_all_unknown_is_no_file_of_the_run(tmp_path):
@@ -377,7 +386,7 @@ OFFSETS = {
         "annotations": [
             {
                 "result": [
-                    {"value": {"start": 0, "end": 4, "labels": ["PER"]}},
+                    {"value": {"start": 0, "end": 4, "text": "Anna ", "labels": ["PER"]}},
                     {"value": {"start": 14, "end": 22, "labels": ["LOC"]}},
                 ]
             }
@@ -420,6 +429,18 @@ def test_spans_in_text_without_blanks_are_told_of_the_language(tmp_path):
     path.write_text(lines({"text": "Anna left", "label": [[0, 4, "PER"], [0, 6, "PER"]]}))
     with pytest.raises(DataError, match=r"separate entities$"):
         read_tagged(config(scheme="bio"), path, gold=True)
+
+
+def test_offsets_that_contradict_the_text_of_their_span_are_refused(tmp_path):
+    value = {"start": 3, "end": 7, "text": "Anna", "labels": ["PER"]}  # counted in UTF-16
+    item = {"data": {"text": "👍 Anna fährt."}, "annotations": [{"result": [{"value": value}]}]}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([item]))
+    with pytest.raises(
+        DataError, match=r"item 1 with the span 'Anna' from 3 to 7, where the text has 'nna '; expected"
+    ):
+        read_tagged(config(scheme="bio"), path, gold=True)
+    assert read_words(config(), path).sentences[0].words == ("👍", "Anna", "fährt", ".")
 
 
 def test_lists_under_names_of_the_users(tmp_path):

@@ -25,8 +25,9 @@ from spen_plugins.data.parts.file_parts import FileParts, with_file_encoding
 from spen_plugins.data.parts.gold import WithoutGold, collate_weights, weigh_tags
 from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.conllu import ConlluExamples
 from spen_plugins.data.sentences.items import parse_tagged, wrap_words
-from spen_plugins.data.sentences.tagged import read_tagged, read_words
+from spen_plugins.data.sentences.tagged import CONLLU, read_tagged, read_words
 from spen_plugins.data.text import RawText
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, rounded, tag_confidences
@@ -136,7 +137,9 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
             gold = [tags for s in file.sentences if (tags := self._encoding.encode_if_valid(s, location)) is not None]
             warnings = tag_warnings.unspaced_lines(path, [word for s in file.sentences for word in s.words])
         self._note_read(path, file, gold, warnings)
-        return [self._make_example(sentence, None, frozenset()) for sentence in file.sentences]
+        examples = [self._make_example(sentence, None, frozenset()) for sentence in file.sentences]
+        is_conllu = file.format == CONLLU.name and location.is_file()
+        return ConlluExamples(examples, location) if is_conllu else examples
 
     def _note_read(self, path: str, file: Any, gold: Sequence[Sequence[str]], warnings: Sequence[str]) -> None:
         tag_notes = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)

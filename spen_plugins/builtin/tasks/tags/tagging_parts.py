@@ -13,7 +13,7 @@ from spen_plugins.data.parts.file_parts import OnDiskConfig
 from spen_plugins.data.parts.rules import RulesConfig
 from spen_plugins.data.schemes import BrokenTags, Scheme, Span, complete_tags, spans, write_tags
 from spen_plugins.data.sentences.columns import TaggedSentence, write_columns
-from spen_plugins.data.sentences.conllu import write_conllu
+from spen_plugins.data.sentences.conllu import ConlluExamples, fill_conllu, write_conllu
 from spen_plugins.data.sentences.docbin import write_docbin
 from spen_plugins.data.sentences.items import parse_tagged
 from spen_plugins.errors import ConfigError, DataError
@@ -151,7 +151,8 @@ def span_predictions(
 
 
 def tag_formats(config: Any, values: Mapping[str, Sequence[str]]) -> dict[str, Writer]:
-    """Columns as the config numbers them, DocBin, and CoNLL-U if the tags are a field of it or no spans.
+    """Columns as the config numbers them, DocBin, and CoNLL-U if the tags are a field of it or no spans; a CoNLL-U
+    file keeps its other fields and lines.
 
     Args:
         config: the task's config.
@@ -178,7 +179,9 @@ def tag_formats(config: Any, values: Mapping[str, Sequence[str]]) -> dict[str, W
         return write_columns(tagged, config.words or 0, -1 if config.tags is None else config.tags, config.columns)
 
     def write_conllu_file(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        return write_conllu(make_sentences(predictions, examples), field or "upos")
+        tagged, tags = make_sentences(predictions, examples), field or "upos"
+        is_file = isinstance(examples, ConlluExamples)
+        return fill_conllu(examples.path, tagged, tags) if is_file else write_conllu(tagged, tags)
 
     def write_docbin_file(predictions: Sequence[Any], examples: Sequence[Any]) -> bytes:
         return write_docbin(make_sentences(predictions, examples), config.scheme, field)
