@@ -157,18 +157,20 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
 
     Of a file for a task with an example for each predicate, in which none is marked, they are found as in raw text.
+    If the text can't be read either, the error is that of the file, with its line.
     """
     task, path = predictor.task, locate(str(file))
+    error: DataError | None = None
     raw.lines = _texts(task, path)
     if raw.lines is not None:
         raw.text = "\n".join(raw.lines)
     else:
         try:
             examples = read_inputs(task, str(file))
-        except DataError:
+        except DataError as read_error:
             if not _is_raw(task, path):
                 raise
-            raw.text = "\n".join(read_lines(path))
+            error, raw.text = read_error, "\n".join(read_lines(path))
         else:
             notes = list(task.notes())
             if not isinstance(examples, FileExamples) or examples or not examples.words:
@@ -178,7 +180,10 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
                 *notes,
                 f"{file}: found no marked predicates; they are predicted as for raw text",
             ]
-    examples = read_text(task, raw)
+    try:
+        examples = read_text(task, raw)
+    except DataError as text_error:
+        raise error or text_error from None
     return examples, [f"{file}: {raw.describe()}"]
 
 
