@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -336,10 +335,17 @@ def test_parse_says_what_is_wrong(sample, item, says):
 
 
 def test_channels_of_training_and_prediction_agree(sample, tmp_path):
-    Image.fromarray(IMAGES[0, ..., 0]).save(tmp_path / "grey.png")
-    wanted = re.escape("found an image with Pillow's mode L; expected an 8-bit RGB image")
-    with pytest.raises(DataError, match=rf"grey\.png: {wanted}.*convert\('RGB'\)"):
-        sample.read(str(tmp_path / "grey.png"))
+    grey = Image.fromarray(IMAGES[0, ..., 0])
+    grey.save(tmp_path / "grey.png")
+    grey.convert("1").save(tmp_path / "binary.png")
+    binary, same = (example.image for example in sample.read(str(tmp_path)))
+    assert np.array_equal(same, np.stack(3 * [IMAGES[0, ..., 0]], -1))
+    assert np.array_equal(binary, np.stack(3 * [255 * np.array(grey.convert("1"))], -1))
+    wanted = "found an image with Pillow's mode {}; expected an 8-bit RGB image"
+    for mode, more in (("L", {"transparency": 0}), ("LA", {}), ("P", {})):
+        grey.convert(mode).save(tmp_path / "other.png", **more)
+        with pytest.raises(DataError, match=rf"other\.png: {wanted.format(mode)}.*convert\('RGB'\)"):
+            sample.read(str(tmp_path / "other.png"))
     np.savez(tmp_path / "grey.npz", images=IMAGES[..., 0])
     with pytest.raises(DataError, match=r"grey\.npz: found images with 1 channels; expected 3, as in training"):
         sample.read(str(tmp_path / "grey.npz"))
